@@ -1,0 +1,56 @@
+#include "base/file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace forewarp {
+
+std::string read_text_file(const std::string& path) {
+  if (std::filesystem::is_directory(path)) throw InputError({path}, "is a folder, not a file");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw InputError({path}, std::string("cannot be opened: ") + std::strerror(errno));
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) throw InputError({path}, "cannot be read");
+  return bytes;
+}
+
+std::vector<std::uint8_t> read_binary_file(const std::string& path) {
+  const std::string text = read_text_file(path);
+  return {text.begin(), text.end()};
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  if (path == "-") {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout) != 0)
+      throw InputError("standard output cannot be written");
+    return;
+  }
+  const std::string beside = path + ".tmp" + std::to_string(::getpid());
+  {
+    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+    const int open_errno = errno;
+    if (out) out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush();
+    if (!out) {
+      std::error_code ignored;
+      std::filesystem::remove(beside, ignored);
+      throw InputError({path}, std::string("cannot be written: ") + std::strerror(open_errno),
+                       "name a file in a folder that exists and that you may write to");
+    }
+  }
+  std::error_code error;
+  std::filesystem::rename(beside, path, error);
+  if (error) {
+    std::error_code ignored;
+    std::filesystem::remove(beside, ignored);
+    throw InputError({path}, "cannot be written: " + error.message());
+  }
+}
+
+}  // namespace forewarp

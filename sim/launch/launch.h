@@ -1,0 +1,74 @@
+// The launch file: what is run on which buffers. One reader for the simulator and for the runner on real GPUs, so
+// that both start from the same bits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "base/types.h"
+
+namespace forewarp {
+
+enum class ElementType : std::uint8_t { F32, F64, F16, Bf16 };
+
+struct FillZero {};
+struct FillIota {};                                                     ///< 32-bit 0, 1, 2, ...
+struct FillUniform { ElementType type = ElementType::F32; double low = 0, high = 1; std::uint32_t seed = 1; };
+struct FillLcg { std::uint32_t seed = 1; std::uint32_t modulus = 0; };  ///< 32-bit integers (s >> 8) mod modulus
+struct FillFile { std::string path; };                                  ///< relative to the launch file
+using Fill = std::variant<FillZero, FillIota, FillUniform, FillLcg, FillFile>;
+
+struct Buffer {
+  std::string name;
+  std::uint64_t bytes = 0;
+  Fill fill;
+  SourcePosition where;
+};
+
+enum class ArgumentKind : std::uint8_t { Pointer, I32, U32, I64, U64, F32, F64, F16, Bf16 };
+
+struct Argument {
+  ArgumentKind kind{};
+  int buffer = -1;            ///< Pointer: index into Case::buffers
+  std::uint64_t offset = 0;   ///< Pointer: bytes added
+  std::uint64_t bits = 0;     ///< the value's raw bits, for the other kinds
+  SourcePosition where;
+  std::uint32_t size() const; ///< bytes in the parameter area
+};
+
+struct Launch {
+  std::string kernel;
+  Dim3 grid, block;
+  Dim3 cluster{0, 0, 0};      ///< zero: none
+  std::uint32_t dynamic_shared_bytes = 0;
+  std::vector<Argument> arguments;
+  SourcePosition where;
+};
+
+struct Case {
+  std::string id;
+  std::vector<Buffer> buffers;
+  std::vector<Launch> launches;  ///< in order, over the same buffers
+  SourcePosition where;
+};
+
+struct LaunchFile {
+  std::string path;
+  std::vector<Case> cases;
+};
+
+/// Reads and checks a launch file. Unknown, missing or repeated keys, zero extents, arguments that name no buffer,
+/// offsets outside one: InputError with file, line and column.
+LaunchFile read_launch_file(const std::string& path);
+
+/// The initial bytes of a buffer, exactly as the fill says (design: s = s * 1664525 + 1013904223 before each element).
+std::vector<std::uint8_t> make_buffer(const Buffer&);
+
+/// Device addresses: the same for every run, far apart, 512-byte aligned as cudaMalloc gives them (2 MiB for large
+/// ones), so that predictions are reproducible. addresses[i] belongs to buffers[i].
+std::vector<std::uint64_t> place_buffers(const Case&);
+
+}  // namespace forewarp

@@ -1,0 +1,55 @@
+// A loaded cubin: its kernels as decoded instructions with everything that a launch needs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/instruction.h"
+
+namespace forewarp {
+
+struct Parameter {
+  std::uint32_t offset = 0;  ///< bytes from the start of the parameter area
+  std::uint32_t size = 0;    ///< bytes
+};
+
+struct ConstantBank {
+  int bank = 0;
+  std::vector<std::uint8_t> bytes;
+};
+
+struct Kernel {
+  std::string name;            ///< symbol
+  std::string demangled;       ///< equal to name for C symbols
+  int registers = 0;           ///< per thread, as the driver allocates it (launch__registers_per_thread)
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t local_bytes = 0;       ///< stack frame per thread
+  std::uint32_t parameter_base = 0;    ///< offset of the parameters in bank 0: 0x160 on sm_80, 0x210 on sm_90
+  std::uint32_t barrier_count = 0;
+  std::uint32_t max_threads = 1024;    ///< from launch bounds, if any
+  std::vector<Parameter> parameters;   ///< in order
+  std::vector<ConstantBank> constants; ///< banks 2, 3, ... as far as present; bank 0 is filled at launch
+  std::vector<Instruction> instructions;  ///< 16 bytes each in the code; internal callees follow the entry
+  std::vector<std::string> text;       ///< the disassembly, one line an instruction, for reports
+};
+
+struct Program {
+  std::string path;
+  int sm = 0;                  ///< 80, 90
+  std::uint64_t content_hash = 0;  ///< of the cubin's bytes
+  std::vector<Kernel> kernels;
+
+  /// By exact symbol, exact demangled name, or unique demangled prefix; InputError names the candidates.
+  const Kernel& kernel(const std::string& name) const;
+};
+
+/// How an opcode or modifier that opcodes.def or modifiers.def does not list is met.
+enum class UnknownOpcode { Reject, Assume };
+
+/// Reads `cubin_path` and its disassembly (`cubin_path`.json beside it, else nvdisasm on the PATH).
+/// Unknown opcodes: one InputError that lists every one with its count and first place, unless they are assumed:
+/// then they decode as Opcode::Unknown on the ALU pipe and `warnings` says so.
+Program load_program(const std::string& cubin_path, UnknownOpcode = UnknownOpcode::Reject, std::vector<std::string>* warnings = nullptr);
+
+}  // namespace forewarp

@@ -1,0 +1,121 @@
+// The dynamic trace of one launch, as the timing model replays it.
+//
+// Blocks that behave alike share one BlockClass: the same instructions executed with the same lanes, and memory
+// accesses that differ only by a shift that is linear in the block index and a multiple of the line size. A class is
+// emulated once; a grid of a million blocks has a handful of classes. Data-dependent kernels fall back to one class
+// per block. Nothing here refers to strings or to the emulator.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/types.h"
+#include "program/program.h"
+
+namespace forewarp {
+
+/// Instructions first, first + 1, ..., first + count - 1 executed one after another by a warp.
+struct Run {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  bool operator==(const Run&) const = default;
+};
+
+/// The lanes of one memory instruction relative to the access's base. Interned: equal patterns are stored once.
+struct AccessPattern {
+  LaneMask lanes = 0;                 ///< lanes that access memory (active and predicated on)
+  MemorySpace space{};                ///< Global, Shared or Local (Generic is resolved)
+  MemoryKind kind{};
+  std::uint8_t bytes = 0;             ///< per lane
+  std::uint8_t base_offset = 0;       ///< base modulo kLineBytes, part of the pattern's identity
+  std::array<std::int32_t, kWarpLanes> offsets{};  ///< bytes from the access's base, for lanes in the mask
+};
+
+/// One executed memory instruction. Address of lane l in block b:
+///   base + pattern.offsets[l] + slope . (b - class.representative)
+struct Access {
+  std::uint64_t base = 0;
+  std::uint32_t pattern = 0;  ///< index into KernelTrace::patterns
+  std::uint32_t slope = 0;    ///< index into KernelTrace::slopes; 0 = does not move with the block
+};
+
+/// Bytes by which an access moves per unit of block index; multiples of kLineBytes within a class.
+struct BlockSlope {
+  std::int64_t x = 0, y = 0, z = 0;
+  bool operator==(const BlockSlope&) const = default;
+};
+
+/// A half-space or residue condition on d = b - representative: lo <= c . d <= hi, and (c . d) mod modulus == 0.
+struct BlockCondition {
+  BlockSlope coefficient;
+  std::int64_t low = INT64_MIN, high = INT64_MAX;
+  std::int64_t modulus = 1;
+};
+
+/// The sequence of instructions one warp executes. Shared by all warps that take the same way.
+struct WarpPath {
+  std::vector<Run> runs;
+  std::uint64_t instructions = 0;  ///< sum of the runs' counts
+};
+
+struct WarpTrace {
+  std::uint32_t path = 0;         ///< index into BlockClass::paths
+  std::vector<Access> accesses;   ///< in execution order, one for each executed Lsu memory instruction (global, shared,
+                                  ///< local; loads, stores, atomics), also when no lane takes part (then lanes == 0)
+};
+
+/// Exact totals of one instruction over the warps of one block.
+struct InstructionCount {
+  std::uint64_t executed = 0;          ///< warp instructions
+  std::uint64_t active_lanes = 0;      ///< threads active, before the guard
+  std::uint64_t enabled_lanes = 0;     ///< threads whose guard was true
+  std::uint64_t divergent = 0;         ///< branches: lanes went both ways
+  std::uint64_t requests = 0;          ///< memory: executions with at least one lane enabled
+  std::uint64_t sectors = 0;           ///< global/local memory: distinct sectors per request, summed
+  std::uint64_t ideal_sectors = 0;     ///< ceil(bytes asked for / 32) per request, summed (distinct bytes)
+  std::uint64_t lines = 0;             ///< distinct 128-byte lines (L1 tags) per request, summed
+  std::uint64_t wavefronts = 0;        ///< shared memory: passes through the data stage
+  std::uint64_t ideal_wavefronts = 0;  ///< shared memory: passes without bank conflicts
+};
+
+struct BlockClass {
+  Dim3 representative{0, 0, 0};             ///< block index that was emulated
+  bool single = false;                      ///< holds the representative alone (data-dependent)
+  std::vector<BlockCondition> conditions;   ///< all must hold for a block to belong here
+  std::uint64_t population = 0;             ///< blocks of the grid that belong here
+  std::vector<WarpPath> paths;
+  std::vector<WarpTrace> warps;             ///< one per warp of the block
+  std::vector<InstructionCount> counts;     ///< by instruction index, for one block
+
+  bool contains(const Dim3& block) const;
+};
+
+/// Everything about a launch that does not depend on a block.
+struct LaunchInfo {
+  std::string case_id;
+  int launch_index = 0;
+  Dim3 grid, block, cluster{0, 0, 0};
+  std::uint32_t dynamic_shared_bytes = 0;
+};
+
+class BlockSource;
+
+struct KernelTrace {
+  LaunchInfo launch;
+  std::shared_ptr<const Kernel> kernel;
+  int sm = 0;
+  std::vector<AccessPattern> patterns;
+  std::vector<BlockSlope> slopes;      ///< slopes[0] is zero
+  std::vector<BlockClass> classes;     ///< partition of the grid
+
+  /// Class of each block, by linear index (x fastest): an index into classes.
+  std::uint32_t class_of(std::uint64_t linear_block) const;
+  Dim3 block_index(std::uint64_t linear_block) const;
+
+  /// Grid totals by instruction: sum over classes of counts x population. Exact.
+  std::vector<InstructionCount> totals() const;
+};
+
+}  // namespace forewarp
