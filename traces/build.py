@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Make, or check, what forewarp replays: a cubin and its disassembly per kernel source and GPU architecture.
+
+  build.py           compile kernels/*/*.cu, disassemble, write the launch files and manifest.yaml
+  build.py --check   say whether the committed files belong to the sources as they are; exit 1 where one does not
+
+Making needs nvcc on the PATH, and nvdisasm: on the PATH in the pinned version, or else from its wheel, which is put into
+.venv. Checking needs neither: without nvcc of the manifest's version it compares hashes, with it the code too.
+"""
+import argparse
+import difflib
+import hashlib
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import launches
+
+TRACES = Path(__file__).resolve().parent
+ROOT = TRACES.parent
+MANIFEST = TRACES / "manifest.yaml"
+ARCHITECTURES = ["sm_80", "sm_90"]
+NVCC_FLAGS = ["-O3", "--cubin"]
+NVDISASM_VERSION = "V13.2.51"
+NVDISASM_WHEEL = "nvidia-cuda-nvdisasm==13.2.51"
+
+
+def sources():
+    """The kernel sources by stem: kernels/matmul/02_coalesced.cu is matmul_02_coalesced."""
+    return {f"{path.parent.name}_{path.stem}": path for path in sorted((ROOT / "kernels").glob("*/*.cu"))}
+
+
+def included(path):
+    """The project's own headers that a source includes, directly or not."""
+    found = set()
+    for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE):
+        header = (path.parent / name).resolve()
+        found |= {header} | included(header)
+    return found
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def text_sections(cubin):
+    """The code of a cubin (ELF64): kernel name -> bytes of its .text section."""
+    data = cubin.read_bytes()
+    table, = struct.unpack_from("<Q", data, 0x28)
+    entry_size, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
+    # Of each section header: name, type, flags, address, offset, size.
+    headers = [struct.unpack_from("<IIQQQQ", data, table + i * entry_size) for i in range(count)]
+    names = headers[names_index][4]
+    code = {}
+    for name, _, _, _, offset, size in headers:
+        title = data[names + name:data.index(b"\0", names + name)].decode()
+        if title.startswith(".text."):
+            code[title.removeprefix(".text.")] = data[offset:offset + size]
+    return code
+
+
+def version_of(tool):
+    """The exact version of an installed CUDA tool, None where it is not installed."""
+    if not tool or not shutil.which(tool):
+        return None
+    return re.search(r"V\d+\.\d+\.\d+", subprocess.run([tool, "--version"], capture_output=True, text=True).stdout)[0]
+
+
+def installed_nvdisasm():
+    in_venv = sorted((ROOT / ".venv").glob("lib/python3*/site-packages/nvidia/cu*/bin/nvdisasm"))
+    return next((tool for tool in ["nvdisasm", *map(str, in_venv)] if version_of(tool) == NVDISASM_VERSION), None)
+
+
+def nvdisasm():
+    """nvdisasm in the pinned version; installs it into .venv when it is not there."""
+    if not installed_nvdisasm():
+        venv = ROOT / ".venv"
+        if not venv.exists():
+            subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "--quiet", NVDISASM_WHEEL], check=True)
+    return installed_nvdisasm() or sys.exit(f"build.py: nvdisasm {NVDISASM_VERSION} could not be installed")
+
+
+def compile_cubin(source, architecture, out):
+    subprocess.run(["nvcc", f"-arch={architecture}", *NVCC_FLAGS, "-o", out, source.relative_to(ROOT)], cwd=ROOT, check=True)
+
+
+def disassemble(tool, cubin):
+    return subprocess.run([tool, "-json", cubin], capture_output=True, check=True).stdout
+
+
+def for_each_image(work, jobs):
+    """Calls work(stem, source, architecture) for every cubin there is to be."""
+    tasks = [(stem, source, arch) for stem, source in sources().items() for arch in ARCHITECTURES]
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(lambda task: work(*task), tasks))
+
+
+def image_paths(stem, architecture):
+    cubin = TRACES / architecture / f"{stem}.cubin"
+    return cubin, cubin.with_name(cubin.name + ".json")
+
+
+def manifest(nvcc_version, nvdisasm_version):
+    """What the manifest says of the files as they are on disk."""
+    lines = ["# Written by build.py: which sources and tools the files here were made from.",
+             f"nvcc: {nvcc_version}", f"nvdisasm: {nvdisasm_version}", f"flags: [{', '.join(NVCC_FLAGS)}]", "stems:"]
+    for stem, source in sources().items():
+        lines += [f"  {stem}:", f"    source: {source.relative_to(ROOT)}", f"    sha256: {sha256(source)}"]
+        headers = sorted(included(source))
+        if headers:
+            lines += ["    includes:", *(f"      {path.relative_to(ROOT)}: {sha256(path)}" for path in headers)]
+        cubin = image_paths(stem, ARCHITECTURES[0])[0]
+        lines += [f"    kernels: [{', '.join(sorted(text_sections(cubin)) if cubin.exists() else [])}]"]
+        for architecture in ARCHITECTURES:
+            hashes = [sha256(path) if path.exists() else "missing" for path in image_paths(stem, architecture)]
+            lines += [f"    {architecture}:", f"      cubin: {hashes[0]}", f"      json: {hashes[1]}"]
+    return "\n".join(lines) + "\n"
+
+
+def build(jobs):
+    compiler, tool = version_of("nvcc"), nvdisasm()
+    if not compiler:
+        sys.exit("build.py: nvcc is not on the PATH")
+    for architecture in ARCHITECTURES:
+        (TRACES / architecture).mkdir(exist_ok=True)
+
+    def write(path, data):
+        """Beside, then renamed: a reader never sees half a file."""
+        beside = path.with_name(path.name + ".new")
+        beside.write_bytes(data)
+        os.replace(beside, path)
+
+    def image(stem, source, architecture):
+        cubin, listing = image_paths(stem, architecture)
+        beside = cubin.with_suffix(".new.cubin")
+        compile_cubin(source, architecture, beside)
+        os.replace(beside, cubin)
+        write(listing, disassemble(tool, cubin))
+
+    for_each_image(image, jobs)
+    for stem, text in launches.files().items():
+        write(TRACES / f"{stem}.yaml", text.encode())
+    write(MANIFEST, manifest(compiler, NVDISASM_VERSION).encode())
+
+
+def check(jobs):
+    """Every way in which the committed files do not belong to the sources."""
+    committed = MANIFEST.read_text()
+    made_by = {tool: re.search(rf"^{tool}: (\S+)", committed, re.MULTILINE)[1] for tool in ("nvcc", "nvdisasm")}
+    difference = difflib.unified_diff(committed.splitlines(), manifest(**{f"{tool}_version": v for tool, v in made_by.items()})
+                                      .splitlines(), "manifest.yaml", "files as they are", lineterm="", n=2)
+    problems = list(difference)
+    for stem in sources():
+        if not (TRACES / f"{stem}.yaml").exists():
+            problems.append(f"{stem}.yaml: missing")
+    for stem, text in launches.files().items():
+        path = TRACES / f"{stem}.yaml"
+        if path.exists() and path.read_text() != text:
+            problems.append(f"{path.name}: not what launches.py writes")
+
+    if version_of("nvcc") != made_by["nvcc"]:
+        print(f"build.py: no nvcc {made_by['nvcc']}: hashes compared, code not", file=sys.stderr)
+        return problems
+    tool = installed_nvdisasm()
+
+    def compare(stem, source, architecture):
+        cubin, listing = image_paths(stem, architecture)
+        if not cubin.exists() or not listing.exists():
+            return [f"{architecture}/{stem}: cubin or disassembly missing"]
+        with tempfile.TemporaryDirectory() as folder:
+            rebuilt = Path(folder) / cubin.name
+            compile_cubin(source, architecture, rebuilt)
+            old, new = text_sections(cubin), text_sections(rebuilt)
+        wrong = [f"{architecture}/{cubin.name}: code of {name} is not what its source compiles to"
+                 for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+        if tool and disassemble(tool, cubin) != listing.read_bytes():
+            wrong.append(f"{architecture}/{listing.name}: not the disassembly of its cubin")
+        return wrong
+
+    return problems + sum(for_each_image(compare, jobs), [])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilations at a time (default: one a core)")
+    options = parser.parse_args()
+    if not options.check:
+        build(options.jobs)
+        return
+    problems = check(options.jobs)
+    if problems:
+        print(*problems, sep="\n", file=sys.stderr)
+        sys.exit("build.py: traces/ does not belong to kernels/ as it is; run traces/build.py")
+    print(f"traces: {len(sources())} sources, {len(sources()) * len(ARCHITECTURES)} images, all belong together")
+
+
+if __name__ == "__main__":
+    main()
