@@ -1,0 +1,26 @@
+// How many blocks fit on an SM, and what stops more: the occupancy calculator's rules (launch__occupancy_limit_*).
+#pragma once
+
+#include "base/types.h"
+#include "hardware/gpu_model.h"
+#include "program/program.h"
+
+namespace forewarp {
+
+struct Occupancy {
+  int limit_blocks = 0, limit_registers = 0, limit_shared = 0, limit_warps = 0;  ///< blocks per SM by each limiter
+  int blocks_per_sm = 0;
+  int warps_per_block = 0;
+  int registers_per_warp_allocated = 0;
+  std::uint32_t shared_bytes_per_block = 0;  ///< static + dynamic + reserved, rounded
+  std::uint32_t shared_config_bytes = 0;     ///< carve-out chosen (launch__shared_mem_config_size)
+  std::uint32_t l1_bytes = 0;                ///< what is left for L1
+  double waves = 0;                          ///< launch__waves_per_multiprocessor
+  double theoretical_pct = 0;                ///< sm__maximum_warps_per_active_cycle_pct
+  const char* limiter = "";                  ///< "warps", "registers", "shared memory", "blocks"
+};
+
+/// InputError if not a single block fits.
+Occupancy compute_occupancy(const GpuModel&, const Kernel&, const Dim3& grid, const Dim3& block, std::uint32_t dynamic_shared_bytes);
+
+}  // namespace forewarp

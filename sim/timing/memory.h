@@ -1,0 +1,73 @@
+// Everything below an SM's L1: crossbar, L2 slices in two partitions, HBM channels. It sees lines and sectors, never
+// instructions. Driven by events: an idle memory system costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/types.h"
+#include "hardware/gpu_model.h"
+
+namespace forewarp {
+
+enum class RequestKind : std::uint8_t { Read, Write, Atomic /* returns a value */, Reduction /* does not */ };
+
+/// One line's worth of sectors, from one SM.
+struct MemoryRequest {
+  std::uint64_t line = 0;      ///< address / 128
+  std::uint32_t tag = 0;       ///< returned with the reply; the SM's own
+  std::uint16_t sm = 0;
+  std::uint8_t sectors = 0;    ///< mask of the line's four sectors
+  RequestKind kind = RequestKind::Read;
+  std::uint8_t operations = 1; ///< atomics: lane operations carried
+  bool full_sectors = true;    ///< writes: every byte of each sector is written (else L2 merges: read from DRAM on a miss)
+};
+
+struct MemoryReply {
+  std::uint32_t tag = 0;
+  std::uint16_t sm = 0;
+  std::uint8_t sectors = 0;
+};
+
+struct MemoryCounters {
+  std::uint64_t read_requests = 0, write_requests = 0, atomic_requests = 0;      ///< L1 to L2, lines
+  std::uint64_t read_sectors = 0, write_sectors = 0, atomic_sectors = 0, reduction_sectors = 0;  ///< lts__t_sectors_srcunit_tex_op_*
+  std::uint64_t hit_sectors = 0, miss_sectors = 0;                               ///< of those, lookups
+  std::uint64_t fabric_sectors = 0;                                              ///< moved between the partitions
+  std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
+  std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0, turnarounds = 0;
+  std::uint64_t read_latency_cycles = 0, read_replies = 0;                       ///< push to reply, summed
+};
+
+class MemorySystem {
+ public:
+  explicit MemorySystem(const GpuModel&);
+  ~MemorySystem();
+
+  /// Is there room in the SM's request port at `now`? Ask before push; push into a full port is an InternalError.
+  bool accepts(std::uint16_t sm, Cycle now) const;
+  /// First cycle at which accepts() can become true again for this SM (kNever: unknown, wait for an event).
+  Cycle accepts_again(std::uint16_t sm, Cycle now) const;
+  void push(const MemoryRequest&, Cycle now);
+
+  /// Cycle of the next event, kNever if idle.
+  Cycle next_event() const;
+  /// Handles all events up to and including `now`; replies that reach their SM are appended in a fixed order.
+  /// Writes and reductions are acknowledged too (a reply with their tag), since EXIT and MEMBAR wait for them.
+  void run_until(Cycle now, std::vector<MemoryReply>& replies);
+
+  const MemoryCounters& counters() const;
+
+  /// Functional effects without time, for fast-forwarding and for warm runs: as if the sectors had been read or written.
+  /// Returns sectors that missed L2 (DRAM read), and dirty sectors written back through *written_back.
+  int touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back);
+  /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it.
+  std::uint64_t dirty_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace forewarp
