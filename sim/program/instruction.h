@@ -19,7 +19,7 @@ enum class Opcode : std::uint16_t {
 };
 
 /// The parts of a mnemonic after the first dot (GE, AND, U32, 64, WIDE, X, ...), one per line in modifiers.def.
-enum class Modifier : std::uint8_t {
+enum class Modifier : std::uint16_t {
 #define FW_MODIFIER(name, text) name,
 #include "program/modifiers.def"
 #undef FW_MODIFIER
