@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace forewarp {
@@ -16,8 +17,8 @@ struct SourcePosition {
 
   std::string text() const {
     std::string t = file;
-    if (line > 0) t += ":" + std::to_string(line);
-    if (line > 0 && column > 0) t += ":" + std::to_string(column);
+    if (line > 0) t.append(":").append(std::to_string(line));
+    if (line > 0 && column > 0) t.append(":").append(std::to_string(column));
     return t;
   }
 };
@@ -27,7 +28,10 @@ class InputError : public std::runtime_error {
  public:
   InputError(const SourcePosition& where, const std::string& what, const std::string& remedy = {})
       : std::runtime_error(compose(where, what, remedy)) {}
-  explicit InputError(const std::string& what, const std::string& remedy = {}) : InputError(SourcePosition{}, what, remedy) {}
+  /// A template, so that InputError({file, line}, "what") can only mean a place.
+  template <class Text>
+    requires std::is_convertible_v<const Text&, std::string>
+  explicit InputError(const Text& what, const std::string& remedy = {}) : InputError(SourcePosition{}, std::string(what), remedy) {}
 
  private:
   static std::string compose(const SourcePosition& where, const std::string& what, const std::string& remedy) {

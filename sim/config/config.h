@@ -1,0 +1,117 @@
+// Strict reading of YAML: a map is closed (every key must be asked for, repeated keys are errors), a leaf is read with
+// a type and a range, and every error says file, line, column and the keys that would have been accepted. Launch files
+// and hardware models each own their schema; this reader knows no key.
+//
+//   config::Node root = config::read_file("h200.yaml");
+//   root.read_map([&](config::Map& m) {
+//     sm_count = m.at("sm_count").integer(1, 1024);           // required
+//     if (auto n = m.find("comment")) comment = n->string();  // optional
+//   });                                                        // any other key: InputError
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace forewarp::config {
+
+struct Document;
+struct Value;
+class Map;
+struct Entry;
+
+/// One value of a document. Cheap to copy; keeps its document alive.
+class Node {
+ public:
+  bool is_map() const;
+  bool is_list() const;
+  bool is_scalar() const;
+  bool is_null() const;
+
+  SourcePosition where() const;
+  const std::string& path() const { return path_; }  ///< "sm.l1.latency", for messages; empty at the root
+  /// An error at this place: "PATH WHAT", with PATH the keys that lead here.
+  InputError error(const std::string& what, const std::string& remedy = {}) const;
+
+  std::int64_t integer(std::int64_t low = std::numeric_limits<std::int64_t>::min(),
+                       std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
+  std::uint64_t unsigned_integer(std::uint64_t low = 0,
+                                 std::uint64_t high = std::numeric_limits<std::uint64_t>::max()) const;
+  /// A finite number within [low, high].
+  double number(double low = std::numeric_limits<double>::lowest(),
+                double high = std::numeric_limits<double>::max()) const;
+  bool boolean() const;
+  std::string string() const;  ///< any scalar, not empty
+  /// Position of the scalar within `names`; an error that lists them otherwise.
+  std::size_t choice(std::initializer_list<std::string_view> names) const;
+
+  std::vector<Node> list(std::size_t fewest = 0, std::size_t most = std::numeric_limits<std::size_t>::max()) const;
+  /// Keys and values of a map whose keys are names that the file chooses, in order.
+  std::vector<Entry> entries() const;
+
+  /// Reads a closed map: every key that `reader` did not ask for is an error once it is done.
+  template <class Reader>
+  void read_map(Reader&& reader) const;
+
+ private:
+  friend class Map;
+  friend Node parse(const std::string& text, const std::string& name);
+  Node(std::shared_ptr<const Document> document, const Value* value, std::string path)
+      : document_(std::move(document)), value_(value), path_(std::move(path)) {}
+  Node child(const Value& value, std::string_view step) const;
+  const std::string& scalar(const char* wanted) const;
+  std::string shown() const;
+
+  std::shared_ptr<const Document> document_;
+  const Value* value_;
+  std::string path_;
+};
+
+struct Entry {
+  std::string key;
+  SourcePosition where;  ///< of the key
+  Node value;
+};
+
+/// A closed map being read; made by Node::read_map.
+class Map {
+ public:
+  explicit Map(const Node& node);
+  const Node& node() const { return node_; }
+  Node at(std::string_view key);                   ///< required: InputError if it is missing
+  std::optional<Node> find(std::string_view key);  ///< optional
+  bool has(std::string_view key) const;            ///< looks without consuming
+  void finish() const;                             ///< InputError for keys that nobody asked for
+
+ private:
+  const Value* take(std::string_view key);
+
+  Node node_;
+  std::vector<char> taken_;
+  std::vector<std::string> accepted_;
+};
+
+template <class Reader>
+void Node::read_map(Reader&& reader) const {
+  Map map(*this);
+  reader(map);
+  map.finish();
+}
+
+/// The one document of a file. InputError when it cannot be read, is empty, holds several documents, or is not YAML.
+Node read_file(const std::string& path);
+/// The same from a text; `name` stands for the file in messages.
+Node parse(const std::string& text, const std::string& name);
+
+/// A name as it is shown in messages: quoted, shortened, control characters replaced.
+std::string quoted(std::string_view text);
+
+}  // namespace forewarp::config
