@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/types.h"
@@ -30,15 +31,19 @@ struct AccessPattern {
   MemoryKind kind{};
   std::uint8_t bytes = 0;             ///< per lane
   std::uint8_t base_offset = 0;       ///< base modulo kLineBytes, part of the pattern's identity
-  std::array<std::int32_t, kWarpLanes> offsets{};  ///< bytes from the access's base, for lanes in the mask
+  std::array<std::int32_t, kWarpLanes> offsets{};  ///< bytes from the access's base; 0 for lanes not in the mask
+  bool operator==(const AccessPattern&) const = default;
 };
 
 /// One executed memory instruction. Address of lane l in block b:
 ///   base + pattern.offsets[l] + slope . (b - class.representative)
+/// The base is the address of the lowest lane in the mask (0 when there is none). An asynchronous copy (LDGSTS) leaves
+/// two accesses in a row: the global one that is read, then the shared one that is written.
 struct Access {
   std::uint64_t base = 0;
   std::uint32_t pattern = 0;  ///< index into KernelTrace::patterns
   std::uint32_t slope = 0;    ///< index into KernelTrace::slopes; 0 = does not move with the block
+  bool operator==(const Access&) const = default;
 };
 
 /// Bytes by which an access moves per unit of block index; multiples of kLineBytes within a class.
@@ -52,32 +57,43 @@ struct BlockCondition {
   BlockSlope coefficient;
   std::int64_t low = INT64_MIN, high = INT64_MAX;
   std::int64_t modulus = 1;
+  bool operator==(const BlockCondition&) const = default;
 };
 
 /// The sequence of instructions one warp executes. Shared by all warps that take the same way.
 struct WarpPath {
   std::vector<Run> runs;
   std::uint64_t instructions = 0;  ///< sum of the runs' counts
+  bool operator==(const WarpPath&) const = default;
 };
 
 struct WarpTrace {
   std::uint32_t path = 0;         ///< index into BlockClass::paths
   std::vector<Access> accesses;   ///< in execution order, one for each executed Lsu memory instruction (global, shared,
                                   ///< local; loads, stores, atomics), also when no lane takes part (then lanes == 0)
+  bool operator==(const WarpTrace&) const = default;
 };
 
 /// Exact totals of one instruction over the warps of one block.
 struct InstructionCount {
   std::uint64_t executed = 0;          ///< warp instructions
   std::uint64_t active_lanes = 0;      ///< threads active, before the guard
-  std::uint64_t enabled_lanes = 0;     ///< threads whose guard was true
+  std::uint64_t enabled_lanes = 0;     ///< threads active whose guard was true
+  std::uint64_t executed_on = 0;       ///< warp instructions with at least one thread enabled
   std::uint64_t divergent = 0;         ///< branches: lanes went both ways
-  std::uint64_t requests = 0;          ///< memory: executions with at least one lane enabled
+  std::uint64_t requests = 0;          ///< global/local memory: executions with at least one lane enabled
+  std::uint64_t shared_requests = 0;   ///< shared memory: executions with at least one lane enabled
   std::uint64_t sectors = 0;           ///< global/local memory: distinct sectors per request, summed
   std::uint64_t ideal_sectors = 0;     ///< ceil(bytes asked for / 32) per request, summed (distinct bytes)
   std::uint64_t lines = 0;             ///< distinct 128-byte lines (L1 tags) per request, summed
   std::uint64_t wavefronts = 0;        ///< shared memory: passes through the data stage
   std::uint64_t ideal_wavefronts = 0;  ///< shared memory: passes without bank conflicts
+  std::uint64_t bytes = 0;             ///< memory: distinct bytes per request, summed
+  std::uint64_t addresses = 0;         ///< atomics and reductions: distinct addresses per request, summed
+
+  /// Adds `other` `times` over.
+  void add(const InstructionCount& other, std::uint64_t times = 1);
+  bool operator==(const InstructionCount&) const = default;
 };
 
 struct BlockClass {
@@ -90,6 +106,7 @@ struct BlockClass {
   std::vector<InstructionCount> counts;     ///< by instruction index, for one block
 
   bool contains(const Dim3& block) const;
+  bool operator==(const BlockClass&) const = default;
 };
 
 /// Everything about a launch that does not depend on a block.
@@ -98,6 +115,7 @@ struct LaunchInfo {
   int launch_index = 0;
   Dim3 grid, block, cluster{0, 0, 0};
   std::uint32_t dynamic_shared_bytes = 0;
+  bool operator==(const LaunchInfo&) const = default;
 };
 
 class BlockSource;
@@ -110,7 +128,8 @@ struct KernelTrace {
   std::vector<BlockSlope> slopes;      ///< slopes[0] is zero
   std::vector<BlockClass> classes;     ///< partition of the grid
 
-  /// Class of each block, by linear index (x fastest): an index into classes.
+  /// Class of a block, by linear index (x fastest): an index into classes. Scans the classes; who asks for many blocks
+  /// builds a ClassIndex (trace/class_index.h).
   std::uint32_t class_of(std::uint64_t linear_block) const;
   Dim3 block_index(std::uint64_t linear_block) const;
 

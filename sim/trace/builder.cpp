@@ -1,0 +1,177 @@
+#include "trace/builder.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace forewarp {
+
+BlockTraceBuilder::BlockTraceBuilder(const Kernel& kernel, int warps, TracePools& pools)
+    : kernel_(kernel),
+      pools_(pools),
+      warps_(static_cast<std::size_t>(warps)),
+      counts_(kernel.instructions.size()),
+      recent_of_(kernel.instructions.size()),
+      slopes_{BlockSlope{}} {}
+
+void BlockTraceBuilder::reserve(std::size_t runs_per_warp, std::size_t accesses_per_warp) {
+  for (WarpState& state : warps_) {
+    state.runs.reserve(runs_per_warp);
+    state.accesses.reserve(accesses_per_warp);
+  }
+}
+
+void BlockTraceBuilder::start_run(WarpState& state, std::uint32_t pc) {
+  if (state.first != kNoRun) state.runs.push_back({state.first, state.next - state.first});
+  state.first = pc;
+  state.next = pc + 1;
+}
+
+AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, std::uint32_t pc, LaneMask enabled,
+                                              const std::uint64_t* lane_addresses, MemorySpace space) const {
+  AccessPattern pattern;
+  pattern.lanes = enabled;
+  pattern.space = space;
+  pattern.kind = instruction.memory;
+  pattern.bytes = instruction.access_bytes;
+  if (enabled == 0) return pattern;
+  const std::uint64_t base = lane_addresses[std::countr_zero(enabled)];
+  pattern.base_offset = static_cast<std::uint8_t>(base % kLineBytes);
+  std::uint64_t beyond = 0;
+  for (int lane = 0; lane < kWarpLanes; ++lane) {
+    const std::uint64_t keep = std::uint64_t{0} - ((enabled >> lane) & 1u);
+    const std::uint64_t offset = (lane_addresses[lane] - base) & keep;
+    beyond |= (offset + 0x80000000u) >> 32;
+    pattern.offsets[static_cast<std::size_t>(lane)] = static_cast<std::int32_t>(offset);
+  }
+  if (beyond != 0)
+    throw InputError("kernel " + kernel_.name + ", instruction " + std::to_string(pc) +
+                         ": the lanes of one access lie more than 2 GiB apart",
+                     "place the buffers that one instruction addresses closer together, or make them smaller");
+  return pattern;
+}
+
+std::uint32_t BlockTraceBuilder::find_pattern(Recent& recent, const AccessPattern& pattern) {
+  std::uint32_t& guess = recent.pattern[pattern.base_offset / 4 % kRecentPatterns];
+  if (guess != 0 && patterns_[guess - 1] == pattern) return guess - 1;
+  const std::uint32_t index = interner_.intern(patterns_, pattern);
+  if (index == coalesced_.size()) coalesced_.push_back(coalesce(pattern));
+  guess = index + 1;
+  return index;
+}
+
+std::uint32_t BlockTraceBuilder::find_slope(Recent& recent, const BlockSlope& slope) {
+  if (slopes_[recent.slope] != slope) recent.slope = intern_slope(slopes_, slope);
+  return recent.slope;
+}
+
+void BlockTraceBuilder::count_access(InstructionCount& count, const AccessPattern& pattern,
+                                     const CoalescedCounts& coalesced) {
+  if (pattern.lanes == 0) return;
+  if (pattern.space == MemorySpace::Shared) {
+    ++count.shared_requests;
+    count.wavefronts += coalesced.wavefronts;
+    count.ideal_wavefronts += coalesced.ideal_wavefronts;
+    // The bytes of an asynchronous copy are counted once, where they are read.
+    if (pattern.kind == MemoryKind::AsyncCopy) return;
+  } else {
+    ++count.requests;
+    count.sectors += coalesced.sectors;
+    count.ideal_sectors += coalesced.ideal_sectors;
+    count.lines += coalesced.lines;
+  }
+  count.bytes += coalesced.bytes;
+  if (pattern.kind == MemoryKind::Atomic || pattern.kind == MemoryKind::Reduction)
+    count.addresses += coalesced.addresses;
+}
+
+void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, const std::uint64_t* lane_addresses,
+                               MemorySpace space, BlockSlope slope, bool slope_known) {
+  const Instruction& instruction = kernel_.instructions[pc];
+  if (recent_of_[pc] == 0) {
+    recent_.emplace_back();
+    recent_of_[pc] = static_cast<std::uint32_t>(recent_.size());
+  }
+  Recent& recent = recent_[recent_of_[pc] - 1];
+  const AccessPattern pattern = make_pattern(instruction, pc, enabled, lane_addresses, space);
+  Access access;
+  access.pattern = find_pattern(recent, pattern);
+  if (enabled != 0) {
+    access.base = lane_addresses[std::countr_zero(enabled)];
+    if (slope_known)
+      access.slope = find_slope(recent, slope);
+    else
+      single_ = true;
+  }
+  warps_[static_cast<std::size_t>(warp)].accesses.push_back(access);
+  count_access(counts_[pc], pattern, coalesced_[access.pattern]);
+}
+
+namespace {
+
+/// Gives equal run sequences one index.
+class PathTable {
+ public:
+  explicit PathTable(std::vector<WarpPath>& paths) : paths_(paths) {}
+
+  std::uint32_t intern(std::vector<Run>&& runs) {
+    const std::uint64_t key = XXH3_64bits(runs.data(), runs.size() * sizeof(Run));
+    const auto [begin, end] = known_.equal_range(key);
+    for (auto it = begin; it != end; ++it)
+      if (paths_[it->second].runs == runs) return it->second;
+    const std::uint32_t index = static_cast<std::uint32_t>(paths_.size());
+    known_.emplace(key, index);
+    WarpPath path;
+    for (const Run& run : runs) path.instructions += run.count;
+    path.runs = std::move(runs);
+    path.runs.shrink_to_fit();
+    paths_.push_back(std::move(path));
+    return index;
+  }
+
+ private:
+  std::vector<WarpPath>& paths_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> known_;
+};
+
+}  // namespace
+
+BlockClass BlockTraceBuilder::finish() {
+  BlockClass result;
+  result.single = single_;
+  std::vector<std::uint32_t> pattern_map, slope_map;
+  pattern_map.reserve(patterns_.size());
+  for (const AccessPattern& pattern : patterns_) pattern_map.push_back(pools_.pattern(pattern));
+  for (const BlockSlope& slope : slopes_) slope_map.push_back(pools_.slope(slope));
+
+  PathTable paths(result.paths);
+  result.warps.resize(warps_.size());
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    WarpState& state = warps_[w];
+    if (state.first != kNoRun) state.runs.push_back({state.first, state.next - state.first});
+    result.warps[w].path = paths.intern(std::move(state.runs));
+    for (Access& access : state.accesses) {
+      access.pattern = pattern_map[access.pattern];
+      access.slope = slope_map[access.slope];
+    }
+    result.warps[w].accesses = std::move(state.accesses);
+    result.warps[w].accesses.shrink_to_fit();
+  }
+  result.counts = std::move(counts_);
+
+  warps_.assign(result.warps.size(), {});
+  counts_.assign(kernel_.instructions.size(), {});
+  recent_of_.assign(kernel_.instructions.size(), 0);
+  recent_.clear();
+  patterns_.clear();
+  coalesced_.clear();
+  slopes_.assign(1, {});
+  interner_ = {};
+  single_ = false;
+  return result;
+}
+
+}  // namespace forewarp

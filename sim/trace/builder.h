@@ -1,0 +1,102 @@
+// Collects what the warps of one block execute into a BlockClass. The emulator calls it for every warp instruction.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "trace/coalesce.h"
+#include "trace/intern.h"
+#include "trace/trace.h"
+
+namespace forewarp {
+
+/// Where byte `offset` of a thread's local frame lies once lanes are interleaved, as the hardware lays local memory
+/// out: the same 32-bit word of the 32 lanes of a warp fills one line. `warp_base` is a line-aligned start of the
+/// warp's frames. Accesses of local memory are given with such addresses (of their first byte).
+inline std::uint64_t interleaved_local_address(std::uint64_t warp_base, int lane, std::uint64_t offset) {
+  return warp_base + (offset / 4) * kLineBytes + static_cast<std::uint64_t>(lane) * 4 + offset % 4;
+}
+
+/// One block. Nothing shared is touched before finish(): several builders may work on threads of their own, if the
+/// calls of finish() are one after another (in block order, for traces that do not depend on timing).
+class BlockTraceBuilder {
+ public:
+  /// `kernel` and `pools` outlive the builder.
+  BlockTraceBuilder(const Kernel& kernel, int warps, TracePools& pools);
+
+  /// Optional: how much each warp will leave, to spare reallocations.
+  void reserve(std::size_t runs_per_warp, std::size_t accesses_per_warp);
+
+  /// A warp executes instruction `pc`. `active`: lanes here; `enabled`: those of them whose guard is true.
+  void execute(int warp, std::uint32_t pc, LaneMask active, LaneMask enabled) {
+    WarpState& state = warps_[static_cast<std::size_t>(warp)];
+    if (pc == state.next) [[likely]] {
+      ++state.next;
+    } else {
+      start_run(state, pc);
+    }
+    InstructionCount& count = counts_[pc];
+    ++count.executed;
+    count.active_lanes += static_cast<unsigned>(std::popcount(active));
+    count.enabled_lanes += static_cast<unsigned>(std::popcount(enabled));
+    count.executed_on += enabled != 0;
+  }
+
+  /// The memory access of the instruction just executed, once for each executed Lsu memory instruction, also when no
+  /// lane is enabled; twice for an asynchronous copy (the global read, then the shared write). `lane_addresses` holds
+  /// 32 byte addresses, those of disabled lanes are ignored. `slope` says how the addresses move with the block
+  /// index; where it is not known, the class stays with this one block.
+  void access(int warp, std::uint32_t pc, LaneMask enabled, const std::uint64_t* lane_addresses, MemorySpace space,
+              BlockSlope slope, bool slope_known);
+
+  /// The branch just executed split the warp.
+  void diverge(int warp, std::uint32_t pc) {
+    (void)warp;  // the paths already show which warp
+    ++counts_[pc].divergent;
+  }
+
+  /// Hands over the class: paths, warps, counts, `single`. The caller adds representative, conditions and population.
+  /// The builder is empty afterwards.
+  BlockClass finish();
+
+ private:
+  struct WarpState {
+    std::uint32_t next = kNoRun;   ///< pc that would extend the current run
+    std::uint32_t first = kNoRun;  ///< where the current run started
+    std::vector<Run> runs;
+    std::vector<Access> accesses;
+  };
+  static constexpr std::uint32_t kNoRun = 0xffffffffu;
+
+  /// The patterns an instruction used last, by the base's place in its line: walking through memory comes back to the
+  /// same few patterns.
+  static constexpr std::size_t kRecentPatterns = kLineBytes / 4;
+  struct Recent {
+    std::array<std::uint32_t, kRecentPatterns> pattern{};  ///< index + 1, 0 = none
+    std::uint32_t slope = 0;
+  };
+
+  void start_run(WarpState& state, std::uint32_t pc);
+  AccessPattern make_pattern(const Instruction& instruction, std::uint32_t pc, LaneMask enabled,
+                             const std::uint64_t* lane_addresses, MemorySpace space) const;
+  std::uint32_t find_pattern(Recent& recent, const AccessPattern& pattern);
+  std::uint32_t find_slope(Recent& recent, const BlockSlope& slope);
+  void count_access(InstructionCount& count, const AccessPattern& pattern, const CoalescedCounts& coalesced);
+
+  const Kernel& kernel_;
+  TracePools& pools_;
+  std::vector<WarpState> warps_;
+  std::vector<InstructionCount> counts_;
+  std::vector<std::uint32_t> recent_of_;  ///< by instruction: index + 1 into recent_, 0 = not used yet
+  std::vector<Recent> recent_;
+  // Numbered within the block; finish() renumbers into the pools.
+  std::vector<AccessPattern> patterns_;
+  std::vector<CoalescedCounts> coalesced_;  ///< parallel to patterns_
+  std::vector<BlockSlope> slopes_;
+  PatternInterner interner_;
+  bool single_ = false;
+};
+
+}  // namespace forewarp

@@ -1,0 +1,31 @@
+#include "trace/class_index.h"
+
+#include "base/error.h"
+
+namespace forewarp {
+
+ClassIndex::ClassIndex(const KernelTrace& trace) : trace_(trace) {
+  for (std::uint32_t i = 0; i < trace.classes.size(); ++i) {
+    const BlockClass& c = trace.classes[i];
+    const std::uint64_t linear =
+        (std::uint64_t{c.representative.z} * trace.launch.grid.y + c.representative.y) * trace.launch.grid.x +
+        c.representative.x;
+    if (c.single)
+      singles_.emplace(linear, i);
+    else
+      shared_.push_back(i);
+  }
+}
+
+std::uint32_t ClassIndex::class_of(std::uint64_t linear_block) const {
+  if (!singles_.empty()) {
+    const auto found = singles_.find(linear_block);
+    if (found != singles_.end()) return found->second;
+  }
+  const Dim3 block = trace_.block_index(linear_block);
+  for (const std::uint32_t i : shared_)
+    if (trace_.classes[i].contains(block)) return i;
+  throw InternalError("block " + std::to_string(linear_block) + " belongs to no class of the trace");
+}
+
+}  // namespace forewarp

@@ -1,0 +1,179 @@
+#include "trace/coalesce.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "trace/test_support.h"
+
+using namespace forewarp;
+using forewarp::testing::pattern_of;
+
+namespace {
+
+CoalescedCounts global(int bytes, const std::function<std::int64_t(int)>& address, LaneMask lanes = ~LaneMask{0}) {
+  return coalesce(pattern_of(MemorySpace::Global, MemoryKind::Load, bytes, address, lanes));
+}
+
+CoalescedCounts shared(int bytes, const std::function<std::int64_t(int)>& address, LaneMask lanes = ~LaneMask{0},
+                       MemoryKind kind = MemoryKind::Load) {
+  return coalesce(pattern_of(MemorySpace::Shared, kind, bytes, address, lanes));
+}
+
+}  // namespace
+
+TEST_CASE("strided floats touch the sectors and lines that arithmetic says") {
+  struct Row { int stride; int sectors; int lines; };
+  // 32 floats `stride` floats apart, from a line's start: span = 31 * 4 * stride + 4 bytes.
+  for (const Row& row : {Row{1, 4, 1}, Row{2, 8, 2}, Row{3, 12, 3}, Row{4, 16, 4}, Row{8, 32, 8}, Row{32, 32, 32},
+                         Row{33, 32, 32}, Row{1024, 32, 32}}) {
+    const CoalescedCounts c = global(4, [&](int l) { return l * 4 * row.stride; });
+    INFO("stride " << row.stride);
+    CHECK(c.sectors == row.sectors);
+    CHECK(c.lines == row.lines);
+    CHECK(c.ideal_sectors == 4);
+    CHECK(c.bytes == 128);
+    CHECK(c.addresses == 32);
+  }
+}
+
+TEST_CASE("misaligned rows touch one sector more") {
+  CHECK(global(4, [](int l) { return 4 + l * 4; }).sectors == 5);
+  CHECK(global(4, [](int l) { return 4 + l * 4; }).lines == 2);
+  CHECK(global(4, [](int l) { return 32 + l * 4; }).sectors == 4);
+  CHECK(global(4, [](int l) { return 32 + l * 4; }).lines == 2);
+  CHECK(global(4, [](int l) { return 124 - l * 4; }).sectors == 4);  // backwards is as good
+}
+
+TEST_CASE("wider lanes take sectors in proportion") {
+  CHECK(global(8, [](int l) { return l * 8; }).sectors == 8);
+  CHECK(global(16, [](int l) { return l * 16; }).sectors == 16);
+  CHECK(global(16, [](int l) { return l * 16; }).lines == 4);
+  CHECK(global(2, [](int l) { return l * 2; }).sectors == 2);
+  CHECK(global(1, [](int l) { return l; }).sectors == 1);
+  CHECK(global(1, [](int l) { return l; }).ideal_sectors == 1);
+}
+
+TEST_CASE("lanes on one address are one sector") {
+  const CoalescedCounts c = global(4, [](int) { return 64; });
+  CHECK(c.sectors == 1);
+  CHECK(c.bytes == 4);
+  CHECK(c.ideal_sectors == 1);
+  CHECK(c.addresses == 1);
+  CHECK(global(4, [](int l) { return l * 4; }, 0x1).sectors == 1);
+  CHECK(global(4, [](int l) { return l * 4; }, 0).sectors == 0);
+}
+
+TEST_CASE("lines come in ascending order with their sectors, also below the base") {
+  std::vector<LineSectors> lines;
+  // Lane 0 at byte 64 of its line, lane 1 300 bytes before, lane 2 straddling two lines.
+  const auto p = pattern_of(MemorySpace::Global, MemoryKind::Load, 16,
+                            [](int l) { return std::array<std::int64_t, 3>{1024 + 64, 1024 - 300, 1024 + 120}[l]; }, 7);
+  coalesce(p, {}, &lines);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] == LineSectors{-3, 0b1100});  // bytes 724..739 = line 640 + 84..99
+  CHECK(lines[1] == LineSectors{0, 0b1100});
+  CHECK(lines[2] == LineSectors{1, 0b0001});
+  CHECK(line_address(1024 + 64, -3) == 640);
+}
+
+TEST_CASE("the table of coalesced patterns follows the patterns") {
+  std::vector<AccessPattern> patterns;
+  patterns.push_back(pattern_of(MemorySpace::Global, MemoryKind::Load, 4, [](int l) { return l * 4; }));
+  patterns.push_back(pattern_of(MemorySpace::Shared, MemoryKind::Load, 4, [](int l) { return l * 4; }));
+  CoalescedPatterns table(patterns);
+  patterns.push_back(pattern_of(MemorySpace::Global, MemoryKind::Load, 4, [](int l) { return l * 128; }));
+  table.extend(patterns);
+  REQUIRE(table.size() == 3);
+  CHECK(table.lines(0).size() == 1);
+  CHECK(table.lines(1).empty());
+  CHECK(table.lines(2).size() == 32);
+  CHECK(table.lines(2)[31] == LineSectors{31, 1});
+}
+
+TEST_CASE("local words of wide accesses lie a line apart") {
+  const auto wide = [](int bytes) {
+    return coalesce(pattern_of(MemorySpace::Local, MemoryKind::Load, bytes, [](int l) { return l * 4; }));
+  };
+  CHECK(wide(4).sectors == 4);
+  CHECK(wide(8).sectors == 8);
+  CHECK(wide(16).sectors == 16);
+  CHECK(wide(16).lines == 4);
+  CHECK(wide(16).bytes == 512);
+}
+
+TEST_CASE("an n-way bank conflict takes n wavefronts") {
+  for (const int ways : {1, 2, 4, 8, 16, 32}) {
+    const CoalescedCounts c = shared(4, [&](int l) { return l * 4 * ways; });
+    CHECK(c.wavefronts == ways);
+    CHECK(c.ideal_wavefronts == 1);
+  }
+  for (const int odd : {3, 5, 7, 31, 33}) CHECK(shared(4, [&](int l) { return l * 4 * odd; }).wavefronts == 1);
+  for (int ways = 1; ways <= 32; ++ways)  // lanes 0 .. ways-1 in bank 0, the rest together
+    CHECK(shared(4, [&](int l) { return l < ways ? l * 128 : 0; }).wavefronts == ways);
+}
+
+TEST_CASE("lanes on one word share a pass") {
+  CHECK(shared(4, [](int) { return 20; }).wavefronts == 1);
+  CHECK(shared(4, [](int l) { return l / 2 * 4; }).wavefronts == 1);
+  CHECK(shared(1, [](int l) { return l; }).wavefronts == 1);
+  CHECK(shared(2, [](int l) { return l * 2; }).wavefronts == 1);
+  CHECK(shared(2, [](int l) { return l * 128; }).wavefronts == 32);
+  CHECK(shared(4, [](int l) { return l * 4; }, ~LaneMask{0}, MemoryKind::Store).wavefronts == 1);
+  CHECK(shared(4, [](int l) { return l * 128; }, ~LaneMask{0}, MemoryKind::Store).wavefronts == 32);
+}
+
+TEST_CASE("64-bit requests go half a warp at a time") {
+  CHECK(shared(8, [](int l) { return l * 8; }).wavefronts == 2);
+  CHECK(shared(8, [](int l) { return l * 8; }).ideal_wavefronts == 2);
+  CHECK(shared(8, [](int l) { return l * 16; }).wavefronts == 4);
+  CHECK(shared(8, [](int l) { return l * 8; }, 0x0000ffff).wavefronts == 1);
+  CHECK(shared(8, [](int l) { return l / 2 * 8; }).wavefronts == 1);       // pairs (i, i^1) share
+  CHECK(shared(8, [](int) { return 0; }).wavefronts == 1);
+}
+
+TEST_CASE("128-bit requests go a quarter at a time") {
+  CHECK(shared(16, [](int l) { return l * 16; }).wavefronts == 4);
+  CHECK(shared(16, [](int l) { return l * 16; }).ideal_wavefronts == 4);
+  CHECK(shared(16, [](int l) { return l * 32; }).wavefronts == 8);
+  CHECK(shared(16, [](int l) { return l * 16; }, 0xff).wavefronts == 1);
+  CHECK(shared(16, [](int l) { return l / 2 * 16; }).wavefronts == 2);
+  CHECK(shared(16, [](int) { return 0; }).wavefronts == 2);
+}
+
+TEST_CASE("atomics on one word follow one another") {
+  CHECK(shared(4, [](int) { return 0; }, ~LaneMask{0}, MemoryKind::Atomic).wavefronts == 32);
+  CHECK(shared(4, [](int l) { return l * 4; }, ~LaneMask{0}, MemoryKind::Atomic).wavefronts == 1);
+  CHECK(coalesce(pattern_of(MemorySpace::Global, MemoryKind::Reduction, 4, [](int l) { return l % 5 * 4; })).addresses ==
+        5);
+}
+
+TEST_CASE("sectors of scattered lanes agree with a set") {
+  std::uint32_t state = 1;
+  const auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 8; };
+  for (int round = 0; round < 2000; ++round) {
+    const int bytes = 1 << next() % 5;
+    const std::uint32_t range = 1u << next() % 16;
+    std::array<std::int64_t, 32> address{};
+    for (auto& a : address) a = (next() % range) / static_cast<unsigned>(bytes) * bytes + 4096;
+    const LaneMask lanes = (next() << 16 ^ next()) | 1u << next() % 32;
+    std::set<std::int64_t> sectors, lines, touched;
+    for (int l = 0; l < 32; ++l)
+      if (lanes >> l & 1)
+        for (int b = 0; b < bytes; ++b) {
+          touched.insert(address[l] + b);
+          sectors.insert((address[l] + b) / 32);
+          lines.insert((address[l] + b) / 128);
+        }
+    std::vector<LineSectors> found;
+    const auto c =
+        coalesce(pattern_of(MemorySpace::Global, MemoryKind::Load, bytes, [&](int l) { return address[l]; }, lanes), {},
+                 &found);
+    REQUIRE(c.sectors == sectors.size());
+    REQUIRE(c.lines == lines.size());
+    REQUIRE(c.bytes == touched.size());
+    REQUIRE(found.size() == lines.size());
+    std::size_t from_masks = 0;
+    for (const LineSectors& l : found) from_masks += static_cast<std::size_t>(std::popcount(l.sectors));
+    REQUIRE(from_masks == sectors.size());
+  }
+}

@@ -1,0 +1,40 @@
+// Equal patterns and slopes are stored once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/trace.h"
+
+namespace forewarp {
+
+/// Finds a pattern's index in a vector of distinct patterns, appending it when it is new. The vector is the caller's.
+class PatternInterner {
+ public:
+  std::uint32_t intern(std::vector<AccessPattern>& patterns, const AccessPattern& pattern);
+
+ private:
+  void grow(const std::vector<AccessPattern>& patterns);
+
+  std::vector<std::uint32_t> slots_;  ///< open addressing, a power of two; kEmpty or an index
+  std::size_t used_ = 0;
+};
+
+/// The pools of one KernelTrace, shared by the builders of its classes. Not for several threads at once.
+class TracePools {
+ public:
+  /// Refers to `trace`, whose slopes[0] becomes the zero slope; patterns and slopes already there are taken in.
+  explicit TracePools(KernelTrace& trace);
+
+  std::uint32_t pattern(const AccessPattern& p) { return interner_.intern(trace_.patterns, p); }
+  std::uint32_t slope(const BlockSlope& s);
+
+ private:
+  KernelTrace& trace_;
+  PatternInterner interner_;
+};
+
+/// Index of a slope in a short vector of distinct slopes whose first is zero.
+std::uint32_t intern_slope(std::vector<BlockSlope>& slopes, const BlockSlope& slope);
+
+}  // namespace forewarp
