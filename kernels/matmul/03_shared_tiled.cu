@@ -1,7 +1,8 @@
 // Matrix product, step 3: 32 x 32 tiles of a and b in shared memory.
 //
 // Shows   tiling: each input element is read from global memory n / 32 times instead of n times.
-// Bound   the shared-memory pipe: two shared loads an FMA before the compiler joins some (mio_throttle), and the barrier.
+// Bound   the shared-memory pipe (mio_throttle) and the barrier: an FMA needs one element of each tile; the compiler joins
+//         four of a into one 16-byte load, which leaves 5 shared loads for 4 FMAs.
 // Launch  block (32, 32), grid (ceil(n / 32), ceil(m / 32)); 8 KiB of static shared memory.
 // Args    a[m][k], b[k][n], c[m][n], m, n, k; row-major fp32.
 

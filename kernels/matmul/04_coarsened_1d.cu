@@ -1,8 +1,8 @@
 // Matrix product, step 4: each thread computes a column of 8 elements of c.
 //
-// Shows   thread coarsening: one shared load of b serves 8 FMAs, so the shared-memory pipe is asked for 9 loads an 8 FMAs
-//         instead of 16.
-// Bound   still the shared-memory pipe, less so (mio_throttle falls, short_scoreboard and issue rise).
+// Shows   thread coarsening: one shared load of b serves 8 FMAs, and a is read as a broadcast of 16 bytes: 3 shared loads for
+//         8 FMAs instead of 10.
+// Bound   less the shared-memory pipe (mio_throttle falls), more barriers and the wait for the next tile.
 // Launch  block 512, grid (ceil(n / 64), ceil(m / 64)); 4 KiB of static shared memory.
 // Args    a[m][k], b[k][n], c[m][n], m, n, k; row-major fp32.
 

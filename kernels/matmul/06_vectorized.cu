@@ -1,7 +1,8 @@
 // Matrix product, step 6: 16-byte loads from global and shared memory.
 //
-// Shows   vector access: the tile of a is stored transposed so that both register fragments are float4 loads; a quarter of
-//         the load instructions of step 5. Rows that are not 16-byte aligned (k or n not a multiple of 4) take a scalar path.
+// Shows   vector access: a quarter of the global load and store instructions of step 5, and a tile of a that is stored
+//         transposed so that both register fragments are contiguous. Rows that are not 16-byte aligned (k or n not a
+//         multiple of 4) take a scalar path.
 // Bound   the FMA pipe, held back by two-way bank conflicts of the fragments and by the wait for each global tile.
 // Launch  block 256, grid (ceil(n / 128), ceil(m / 128)); 8 KiB of static shared memory.
 // Args    a[m][k], b[k][n], c[m][n], m, n, k; row-major fp32.

@@ -16,7 +16,7 @@ constexpr int kWarpM = 64;
 constexpr int kWarpN = 32;
 constexpr int kLanesM = 8;
 constexpr int kLanesN = 4;
-constexpr int kPart = 4;             // a lane's 8 x 8 results are 2 x 2 parts of 4 x 4
+constexpr int kPart = 4;  // a lane's 8 x 8 results are 2 x 2 parts of 4 x 4
 constexpr int kPad = 4;
 constexpr int kThreads = kBlockM * kBlockN / 64;
 
