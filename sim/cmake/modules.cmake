@@ -12,9 +12,9 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
 add_library(forewarp_options INTERFACE)
 target_include_directories(forewarp_options INTERFACE ${PROJECT_SOURCE_DIR}/sim)
-# Not -Wnull-dereference: GCC 12 at -O3 finds it in libstdc++'s own string and vector code.
+# Not -Wnull-dereference nor -Wrestrict: GCC 12 at -O3 finds both in libstdc++'s own string and vector code.
 target_compile_options(forewarp_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
-  -Woverloaded-virtual -fno-math-errno -ffp-contract=off)
+  -Woverloaded-virtual -Wno-restrict -fno-math-errno -ffp-contract=off)
 target_compile_definitions(forewarp_options INTERFACE FOREWARP_VERSION="${PROJECT_VERSION}")
 if(FOREWARP_MARCH AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(forewarp_options INTERFACE -march=${FOREWARP_MARCH})

@@ -38,6 +38,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
   std::size_t fewest = name.size() / 3 + 2;  // more edits than that is no misspelling
   if (name.size() > 64) return best;
   for (const std::string& candidate : candidates) {
+    if (name.size() >= 3 && (candidate.starts_with(name) || name.starts_with(candidate))) return candidate;
     const std::size_t edits = edit_distance(name, candidate);
     if (edits < fewest) {
       fewest = edits;
@@ -62,7 +63,7 @@ std::string range_text(Number low, Number high) {
     else
       return std::to_string(n);
   };
-  const bool from = low != Limits::lowest(), to = high != Limits::max();
+  const bool from = low != Limits::lowest() || std::is_unsigned_v<Number>, to = high != Limits::max();
   if (from && to) return " from " + text(low) + " to " + text(high);
   if (from) return " of at least " + text(low);
   if (to) return " of at most " + text(high);
@@ -192,7 +193,8 @@ std::vector<Node> Node::list(std::size_t fewest, std::size_t most) const {
                 " values, not " + std::to_string(size));
   std::vector<Node> nodes;
   nodes.reserve(size);
-  for (std::size_t i = 0; i < size; ++i) nodes.push_back(child(value_->items[i], std::string("[").append(std::to_string(i)) += ']'));
+  for (std::size_t i = 0; i < size; ++i)
+    nodes.push_back(child(value_->items[i], std::string("[").append(std::to_string(i)) += ']'));
   return nodes;
 }
 

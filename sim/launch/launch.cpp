@@ -1,0 +1,273 @@
+// The launch file's schema (design.md section 3) over the strict YAML reader.
+#include "launch/launch.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "config/config.h"
+#include "launch/fill.h"
+#include "launch/narrow_float.h"
+
+namespace forewarp {
+namespace {
+
+// Limits of CUDA itself, the same for every GPU since compute capability 3.0 (CUDA C++ Programming Guide, table of
+// technical specifications).
+constexpr std::uint64_t kMostThreads = 1024;
+constexpr Dim3 kMostBlock{1024, 1024, 64};
+constexpr Dim3 kMostGrid{0x7fffffff, 65535, 65535};
+constexpr std::uint64_t kMostClusterBlocks = 16;  // 8 is portable; 16 after opting in
+
+// No GPU's, but enough to tell a slip of the pen from a buffer.
+constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 40;
+constexpr std::uint32_t kMostSharedBytes = 1 << 20;
+constexpr double kMostF16 = 65504;
+
+// Where device memory starts in a CUDA process on Linux, roughly, and the granularity of its pages.
+constexpr std::uint64_t kFirstAddress = 0x7f40'0000'0000;
+constexpr std::uint64_t kPageBytes = 2 << 20;
+constexpr std::uint64_t kSmallAlignment = 512;
+constexpr std::uint64_t kLargeBuffer = 1 << 20;
+constexpr std::uint64_t kGap = 64 << 10;
+
+Dim3 read_extent(const config::Node& node, const Dim3& most) {
+  const std::vector<config::Node> items = node.list(1, 3);
+  const std::uint32_t limits[3] = {most.x, most.y, most.z};
+  std::uint32_t extent[3] = {1, 1, 1};
+  for (std::size_t i = 0; i < items.size(); ++i)
+    extent[i] = static_cast<std::uint32_t>(items[i].unsigned_integer(1, limits[i]));
+  return {extent[0], extent[1], extent[2]};
+}
+
+double read_float(const config::Node& node) {
+  constexpr double most = std::numeric_limits<float>::max();
+  return node.number(-most, most);
+}
+
+FillUniform read_uniform(const config::Node& node) {
+  FillUniform fill;
+  node.read_map([&](config::Map& m) {
+    constexpr ElementType types[] = {ElementType::F32, ElementType::F64, ElementType::F16, ElementType::Bf16};
+    fill.type = types[m.at("type").choice({"f32", "f64", "f16", "bf16"})];
+    const double most = fill.type == ElementType::F16 ? kMostF16 : std::numeric_limits<float>::max();
+    fill.low = m.at("low").number(-most, most);
+    const config::Node high = m.at("high");
+    fill.high = high.number(-most, most);
+    if (fill.high < fill.low) throw high.error("is less than low");
+    if (!std::isfinite(static_cast<float>(fill.high) - static_cast<float>(fill.low)))
+      throw high.error("is too far from low for a float");
+    fill.seed = static_cast<std::uint32_t>(m.at("seed").unsigned_integer(0, 0xffffffffu));
+  });
+  return fill;
+}
+
+FillLcg read_lcg(const config::Node& node) {
+  FillLcg fill;
+  node.read_map([&](config::Map& m) {
+    fill.seed = static_cast<std::uint32_t>(m.at("seed").unsigned_integer(0, 0xffffffffu));
+    fill.modulus = static_cast<std::uint32_t>(m.at("modulus").unsigned_integer(1, 0xffffffffu));
+  });
+  return fill;
+}
+
+FillFile file_fill(const config::Node& node, const std::string& launch_path) {
+  return {(std::filesystem::path(launch_path).parent_path() / node.string()).string()};  // an absolute path stays one
+}
+
+/// zero | iota | {uniform: {...}} | {lcg: {...}} | {file: PATH}
+Fill read_fill(const config::Node& node, const std::string& launch_path) {
+  if (!node.is_map()) return node.choice({"zero", "iota"}) == 0 ? Fill{FillZero{}} : Fill{FillIota{}};
+  const std::vector<config::Entry> entries = node.entries();
+  if (entries.size() != 1) throw node.error("must name exactly one fill", "accepted: zero, iota, uniform, lcg, file");
+  const config::Entry& entry = entries.front();
+  if (entry.key == "uniform") return read_uniform(entry.value);
+  if (entry.key == "lcg") return read_lcg(entry.value);
+  if (entry.key == "file") return file_fill(entry.value, launch_path);
+  throw InputError(entry.where, "unknown fill " + config::quoted(entry.key),
+                   "accepted: zero, iota, uniform, lcg, file");
+}
+
+std::vector<Buffer> read_buffers(const config::Node& node, const std::string& launch_path) {
+  std::vector<Buffer> buffers;
+  for (const config::Entry& entry : node.entries()) {
+    Buffer& buffer = buffers.emplace_back();
+    buffer.name = entry.key;
+    buffer.where = entry.where;
+    entry.value.read_map([&](config::Map& m) {
+      const config::Node bytes = m.at("bytes");
+      buffer.bytes = bytes.unsigned_integer(1, kMostBufferBytes);
+      if (!m.has("fill") && m.has("file"))  // the short form of fill: {file: PATH}
+        buffer.fill = file_fill(m.at("file"), launch_path);
+      else
+        buffer.fill = read_fill(m.at("fill"), launch_path);
+      const std::uint32_t element = element_bytes(buffer.fill);
+      if (buffer.bytes % element != 0)
+        throw bytes.error("is no whole number of the fill's " + std::to_string(element) + "-byte elements");
+    });
+  }
+  return buffers;
+}
+
+void read_pointer(const config::Node& node, config::Map& m, const std::vector<Buffer>& buffers, Argument& argument) {
+  const std::string name = node.string();
+  const auto found = std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& b) { return b.name == name; });
+  if (found == buffers.end()) {
+    std::string known;
+    for (const Buffer& buffer : buffers) known += (known.empty() ? "" : ", ") + buffer.name;
+    throw node.error("names no buffer of this case: " + config::quoted(name),
+                     "buffers: " + (known.empty() ? "none" : known));
+  }
+  argument.buffer = static_cast<int>(found - buffers.begin());
+  if (const auto offset = m.find("offset")) argument.offset = offset->unsigned_integer(0, found->bytes - 1);
+}
+
+std::uint64_t read_scalar(ArgumentKind kind, const config::Node& value) {
+  switch (kind) {
+    case ArgumentKind::I32:
+      return static_cast<std::uint32_t>(static_cast<std::int32_t>(value.integer(INT32_MIN, INT32_MAX)));
+    case ArgumentKind::U32:
+      return value.unsigned_integer(0, UINT32_MAX);
+    case ArgumentKind::I64:
+      return static_cast<std::uint64_t>(value.integer());
+    case ArgumentKind::U64:
+      return value.unsigned_integer();
+    case ArgumentKind::F32:
+      return std::bit_cast<std::uint32_t>(static_cast<float>(read_float(value)));
+    case ArgumentKind::F64:
+      return std::bit_cast<std::uint64_t>(value.number());
+    case ArgumentKind::F16:
+      return to_f16(static_cast<float>(value.number(-kMostF16, kMostF16)));
+    case ArgumentKind::Bf16:
+      return to_bf16(static_cast<float>(read_float(value)));
+    case ArgumentKind::Pointer:
+      break;
+  }
+  throw InternalError("a pointer is no scalar");
+}
+
+/// {pointer: NAME, offset: N} or {KIND: VALUE}
+Argument read_argument(const config::Node& node, const std::vector<Buffer>& buffers) {
+  static constexpr std::pair<const char*, ArgumentKind> kScalars[] = {
+      {"i32", ArgumentKind::I32}, {"u32", ArgumentKind::U32}, {"i64", ArgumentKind::I64}, {"u64", ArgumentKind::U64},
+      {"f32", ArgumentKind::F32}, {"f64", ArgumentKind::F64}, {"f16", ArgumentKind::F16}, {"bf16", ArgumentKind::Bf16}};
+  Argument argument;
+  argument.where = node.where();
+  bool read = false;
+  node.read_map([&](config::Map& m) {
+    if (m.has("tensor_map"))
+      throw m.at("tensor_map")
+          .error("is not supported yet", "tensor maps come with the TMA kernels; pass plain pointers until then");
+    if (const auto pointer = m.find("pointer")) {
+      argument.kind = ArgumentKind::Pointer;
+      read_pointer(*pointer, m, buffers, argument);
+      read = true;
+      return;
+    }
+    for (const auto& [name, kind] : kScalars) {
+      const auto value = m.find(name);
+      if (!value) continue;
+      argument.kind = kind;
+      argument.bits = read_scalar(kind, *value);
+      read = true;
+      return;
+    }
+  });
+  if (!read) throw node.error("names no value", "accepted: pointer, i32, u32, i64, u64, f32, f64, f16, bf16");
+  return argument;
+}
+
+void check_cluster(const config::Node& node, const Launch& launch) {
+  if (launch.cluster.count() > kMostClusterBlocks) throw node.error("has more than 16 blocks");
+  if (launch.grid.x % launch.cluster.x != 0 || launch.grid.y % launch.cluster.y != 0 ||
+      launch.grid.z % launch.cluster.z != 0)
+    throw node.error("does not divide the grid");
+}
+
+Launch read_launch(config::Map& m, const std::vector<Buffer>& buffers) {
+  Launch launch;
+  launch.where = m.node().where();
+  launch.kernel = m.at("kernel").string();
+  launch.grid = read_extent(m.at("grid"), kMostGrid);
+  const config::Node block = m.at("block");
+  launch.block = read_extent(block, kMostBlock);
+  if (launch.block.count() > kMostThreads)
+    throw block.error("has " + std::to_string(launch.block.count()) + " threads; at most 1024 are possible");
+  if (const auto cluster = m.find("cluster")) {
+    launch.cluster = read_extent(*cluster, Dim3{16, 16, 16});
+    check_cluster(*cluster, launch);
+  }
+  if (const auto shared = m.find("dynamic_shared_bytes"))
+    launch.dynamic_shared_bytes = static_cast<std::uint32_t>(shared->unsigned_integer(0, kMostSharedBytes));
+  for (const config::Node& argument : m.at("args").list()) launch.arguments.push_back(read_argument(argument, buffers));
+  return launch;
+}
+
+Case read_case(const config::Entry& entry, const std::string& launch_path) {
+  Case result;
+  result.id = entry.key;
+  result.where = entry.where;
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.' || c == '+';
+  };
+  if (!std::all_of(result.id.begin(), result.id.end(), fits))
+    throw InputError(entry.where,
+                     "case id " + config::quoted(result.id) + " may hold letters, digits, '_', '-', '.' and '+' only");
+  entry.value.read_map([&](config::Map& m) {
+    result.buffers = read_buffers(m.at("buffers"), launch_path);
+    if (const auto launches = m.find("launches")) {
+      for (const config::Node& node : launches->list(1))
+        node.read_map([&](config::Map& one) { result.launches.push_back(read_launch(one, result.buffers)); });
+    } else {
+      result.launches.push_back(read_launch(m, result.buffers));
+      result.launches.back().where = entry.where;
+    }
+  });
+  return result;
+}
+
+}  // namespace
+
+std::uint32_t Argument::size() const {
+  switch (kind) {
+    case ArgumentKind::Pointer:
+    case ArgumentKind::I64:
+    case ArgumentKind::U64:
+    case ArgumentKind::F64:
+      return 8;
+    case ArgumentKind::I32:
+    case ArgumentKind::U32:
+    case ArgumentKind::F32:
+      return 4;
+    case ArgumentKind::F16:
+    case ArgumentKind::Bf16:
+      return 2;
+  }
+  return 0;
+}
+
+LaunchFile read_launch_file(const std::string& path) {
+  LaunchFile file;
+  file.path = path;
+  const config::Node root = config::read_file(path);
+  for (const config::Entry& entry : root.entries()) file.cases.push_back(read_case(entry, path));
+  if (file.cases.empty()) throw root.error("holds no case");
+  return file;
+}
+
+std::vector<std::uint64_t> place_buffers(const Case& item) {
+  std::vector<std::uint64_t> addresses;
+  std::uint64_t next = kFirstAddress;
+  for (const Buffer& buffer : item.buffers) {
+    const std::uint64_t alignment = buffer.bytes >= kLargeBuffer ? kPageBytes : kSmallAlignment;
+    next = (next + alignment - 1) / alignment * alignment;
+    addresses.push_back(next);
+    next += buffer.bytes + kGap;
+  }
+  return addresses;
+}
+
+}  // namespace forewarp
