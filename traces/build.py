@@ -157,9 +157,11 @@ def check(jobs):
     difference = difflib.unified_diff(committed.splitlines(), manifest(**{f"{tool}_version": v for tool, v in made_by.items()})
                                       .splitlines(), "manifest.yaml", "files as they are", lineterm="", n=2)
     problems = list(difference)
-    for stem in sources():
-        if not (TRACES / f"{stem}.yaml").exists():
-            problems.append(f"{stem}.yaml: missing")
+    expected = {TRACES / f"{stem}.yaml" for stem in sources()} | {MANIFEST}
+    expected |= {path for stem in sources() for arch in ARCHITECTURES for path in image_paths(stem, arch)}
+    found = {*TRACES.glob("*.yaml"), *(path for arch in ARCHITECTURES for path in (TRACES / arch).glob("*"))}
+    problems += [f"{path.relative_to(TRACES)}: missing" for path in sorted(expected - found)]
+    problems += [f"{path.relative_to(TRACES)}: of no source" for path in sorted(found - expected)]
     for stem, text in launches.files().items():
         path = TRACES / f"{stem}.yaml"
         if path.exists() and path.read_text() != text:
@@ -169,11 +171,13 @@ def check(jobs):
         print(f"build.py: no nvcc {made_by['nvcc']}: hashes compared, code not", file=sys.stderr)
         return problems
     tool = installed_nvdisasm()
+    if not tool:
+        print(f"build.py: no nvdisasm {NVDISASM_VERSION}: code compared, disassembly only by hash", file=sys.stderr)
 
     def compare(stem, source, architecture):
         cubin, listing = image_paths(stem, architecture)
         if not cubin.exists() or not listing.exists():
-            return [f"{architecture}/{stem}: cubin or disassembly missing"]
+            return []
         with tempfile.TemporaryDirectory() as folder:
             rebuilt = Path(folder) / cubin.name
             compile_cubin(source, architecture, rebuilt)
