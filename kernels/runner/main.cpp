@@ -74,6 +74,9 @@ int run_all(const std::vector<std::unique_ptr<Work>>& all, const Options& option
   std::unique_ptr<CaseTimer> timer;
   const int repeat = options.repeat < 0 ? kDefaultRepeat : options.repeat;
   if (!options.profile && repeat > 0) timer = std::make_unique<CaseTimer>(context);
+  const Deadline deadline = options.deadline == 0
+                                ? Deadline::max()
+                                : std::chrono::steady_clock::now() + std::chrono::seconds(options.deadline);
   std::vector<TimingRow> rows;
   int failures = 0;
   for (const auto& work : all) {
@@ -81,7 +84,10 @@ int run_all(const std::vector<std::unique_ptr<Work>>& all, const Options& option
     for (const Case* item : work->cases) try {
         const DeviceCase device_case(module, *item, fills);
         if (options.profile) {
-          profile_case(device_case, work->stem, options, manifest);
+          if (!profile_case(device_case, work->stem, options, deadline, manifest)) {
+            std::fprintf(stderr, "stopped at the deadline in case %s\n", item->id.c_str());
+            return failures == 0 ? 0 : 1;
+          }
           continue;
         }
         run_once(device_case, options);

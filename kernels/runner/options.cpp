@@ -31,6 +31,7 @@ void check(const Options& options) {
     throw UsageError("--profile launches and nothing else: no --csv, no --dump");
   if (!options.profile && !options.manifest.empty()) throw UsageError("--manifest goes with --profile");
   if (!options.profile && options.distinct != 0) throw UsageError("--distinct goes with --profile");
+  if (!options.profile && options.deadline != 0) throw UsageError("--deadline goes with --profile");
 }
 
 }  // namespace
@@ -54,6 +55,8 @@ Options parse_options(int argc, char** argv) {
       options.repeat = number(word, value(), 0, 100000);
     } else if (word == "--distinct") {
       options.distinct = number(word, value(), 1, 100000);
+    } else if (word == "--deadline") {
+      options.deadline = number(word, value(), 1, 1000000);
     } else if (word == "--device") {
       options.device = number(word, value(), 0, 1023);
     } else if (word == "--dump") {
@@ -101,6 +104,7 @@ profiling: launches and nothing else, for a profiler around this program (ncu --
   --profile           launch every launch of every case --repeat times (default 1), each between cuProfilerStart and Stop
   --warm              before each of them the same launch once more, outside the profiler's range
   --distinct N        of launches of a case that are alike in kernel, grid and block profile the first N only
+  --deadline SECONDS  stop cleanly before the first launch after so many seconds
   --manifest FILE     CSV of the profiled launches in order
 
   --device N          device ordinal (default 0)

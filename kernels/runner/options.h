@@ -28,6 +28,7 @@ struct Options {
   std::vector<Dump> dumps;
   int repeat = -1;   ///< -1: the mode's default
   int distinct = 0;  ///< profiling: of launches alike in kernel, grid and block, only so many of a case; 0 = all
+  int deadline = 0;  ///< profiling: no further launch after so many seconds; 0 = none
   int device = 0;
   bool warm = false;
   bool profile = false;

@@ -32,7 +32,8 @@ void Manifest::add(const std::string& stem, const DeviceCase& item, std::size_t 
   std::fflush(file_);
 }
 
-void profile_case(const DeviceCase& item, const std::string& stem, const Options& options, Manifest& manifest) {
+bool profile_case(const DeviceCase& item, const std::string& stem, const Options& options, Deadline deadline,
+                  Manifest& manifest) {
   using Likeness = std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint32_t>;
   const int repeat = options.repeat < 0 ? 1 : options.repeat;
   for (int i = 0; i < repeat; ++i) {
@@ -46,6 +47,7 @@ void profile_case(const DeviceCase& item, const std::string& stem, const Options
         item.launch(index);  // outside the range: later launches still find its results
         continue;
       }
+      if (std::chrono::steady_clock::now() > deadline) return false;
       ++alike;
       if (options.warm) {
         item.launch(index);
@@ -58,6 +60,7 @@ void profile_case(const DeviceCase& item, const std::string& stem, const Options
       FW_CUDA(cuProfilerStop());
     }
   }
+  return true;
 }
 
 }  // namespace forewarp::runner

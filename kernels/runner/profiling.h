@@ -1,6 +1,7 @@
 // Launches for a profiler around this program, and the list of what it saw.
 #pragma once
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -24,6 +25,10 @@ class Manifest {
   int rows_ = 0;
 };
 
-void profile_case(const DeviceCase& item, const std::string& stem, const Options& options, Manifest& manifest);
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// False when the deadline cut it short.
+bool profile_case(const DeviceCase& item, const std::string& stem, const Options& options, Deadline deadline,
+                  Manifest& manifest);
 
 }  // namespace forewarp::runner
