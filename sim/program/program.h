@@ -19,18 +19,36 @@ struct ConstantBank {
   std::vector<std::uint8_t> bytes;
 };
 
+/// A function of a kernel's code: its entry first, then internal callees.
+struct Function {
+  std::string name;
+  std::uint32_t first = 0;  ///< index of the first instruction
+  std::uint32_t count = 0;
+};
+
+/// Where a BRX can go, as the compiler recorded it (instruction indices).
+struct IndirectBranch {
+  std::uint32_t instruction = 0;
+  std::vector<std::uint32_t> targets;
+};
+
 struct Kernel {
   std::string name;            ///< symbol
   std::string demangled;       ///< equal to name for C symbols
   int registers = 0;           ///< per thread, as the driver allocates it (launch__registers_per_thread)
-  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t static_shared_bytes = 0;  ///< the program's own, without what the driver reserves
+  std::uint32_t shared_base = 0;          ///< address of the first of them: 0 on sm_80, 0x400 on sm_90
   std::uint32_t local_bytes = 0;       ///< stack frame per thread
   std::uint32_t parameter_base = 0;    ///< offset of the parameters in bank 0: 0x160 on sm_80, 0x210 on sm_90
   std::uint32_t barrier_count = 0;
+  std::uint32_t parameter_bytes = 0;   ///< size of the parameter area
   std::uint32_t max_threads = 1024;    ///< from launch bounds, if any
+  Dim3 required_block{0, 0, 0};        ///< from __block_size__ or reqntid; zero: any
   std::vector<Parameter> parameters;   ///< in order
   std::vector<ConstantBank> constants; ///< banks 2, 3, ... as far as present; bank 0 is filled at launch
   std::vector<Instruction> instructions;  ///< 16 bytes each in the code; internal callees follow the entry
+  std::vector<Function> functions;     ///< in code order, the entry first
+  std::vector<IndirectBranch> indirect_branches;
   std::vector<std::string> text;       ///< the disassembly, one line an instruction, for reports
 };
 

@@ -1,0 +1,36 @@
+// The ELF side of a cubin: code sections, the attributes of their kernels, constant banks. No disassembly here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/operand_text.h"
+#include "program/program.h"
+
+namespace forewarp {
+
+struct CodeSymbol {
+  std::string name;
+  std::uint32_t offset = 0;  ///< bytes into the section
+};
+
+/// One .text section: a kernel and the functions the compiler put behind it.
+struct CodeSection {
+  Kernel kernel;                    ///< everything but instructions, functions and text
+  bool is_kernel = false;           ///< has an entry point; a device function of its own otherwise
+  std::vector<CodeWord> code;
+  std::vector<CodeSymbol> symbols;  ///< functions in this section, by offset
+  std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> indirect_branches;  ///< byte offsets
+};
+
+struct CubinImage {
+  int sm = 0;
+  std::vector<CodeSection> sections;
+};
+
+/// Reads the cubin in `bytes`; `path` is for messages. InputError if it is no cubin, is cut short, or is for an
+/// architecture other than sm_80 and sm_90.
+CubinImage read_cubin_image(const std::string& path, const std::vector<std::uint8_t>& bytes);
+
+}  // namespace forewarp

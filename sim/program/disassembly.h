@@ -1,0 +1,33 @@
+// The text side of a cubin: what `nvdisasm -json` says of its functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace forewarp {
+
+struct TextInstruction {
+  std::string predicate;  ///< "@P0", "@!UP1"; "PR" where the register file of predicates is an operand
+  std::string opcode;     ///< with its modifiers
+  std::string operands;
+};
+
+struct DisassembledFunction {
+  std::string name;
+  std::uint32_t start = 0;   ///< bytes into the section; not zero for callees
+  std::uint32_t length = 0;  ///< bytes; of an entry: with its callees
+  std::vector<TextInstruction> instructions;
+};
+
+struct Disassembly {
+  std::string origin;  ///< file, or the command, for messages
+  int sm = 0;
+  std::vector<DisassembledFunction> functions;
+};
+
+/// From `cubin_path`.json if that exists, else from `nvdisasm -json` on the PATH. InputError if there is neither or if
+/// it is not what nvdisasm writes.
+Disassembly read_disassembly(const std::string& cubin_path);
+
+}  // namespace forewarp
