@@ -1,0 +1,48 @@
+// Hands out thread blocks: x fastest, at most so many a cycle over the whole GPU, each to the SM that holds the
+// fewest. A slot that a block leaves takes its next one a little later.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+
+namespace forewarp {
+
+class BlockDispatcher {
+ public:
+  BlockDispatcher(const GpuModel&, std::uint64_t blocks, int blocks_per_sm);
+
+  struct Grant {
+    std::uint64_t block = 0;
+    int sm = -1;               ///< -1: nothing can be handed out now
+  };
+  Grant next(Cycle now);
+  void finished(int sm, Cycle end) { leaving_.push_back({end + static_cast<Cycle>(block_end_cycles_), sm}); }
+
+  bool exhausted() const { return next_block_ == blocks_; }
+  std::uint64_t dispatched() const { return next_block_; }
+  /// Leaves out blocks: they count as handed out and done.
+  void skip(std::uint64_t count) { next_block_ += count; }
+  /// Cycle at which the next block may be handed out; kNever while no slot is free.
+  Cycle wake(Cycle now) const;
+
+ private:
+  struct Leaving {
+    Cycle at;
+    int sm;
+  };
+  int choose_sm() const;
+
+  std::uint64_t blocks_, next_block_ = 0;
+  std::vector<int> order_;       ///< SMs in the order in which they are filled: round robin over the GPCs
+  std::vector<int> free_slots_;  ///< by SM
+  int total_free_;
+  std::vector<Leaving> leaving_;
+  std::uint64_t next_x16_ = 0;   ///< earliest next grant, in sixteenths of a cycle
+  int interval_x16_;
+  int block_end_cycles_;
+};
+
+}  // namespace forewarp

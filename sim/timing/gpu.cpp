@@ -1,0 +1,133 @@
+#include "timing/gpu.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace forewarp {
+namespace {
+constexpr std::size_t kMostSpans = 40000;
+}
+
+std::vector<std::uint16_t> gpc_of_sms(const ChipSpec& chip) {
+  std::vector<int> left = chip.tpcs_per_gpc;
+  std::vector<std::uint16_t> gpc;
+  while (static_cast<int>(gpc.size()) < chip.sm_count) {
+    const std::size_t before = gpc.size();
+    for (std::size_t g = 0; g < left.size(); ++g) {
+      if (left[g] == 0) continue;
+      --left[g];
+      for (int s = 0; s < chip.sms_per_tpc; ++s) gpc.push_back(static_cast<std::uint16_t>(g));
+    }
+    FW_CHECK(gpc.size() > before, "the TPCs of the GPCs do not add up to the SMs");
+  }
+  return gpc;
+}
+
+Gpu::Gpu(const LaunchContext& context)
+    : context_(context),
+      memory_(context.gpu),
+      dispatcher_(context.gpu, context.trace.launch.grid.count(), context.blocks_per_sm),
+      sm_next_(static_cast<std::size_t>(context.gpu.chip.sm_count), kNever),
+      gpc_of_(gpc_of_sms(context.gpu.chip)) {
+  for (int sm = 0; sm < context.gpu.chip.sm_count; ++sm)
+    sms_.push_back(std::make_unique<Sm>(context, static_cast<std::uint16_t>(sm)));
+  const InstructionCacheSpec& icache = context.gpu.icache;
+  for (std::size_t g = 0; g < context.gpu.chip.tpcs_per_gpc.size(); ++g)
+    instruction_caches_.push_back({InstructionCacheLevel(context.program.code_lines(), icache.l2_bytes / icache.line_bytes)});
+}
+
+void Gpu::dispatch() {
+  for (BlockDispatcher::Grant grant = dispatcher_.next(now_); grant.sm >= 0; grant = dispatcher_.next(now_)) {
+    const auto sm = static_cast<std::size_t>(grant.sm);
+    sms_[sm]->start_block(static_cast<std::uint32_t>(grant.block), now_);
+    sm_next_[sm] = now_;
+  }
+}
+
+/// Everything due at now_.
+void Gpu::step() {
+  // 1. Data arrives at the SMs.
+  replies_.clear();
+  memory_.run_until(now_, replies_);
+  for (const MemoryReply& reply : replies_) {
+    sms_[reply.sm]->reply(reply, now_);
+    sm_next_[reply.sm] = now_;
+  }
+  // 2. Blocks start.
+  dispatch();
+  // 3. SMs issue.
+  for (std::size_t sm = 0; sm < sms_.size(); ++sm) {
+    if (sm_next_[sm] > now_) continue;
+    sm_next_[sm] = sms_[sm]->tick(now_, memory_, instruction_caches_[gpc_of_[sm]], finished_);
+    for (const FinishedBlock& block : finished_) {
+      dispatcher_.finished(static_cast<int>(sm), block.end);
+      last_end_ = std::max(last_end_, block.end);
+      ++finished_blocks_;
+      if (spans_.size() < kMostSpans) spans_.push_back({block.block, static_cast<std::uint16_t>(sm), block.start, block.end});
+    }
+    finished_.clear();
+  }
+}
+
+Cycle Gpu::next_due() const {
+  Cycle next = std::min(memory_.next_event(), dispatcher_.wake(now_));
+  for (const Cycle sm : sm_next_) next = std::min(next, sm);
+  return next;
+}
+
+bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
+  for (std::uint64_t steps = 0;; ++steps) {
+    const Cycle next = next_due();
+    const bool busy = !dispatcher_.exhausted() ||
+                      std::any_of(sms_.begin(), sms_.end(), [](const auto& sm) { return !sm->idle(); });
+    if (!busy) {
+      last_end_ = std::max(last_end_, now_);
+      return true;
+    }
+    if (next == kNever) report_deadlock();
+    if (next > stop_cycle || ((steps & 63) == 0 && issued() >= stop_instructions)) return false;
+    now_ = next;
+    step();
+  }
+}
+
+LoopProgress Gpu::loop_progress() const {
+  LoopProgress total;
+  for (const auto& sm : sms_) sm->add_loop_progress(*loops_, total);
+  return total;
+}
+
+void Gpu::skip_iterations(std::uint32_t count) {
+  for (const auto& sm : sms_) sm->skip_iterations(*loops_, count, memory_);
+}
+
+std::uint64_t Gpu::issued() const {
+  std::uint64_t total = 0;
+  for (const auto& sm : sms_) total += sm->issued();
+  return total;
+}
+
+TimingCounters Gpu::counters() const {
+  TimingCounters total;
+  for (const auto& sm : sms_) sm->collect(now_, total);
+  total.memory = memory_.counters();
+  return total;
+}
+
+std::vector<StallCycles> Gpu::instruction_stalls() const {
+  std::vector<StallCycles> total(context_.program.size());
+  for (const auto& sm : sms_) sm->collect_stalls(total);
+  return total;
+}
+
+void Gpu::report_deadlock() const {
+  std::string text = "the simulated GPU is stuck at cycle " + std::to_string(now_) + ":\n";
+  for (const auto& sm : sms_) {
+    text += sm->describe_wait(now_);
+    if (text.size() > 2000) break;
+  }
+  throw InputError(text, "the kernel waits for something that cannot happen, such as a barrier that some warps never reach");
+}
+
+}  // namespace forewarp

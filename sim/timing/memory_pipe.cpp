@@ -1,0 +1,306 @@
+#include "timing/memory_pipe.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace forewarp {
+
+MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns& patterns,
+                       std::span<const PatternTiming> timing)
+    : gpu_(gpu),
+      patterns_(patterns),
+      timing_(timing),
+      l1_(l1_bytes, gpu.l1.ways),
+      sm_(sm),
+      lead_(static_cast<Cycle>(gpu.memory_pipe.address_interval)) {}
+
+std::uint32_t MemoryPipe::allocate_load() {
+  ++live_loads_;
+  if (free_load_ == kNone) {
+    loads_.emplace_back();
+    return static_cast<std::uint32_t>(loads_.size() - 1);
+  }
+  const std::uint32_t index = free_load_;
+  free_load_ = loads_[index].next_free;
+  loads_[index] = Load{};
+  return index;
+}
+
+std::uint32_t MemoryPipe::allocate_miss() {
+  ++miss_lines_;
+  if (free_miss_ == kNone) {
+    misses_.emplace_back();
+    return static_cast<std::uint32_t>(misses_.size() - 1);
+  }
+  const std::uint32_t index = free_miss_;
+  free_miss_ = misses_[index].next_free;
+  misses_[index] = Miss{};
+  return index;
+}
+
+void MemoryPipe::release_queue(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  const TimedInstruction& in = *operation.instruction;
+  releases.push_back({Release::Kind::QueueSlot, operation.warp, kNoScoreboard, now});
+  if (in.read_barrier != kNoScoreboard) {
+    const int sources = in.space == MemorySpace::Shared ? gpu_.latency.shared_store_read : gpu_.latency.global_read_release;
+    const Cycle after = static_cast<Cycle>(sources) > lead_ ? static_cast<Cycle>(sources) - lead_ : 1;
+    releases.push_back({Release::Kind::Read, operation.warp, in.read_barrier, now + after});
+  }
+}
+
+void MemoryPipe::serve_shuffle(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.shuffle_interval);
+  release_queue(operation, now, releases);
+  if (operation.instruction->write_barrier != kNoScoreboard)
+    releases.push_back({Release::Kind::Write, operation.warp, operation.instruction->write_barrier,
+                        now + static_cast<Cycle>(gpu_.latency.shuffle) - lead_});
+}
+
+void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  const TimedInstruction& in = *operation.instruction;
+  const std::uint16_t wavefronts = timing_[operation.pattern].wavefronts;
+  const Cycle busy = static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.shared_wavefront_cycles);
+  data_free_ = std::max(data_free_, now) + busy;
+  accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
+  counters_.shared_wavefronts += wavefronts;
+  counters_.data_cycles += busy;
+  release_queue(operation, now, releases);
+  if (in.write_barrier == kNoScoreboard) return;
+  const int base = in.memory == MemoryKind::Load ? gpu_.latency.shared_load : gpu_.latency.shared_atomic;
+  const Cycle extra = wavefronts > 1 ? static_cast<Cycle>(wavefronts - 1) * static_cast<Cycle>(gpu_.memory_pipe.shared_conflict_latency) : 0;
+  releases.push_back({Release::Kind::Write, operation.warp, in.write_barrier, now + static_cast<Cycle>(base) - lead_ + extra});
+}
+
+bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached) {
+  std::uint32_t index;
+  if (cached != nullptr && cached->miss != L1Cache::kNoMiss) {
+    index = cached->miss;
+  } else {
+    if (miss_lines_ >= gpu_.l1.miss_lines) return false;
+    index = allocate_miss();
+    misses_[index].line = line;
+    misses_[index].fills = cached != nullptr;
+    if (cached != nullptr) cached->miss = static_cast<std::uint16_t>(index);
+  }
+  Miss& miss = misses_[index];
+  const auto fresh = static_cast<std::uint8_t>(sectors & ~miss.pending);
+  if (fresh != 0) {
+    miss.pending = static_cast<std::uint8_t>(miss.pending | fresh);
+    miss_sectors_ += std::popcount(fresh);
+    MemoryRequest request;
+    request.line = line;
+    request.tag = index;
+    request.sm = sm_;
+    request.sectors = fresh;
+    request.kind = operation.instruction->memory == MemoryKind::Atomic ? RequestKind::Atomic : RequestKind::Read;
+    request.operations = timing_[operation.pattern].operations;
+    out_[out_tail_++ & kOutMask] = request;
+  }
+  std::uint32_t waiter;
+  if (free_waiter_ == kNone) {
+    waiters_.emplace_back();
+    waiter = static_cast<std::uint32_t>(waiters_.size() - 1);
+  } else {
+    waiter = free_waiter_;
+    free_waiter_ = waiters_[waiter].next;
+  }
+  waiters_[waiter] = {current_load_, miss.waiters, sectors};
+  miss.waiters = waiter;
+  ++loads_[current_load_].waiting;
+  return true;
+}
+
+bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
+  const bool bypass = operation.instruction->bypass_l1;
+  L1Cache::Line* cached = bypass ? nullptr : l1_.find(line);
+  const std::uint8_t present = cached != nullptr ? cached->present : 0;
+  const auto missing = static_cast<std::uint8_t>(sectors & ~present);
+  if (missing != 0) {
+    const bool starts_miss = cached == nullptr || cached->miss == L1Cache::kNoMiss;
+    if (starts_miss && (miss_lines_ >= gpu_.l1.miss_lines || miss_sectors_ >= gpu_.l1.miss_sectors)) return false;
+    if (cached == nullptr && !bypass) cached = l1_.allocate(line);
+    if (!request_sectors(operation, line, missing, cached)) return false;
+  }
+  ++counters_.tag_lookups;
+  counters_.load_sectors += static_cast<unsigned>(std::popcount(sectors));
+  counters_.load_hit_sectors += static_cast<unsigned>(std::popcount(static_cast<std::uint8_t>(sectors & present)));
+  return true;
+}
+
+void MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
+  const bool reduction = operation.instruction->memory == MemoryKind::Reduction;
+  L1Cache::Line* cached = l1_.find(line);
+  ++counters_.tag_lookups;
+  if (reduction) {
+    if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
+  } else {
+    counters_.store_sectors += static_cast<unsigned>(std::popcount(sectors));
+    if (cached != nullptr)
+      counters_.store_hit_sectors += static_cast<unsigned>(std::popcount(static_cast<std::uint8_t>(sectors & cached->present)));
+  }
+  MemoryRequest request;
+  request.line = line;
+  request.tag = kStoreTag | (std::uint32_t{operation.generation} & 0x7fffu) << 16 | operation.warp;
+  request.sm = sm_;
+  request.sectors = sectors;
+  request.kind = reduction ? RequestKind::Reduction : RequestKind::Write;
+  request.operations = timing_[operation.pattern].operations;
+  request.full_sectors = timing_[operation.pattern].full_sectors;
+  ++stores_in_flight_;
+  out_[out_tail_++ & kOutMask] = request;
+}
+
+bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
+  if (miss_lines_ >= gpu_.l1.miss_lines) return false;
+  if (L1Cache::Line* cached = l1_.find(line); cached != nullptr)
+    cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
+  ++counters_.tag_lookups;
+  return request_sectors(operation, line, sectors, nullptr);
+}
+
+/// Looks up a batch of the head operation's lines; true once all are done.
+bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  const TimedInstruction& in = *operation.instruction;
+  const auto lines = patterns_.lines(operation.pattern);
+  const bool returns = in.memory == MemoryKind::Load || in.memory == MemoryKind::Atomic;
+  if (returns && current_load_ == kNone) {
+    current_load_ = allocate_load();
+    Load& load = loads_[current_load_];
+    load.warp = operation.warp;
+    load.scoreboard = in.write_barrier;
+    load.wavefronts = timing_[operation.pattern].wavefronts;
+    load.open = true;
+  }
+  for (int looked_up = 0; next_line_ < lines.size() && looked_up < gpu_.l1.tags_per_cycle; ++looked_up, ++next_line_) {
+    if (out_full()) return false;
+    const std::uint64_t line = operation.line_base + static_cast<std::uint64_t>(std::int64_t{lines[next_line_].line});
+    const std::uint8_t sectors = lines[next_line_].sectors;
+    if (in.memory == MemoryKind::Load) {
+      if (!load_line(operation, line, sectors)) return false;
+    } else if (in.memory == MemoryKind::Atomic) {
+      if (!atomic_line(operation, line, sectors)) return false;
+    } else {
+      store_line(operation, line, sectors);
+    }
+  }
+  if (next_line_ < lines.size()) return false;
+  if (returns) {
+    loads_[current_load_].open = false;
+    if (loads_[current_load_].waiting == 0) finish(current_load_, now, releases);
+    current_load_ = kNone;
+  } else {
+    const std::uint16_t wavefronts = timing_[operation.pattern].wavefronts;
+    data_free_ = std::max(data_free_, now) + wavefronts;
+    counters_.data_wavefronts += wavefronts;
+    counters_.data_cycles += wavefronts;
+  }
+  next_line_ = 0;
+  return true;
+}
+
+bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  if (operation.instruction->path == Path::Shuffle) {
+    serve_shuffle(operation, now, releases);
+    return true;
+  }
+  if (operation.instruction->space == MemorySpace::Shared) {
+    serve_shared(operation, now, releases);
+    return true;
+  }
+  if (!serve_lines(operation, now, releases)) return false;
+  accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
+  release_queue(operation, now, releases);
+  return true;
+}
+
+/// All sectors of a load are here: through the banks and into the registers.
+void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& releases) {
+  Load& load = loads_[index];
+  data_free_ = std::max(data_free_, now) + load.wavefronts;
+  counters_.data_wavefronts += load.wavefronts;
+  counters_.data_cycles += load.wavefronts;
+  const Cycle queued = data_free_ - load.wavefronts - now;
+  const Cycle extra = load.wavefronts > 1 ? static_cast<Cycle>(load.wavefronts - 1) : 0;
+  if (load.scoreboard != kNoScoreboard)
+    releases.push_back({Release::Kind::Write, load.warp, load.scoreboard,
+                        now + static_cast<Cycle>(gpu_.l1.hit_cycles) - lead_ + queued + extra});
+  load.next_free = free_load_;
+  free_load_ = index;
+  --live_loads_;
+}
+
+void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases) {
+  if ((reply.tag & kStoreTag) != 0) {
+    --stores_in_flight_;
+    releases.push_back({Release::Kind::StoreAcknowledged, static_cast<std::uint16_t>(reply.tag & 0xffff), kNoScoreboard, now,
+                        static_cast<std::uint16_t>(reply.tag >> 16 & 0x7fff)});
+    return;
+  }
+  Miss& miss = misses_[reply.tag];
+  const auto arrived = static_cast<std::uint8_t>(reply.sectors & miss.pending);
+  miss.pending = static_cast<std::uint8_t>(miss.pending & ~arrived);
+  miss_sectors_ -= std::popcount(arrived);
+  L1Cache::Line* cached = miss.fills ? l1_.find(miss.line) : nullptr;
+  if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present | arrived);
+  for (std::uint32_t* link = &miss.waiters; *link != kNone;) {
+    Waiter& waiter = waiters_[*link];
+    waiter.sectors = static_cast<std::uint8_t>(waiter.sectors & ~arrived);
+    if (waiter.sectors != 0) {
+      link = &waiter.next;
+      continue;
+    }
+    const std::uint32_t done = *link;
+    *link = waiter.next;
+    waiter.next = free_waiter_;
+    free_waiter_ = done;
+    Load& load = loads_[waiter.load];
+    if (--load.waiting == 0 && !load.open) finish(waiter.load, now, releases);
+  }
+  if (miss.pending != 0) return;
+  FW_CHECK(miss.waiters == kNone, "a load waits for sectors that nobody requested");
+  if (cached != nullptr) cached->miss = L1Cache::kNoMiss;
+  miss.next_free = free_miss_;
+  free_miss_ = reply.tag;
+  --miss_lines_;
+}
+
+Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
+  while (out_head_ != out_tail_ && memory.accepts(sm_, now)) memory.push(out_[out_head_++ & kOutMask], now);
+  return out_head_ == out_tail_ ? kNever : retry(now, memory);
+}
+
+/// When to offer the next request again; a port that does not know says kNever and is asked every cycle.
+Cycle MemoryPipe::retry(Cycle now, const MemorySystem& memory) const {
+  const Cycle again = memory.accepts_again(sm_, now);
+  return again == kNever ? now + 1 : std::max(now + 1, again);
+}
+
+Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases) {
+  // 1. Requests leave for the crossbar, which makes room for new misses.
+  Cycle next = send(now, memory);
+  // 2. The oldest memory instruction is served; it holds the pipe until all its lines are looked up.
+  if (head_ != tail_) {
+    const MemoryOperation& operation = queue_[head_ & kQueueMask];
+    // The banks may lag behind the tags by a few instructions; beyond that the pipe stands.
+    const Cycle banks = data_free_ > kBankSlack ? data_free_ - kBankSlack : 0;
+    const Cycle earliest = std::max({operation.arrival, accept_free_, banks});
+    if (earliest > now) {
+      next = std::min(next, earliest);
+    } else {
+      const bool room = !out_full() || operation.instruction->space == MemorySpace::Shared || operation.instruction->path == Path::Shuffle;
+      if (room && serve(operation, now, releases)) {
+        ++head_;
+        if (head_ != tail_)
+          next = std::min(next, std::max({queue_[head_ & kQueueMask].arrival, accept_free_, now + 1}));
+      } else if (room && !out_full() && miss_lines_ < gpu_.l1.miss_lines && miss_sectors_ < gpu_.l1.miss_sectors) {
+        next = now + 1;  // more lines of the same instruction
+      }
+      if (out_head_ != out_tail_) next = std::min(next, retry(now, memory));
+    }
+  }
+  return next;
+}
+
+}  // namespace forewarp

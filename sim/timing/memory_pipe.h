@@ -1,0 +1,138 @@
+// The SM's memory pipe: takes memory instructions from the four sub-partitions in order of arrival, looks lines up in
+// L1, moves data through the banks it shares with shared memory, and sends misses, stores and atomics to the crossbar.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+#include "timing/l1_cache.h"
+#include "timing/memory.h"
+#include "timing/timed_program.h"
+#include "trace/coalesce.h"
+
+namespace forewarp {
+
+/// What the pipe makes of an access pattern, beyond its lines.
+struct PatternTiming {
+  std::uint16_t wavefronts = 0;   ///< passes through the data banks
+  std::uint8_t operations = 1;    ///< atomics: most lane operations on one line
+  bool full_sectors = true;       ///< a store covers every byte of its sectors
+};
+
+/// A scoreboard of a warp counts down at `at` (or a store or barrier fence is done).
+struct Release {
+  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged };
+  Kind kind{};
+  std::uint16_t warp = 0;
+  std::uint8_t scoreboard = kNoScoreboard;
+  Cycle at = 0;
+  std::uint16_t generation = 0;   ///< StoreAcknowledged: of the warp that stored
+};
+
+/// A memory instruction on its way through the pipe.
+struct MemoryOperation {
+  const TimedInstruction* instruction = nullptr;
+  std::uint64_t line_base = 0;      ///< line number of the access's base, shifted to the block
+  std::uint32_t pattern = 0;
+  std::uint16_t warp = 0, generation = 0;
+  Cycle arrival = 0;                ///< at the shared unit
+};
+
+struct MemoryPipeCounters {
+  std::uint64_t load_sectors = 0, load_hit_sectors = 0, store_sectors = 0, store_hit_sectors = 0;
+  std::uint64_t tag_lookups = 0, data_wavefronts = 0, shared_wavefronts = 0, data_cycles = 0;
+};
+
+class MemoryPipe {
+ public:
+  MemoryPipe(const GpuModel&, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns&, std::span<const PatternTiming>);
+
+  void push(const MemoryOperation& operation) { queue_[tail_++ & kQueueMask] = operation; }
+  std::uint64_t stores_in_flight() const { return stores_in_flight_; }
+  bool idle() const { return head_ == tail_ && out_head_ == out_tail_ && live_loads_ == 0; }
+
+  /// Serves what can be served at `now`; releases are appended. Returns the next cycle with work, kNever if none is
+  /// known (a reply will wake it).
+  Cycle tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
+  void reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases);
+
+  const MemoryPipeCounters& counters() const { return counters_; }
+  void invalidate() { l1_.clear(); }
+
+  /// From issue to the earliest arrival at the shared unit.
+  Cycle lead_cycles() const { return lead_; }
+
+ private:
+  struct Load {                    ///< an instruction waiting for sectors
+    std::uint32_t waiting = 0;     ///< line parts still missing
+    std::uint16_t warp = 0, wavefronts = 0;
+    std::uint8_t scoreboard = kNoScoreboard;
+    bool open = false;             ///< not all of its lines have been looked up yet
+    std::uint32_t next_free = 0;
+  };
+  struct Waiter {
+    std::uint32_t load = 0, next = kNone;
+    std::uint8_t sectors = 0;
+  };
+  struct Miss {
+    std::uint64_t line = 0;
+    std::uint32_t waiters = kNone, next_free = kNone;
+    std::uint8_t pending = 0;
+    bool fills = false;            ///< data goes into L1
+  };
+  static constexpr std::uint32_t kNone = 0xffffffffu;
+  static constexpr std::uint32_t kStoreTag = 0x80000000u;
+  static constexpr std::uint32_t kQueueMask = 255;   ///< more than four sub-partitions can have queued
+  static constexpr std::uint32_t kOutMask = 255;
+  static constexpr std::uint32_t kOutRoom = 32;      ///< requests L1 holds for the crossbar
+  static constexpr Cycle kBankSlack = 8;             ///< cycles the banks may be booked ahead of the tags
+
+  bool serve(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  bool serve_lines(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  bool load_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  bool request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
+  void store_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  bool atomic_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
+  void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  Cycle send(Cycle now, MemorySystem& memory);
+  Cycle retry(Cycle now, const MemorySystem& memory) const;
+  bool out_full() const { return out_tail_ - out_head_ >= kOutRoom; }
+  std::uint32_t allocate_load();
+  std::uint32_t allocate_miss();
+
+  const GpuModel& gpu_;
+  const CoalescedPatterns& patterns_;
+  std::span<const PatternTiming> timing_;
+  L1Cache l1_;
+  std::uint16_t sm_;
+  Cycle lead_;
+
+  std::vector<MemoryOperation> queue_ = std::vector<MemoryOperation>(kQueueMask + 1);
+  std::uint32_t head_ = 0, tail_ = 0;
+  std::uint32_t next_line_ = 0;      ///< of the operation at the head
+  std::uint32_t current_load_ = kNone;
+  Cycle accept_free_ = 0;            ///< the shared unit takes its next instruction
+  Cycle data_free_ = 0;              ///< the banks are free
+
+  std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
+  std::uint32_t out_head_ = 0, out_tail_ = 0;
+
+  std::vector<Load> loads_;
+  std::uint32_t free_load_ = kNone;
+  std::uint64_t live_loads_ = 0;
+  std::vector<Miss> misses_;
+  std::uint32_t free_miss_ = kNone;
+  int miss_lines_ = 0, miss_sectors_ = 0;
+  std::vector<Waiter> waiters_;
+  std::uint32_t free_waiter_ = kNone;
+
+  std::uint64_t stores_in_flight_ = 0;   ///< sent or waiting to be sent, not acknowledged
+  MemoryPipeCounters counters_;
+};
+
+}  // namespace forewarp

@@ -1,0 +1,258 @@
+#include "timing/sm.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace forewarp {
+namespace {
+constexpr std::size_t kConstantLines = 4096;
+}
+
+Sm::Sm(const LaunchContext& context, std::uint16_t id)
+    : context_(context),
+      id_(id),
+      warps_(static_cast<std::size_t>(context.blocks_per_sm * context.warps_per_block)),
+      blocks_(static_cast<std::size_t>(context.blocks_per_sm)),
+      subs_(static_cast<std::size_t>(context.gpu.issue.sub_partitions)),
+      fetch_(context.gpu.icache, context.gpu.issue.sub_partitions, context.program.code_lines()),
+      pipe_(context.gpu, id, context.l1_bytes, context.patterns, context.pattern_timing),
+      constant_arrival_(kConstantLines, kNever),
+      instruction_stalls_(context.program.size()) {
+  for (SubPartition& sub : subs_) sub.ready.fill(kNever);
+}
+
+void Sm::start_block(std::uint32_t linear, Cycle now) {
+  std::size_t slot = 0;
+  while (blocks_[slot].used) ++slot;
+  Block& block = blocks_[slot];
+  const KernelTrace& trace = context_.trace;
+  const std::uint32_t class_index = context_.classes.class_of(linear);
+  const BlockClass& cls = trace.classes[class_index];
+  const Dim3 index = trace.block_index(linear);
+  block.used = true;
+  block.linear = linear;
+  block.start = now;
+  block.arrived.fill(0);
+  block.live_warps = static_cast<int>(cls.warps.size());
+  block.warps.clear();
+  block.shifts.resize(trace.slopes.size());
+  const std::int64_t dx = std::int64_t{index.x} - cls.representative.x, dy = std::int64_t{index.y} - cls.representative.y,
+                     dz = std::int64_t{index.z} - cls.representative.z;
+  for (std::size_t s = 0; s < trace.slopes.size(); ++s)
+    block.shifts[s] = (trace.slopes[s].x * dx + trace.slopes[s].y * dy + trace.slopes[s].z * dz) / kLineBytes;
+  if (resident_++ == 0) active_since_ = now;
+
+  const LaunchSpec& launch = context_.gpu.launch;
+  for (std::size_t w = 0; w < cls.warps.size(); ++w) {
+    SubPartition& sub = subs_[w % subs_.size()];
+    const auto free_slot = static_cast<std::size_t>(std::countr_one(sub.live_mask));
+    FW_CHECK(free_slot < kSlots, "a sub-partition has more warps than slots");
+    const auto warp_index = static_cast<std::uint16_t>(slot * static_cast<std::size_t>(context_.warps_per_block) + w);
+    Warp& warp = warps_[warp_index];
+    const WarpPath& path = cls.paths[cls.warps[w].path];
+    const auto generation = static_cast<std::uint16_t>(warp.generation + 1);
+    warp = Warp{};
+    warp.generation = generation;
+    warp.cls = class_index;
+    warp.path = cls.warps[w].path;
+    warp.run = warp.runs_begin = path.runs.data();
+    warp.runs_end = path.runs.data() + path.runs.size();
+    warp.access = cls.warps[w].accesses.data();
+    warp.pc = warp.run->first;
+    warp.left = warp.run->count;
+    warp.started = now + static_cast<Cycle>(launch.block_start_cycles) + w * static_cast<Cycle>(launch.warp_start_interval);
+    warp.issued = warp.fixed_at = warp.started;
+    warp.fetched_at = 0;
+    warp.needs_fetch = true;
+    ++sub.starting;
+    warp.sub_partition = static_cast<std::uint8_t>(w % subs_.size());
+    warp.slot = static_cast<std::uint8_t>(free_slot);
+    warp.block_slot = static_cast<std::uint16_t>(slot);
+    warp.age = next_age_++;
+    warp.alive = true;
+    block.warps.push_back(warp_index);
+    sub.warp[free_slot] = warp_index;
+    sub.live_mask |= 1u << free_slot;
+    if (sub.live++ == 0) sub.active_since = now;
+    wake(warp, warp.started);
+  }
+}
+
+void Sm::wake(Warp& warp, Cycle at) {
+  SubPartition& sub = subs_[warp.sub_partition];
+  sub.ready[warp.slot] = at;
+  sub.next = std::min(sub.next, at);
+}
+
+/// Recomputes when a warp may issue; kNever while a release it needs has no known time.
+void Sm::evaluate(Warp& warp, Cycle now) {
+  if (!warp.alive) return;
+  if (warp.held) {
+    subs_[warp.sub_partition].ready[warp.slot] = kNever;
+    return;
+  }
+  const TimedInstruction& in = context_.program[warp.pc];
+  Cycle at = std::max({warp.fixed_at, warp.fetched_at, now});
+  unsigned mask = in.wait_mask;
+  if (in.path == Path::Depbar && in.count == 0) mask |= 1u << in.depbar_scoreboard;
+  for (; mask != 0; mask &= mask - 1) {
+    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
+    if (warp.pending[s] != 0) {
+      subs_[warp.sub_partition].ready[warp.slot] = kNever;
+      return;
+    }
+    at = std::max(at, warp.scoreboard_at[s]);
+  }
+  wake(warp, at);
+}
+
+void Sm::apply_releases(Cycle now) {
+  for (const Release& release : releases_) {
+    Warp& warp = warps_[release.warp];
+    switch (release.kind) {
+      case Release::Kind::QueueSlot: {
+        SubPartition& sub = subs_[warp.sub_partition];
+        --sub.queued_memory;
+        if (sub.waits_for_queue) sub.next = std::min(sub.next, now + 1);
+        break;
+      }
+      case Release::Kind::StoreAcknowledged:
+        if (((warp.generation ^ release.generation) & 0x7fff) == 0 && warp.stores_in_flight > 0 &&
+            --warp.stores_in_flight == 0 && warp.wants_fence) {
+          warp.wants_fence = warp.held = false;
+          warp.fixed_at = now + 1;
+          warp.fixed_reason = Stall::Membar;
+          evaluate(warp, now);
+        }
+        break;
+      case Release::Kind::Read:
+      case Release::Kind::Write: {
+        const std::size_t s = release.scoreboard;
+        --warp.pending[s];
+        warp.scoreboard_at[s] = std::max(warp.scoreboard_at[s], release.at);
+        if (subs_[warp.sub_partition].ready[warp.slot] == kNever) evaluate(warp, now);
+        break;
+      }
+    }
+  }
+  releases_.clear();
+}
+
+void Sm::reply(const MemoryReply& reply, Cycle now) {
+  pipe_.reply(reply, now, releases_);
+  pipe_next_ = now;
+}
+
+Cycle Sm::tick(Cycle now, MemorySystem& memory, SharedInstructionCache& gpc, std::vector<FinishedBlock>& finished) {
+  finished_ = &finished;
+  // 1. The memory pipe: data that came back, then the next instructions of its queue.
+  if (pipe_next_ <= now) {
+    pipe_next_ = pipe_.tick(now, memory, releases_);
+    apply_releases(now);
+  }
+  // 2. Each sub-partition issues at most one instruction.
+  for (std::size_t i = 0; i < subs_.size(); ++i)
+    if (subs_[i].next <= now) tick_sub_partition(subs_[i], static_cast<int>(i), now, gpc);
+  // A barrier's last arrival may have woken a sub-partition that has had its turn.
+  Cycle next = pipe_next_;
+  for (const SubPartition& sub : subs_) next = std::min(next, sub.next);
+  return next;
+}
+
+void Sm::arrive_at_barrier(Warp& warp, const TimedInstruction& in, Cycle now, bool waits) {
+  Block& block = blocks_[warp.block_slot];
+  ++block.arrived[in.count];
+  if (waits) {
+    warp.held = true;
+    warp.barrier = in.count;
+  }
+  release_barrier_if_full(block, in.count, in.barrier_threads, now);
+}
+
+void Sm::release_barrier_if_full(Block& block, int id, int threads, Cycle now) {
+  const int expected = threads != 0 ? threads / kWarpLanes : block.live_warps;
+  if (block.arrived[static_cast<std::size_t>(id)] < expected || expected == 0) return;
+  block.arrived[static_cast<std::size_t>(id)] = 0;
+  Cycle at = now + static_cast<Cycle>(context_.gpu.issue.barrier_release_cycles);
+  for (const std::uint16_t index : block.warps) {
+    Warp& other = warps_[index];
+    if (!other.alive || !other.held || other.barrier != id) continue;
+    other.held = false;
+    other.barrier = kNoBarrier;
+    other.fixed_at = std::max(other.fixed_at, at);
+    other.fixed_reason = Stall::Barrier;
+    at += static_cast<Cycle>(context_.gpu.issue.barrier_per_warp_cycles);
+    evaluate(other, now);
+  }
+}
+
+void Sm::retire(Warp& warp, Cycle now) {
+  Block& block = blocks_[warp.block_slot];
+  SubPartition& sub = subs_[warp.sub_partition];
+  const Cycle end = now + static_cast<Cycle>(context_.gpu.issue.exit_cycles);
+  warp.alive = false;
+  sub.ready[warp.slot] = kNever;
+  sub.live_mask &= ~(1u << warp.slot);
+  if (--sub.live == 0) sub.active_cycles += end - sub.active_since;
+  if (sub.last == warp.slot) sub.last = -1;
+  warp_cycles_ += end - warp.started;
+  stalls_[static_cast<std::size_t>(Stall::Drain)] += end - now - (end > now ? 1 : 0);
+  if (--block.live_warps > 0) {
+    for (int id = 0; id < static_cast<int>(block.arrived.size()); ++id)
+      if (block.arrived[static_cast<std::size_t>(id)] > 0) release_barrier_if_full(block, id, 0, now);
+    return;
+  }
+  block.used = false;
+  if (--resident_ == 0) active_cycles_ += end - active_since_;
+  finished_->push_back({block.linear, block.start, end});
+}
+
+void Sm::collect(Cycle now, TimingCounters& out) const {
+  out.instructions_issued += issued_;
+  out.sm_active_cycles += active_cycles_ + (resident_ > 0 ? now - active_since_ : 0);
+  out.warp_cycles += warp_cycles_;
+  for (const Warp& warp : warps_)
+    if (warp.alive && now > warp.started) out.warp_cycles += now - warp.started;
+  for (std::size_t r = 0; r < kStallReasons; ++r) out.stalls[r] += stalls_[r];
+  for (const SubPartition& sub : subs_) {
+    out.issue_active_cycles += sub.issue_cycles;
+    out.smsp_active_cycles += sub.active_cycles + (sub.live > 0 ? now - sub.active_since : 0);
+    for (std::size_t p = 0; p < sub.pipe_cycles.size(); ++p) out.pipe_cycles[p] += sub.pipe_cycles[p];
+  }
+  const MemoryPipeCounters& pipe = pipe_.counters();
+  out.l1_load_sectors += pipe.load_sectors;
+  out.l1_load_hit_sectors += pipe.load_hit_sectors;
+  out.l1_store_sectors += pipe.store_sectors;
+  out.l1_store_hit_sectors += pipe.store_hit_sectors;
+  out.l1_tag_lookups += pipe.tag_lookups;
+  out.l1_data_wavefronts += pipe.data_wavefronts;
+  out.shared_wavefronts += pipe.shared_wavefronts;
+  out.l1_data_cycles += pipe.data_cycles;
+  out.icache_l0_misses += icache_.l0_misses;
+  out.icache_l1_misses += icache_.l1_misses;
+  out.icache_l2_misses += icache_.l2_misses;
+}
+
+void Sm::collect_stalls(std::vector<StallCycles>& out) const {
+  for (std::size_t pc = 0; pc < instruction_stalls_.size(); ++pc)
+    for (std::size_t r = 0; r < kStallReasons; ++r) out[pc][r] += instruction_stalls_[pc][r];
+}
+
+std::string Sm::describe_wait(Cycle now) const {
+  std::string text;
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    const Warp& warp = warps_[w];
+    if (!warp.alive) continue;
+    text += "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc);
+    if (warp.barrier != kNoBarrier) text += ": barrier " + std::to_string(warp.barrier);
+    else if (warp.wants_fence) text += ": its stores, at a fence";
+    else if (subs_[warp.sub_partition].ready[warp.slot] == kNever) text += ": a scoreboard";
+    else text += ": ready at " + std::to_string(subs_[warp.sub_partition].ready[warp.slot]) + ", now " + std::to_string(now);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace forewarp

@@ -1,0 +1,148 @@
+// One streaming multiprocessor: resident blocks, four sub-partitions that issue one instruction a cycle each, the
+// instruction caches, and the memory pipe. Ticked only in cycles in which something can happen.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+#include "timing/instruction_cache.h"
+#include "timing/loops.h"
+#include "timing/memory_pipe.h"
+#include "timing/result.h"
+#include "timing/timed_program.h"
+#include "timing/warp.h"
+#include "trace/class_index.h"
+
+namespace forewarp {
+
+/// What all SMs of a launch share and only read.
+struct LaunchContext {
+  const GpuModel& gpu;
+  const KernelTrace& trace;
+  const TimedProgram& program;
+  const CoalescedPatterns& patterns;
+  std::span<const PatternTiming> pattern_timing;
+  const ClassIndex& classes;
+  int blocks_per_sm = 0;
+  int warps_per_block = 0;
+  std::uint32_t l1_bytes = 0;
+};
+
+/// Where the warps in flight are in their loops.
+struct LoopProgress {
+  bool all_inside = true;                 ///< every warp in flight is inside its loop
+  std::uint64_t warps = 0;
+  std::uint64_t iterations = 0;           ///< begun so far, summed over the warps
+  std::uint32_t least_remaining = ~std::uint32_t{0};
+  std::uint64_t instructions = 0;         ///< of the longest iteration
+};
+
+/// A block that has left its SM.
+struct FinishedBlock {
+  std::uint32_t block = 0;
+  Cycle start = 0, end = 0;
+};
+
+class Sm {
+ public:
+  Sm(const LaunchContext&, std::uint16_t id);
+
+  bool has_room() const { return resident_ < context_.blocks_per_sm; }
+  int resident() const { return resident_; }
+  void start_block(std::uint32_t linear_block, Cycle now);
+
+  /// Does everything due at `now`; blocks that end are appended. Returns the next cycle with work.
+  Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<FinishedBlock>&);
+  void reply(const MemoryReply&, Cycle now);
+
+  bool idle() const { return resident_ == 0 && pipe_.stores_in_flight() == 0; }
+  /// Adds this SM's events up to `now` to the launch's totals.
+  void collect(Cycle now, TimingCounters&) const;
+  void collect_stalls(std::vector<StallCycles>&) const;
+  std::uint64_t issued() const { return issued_; }
+  void add_loop_progress(const std::vector<std::vector<PathLoop>>&, LoopProgress&) const;
+  /// Moves every warp on by so many iterations of its loop; what they would have read or written is in L2 afterwards.
+  void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint32_t count, MemorySystem&);
+  /// For a deadlock report: what each warp waits for.
+  std::string describe_wait(Cycle now) const;
+
+ private:
+  static constexpr int kSlots = 16;  ///< warp slots of a sub-partition
+
+  struct SubPartition {
+    alignas(64) std::array<Cycle, kSlots> ready{};  ///< per slot; kNever: empty, or no time known
+    std::array<std::uint16_t, kSlots> warp{};       ///< index into warps_
+    std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
+    std::array<Cycle, 2> fma_half_free{};           ///< heavy, lite, where the FMA pipe has two halves
+    std::array<Cycle, 2> bank_free{};               ///< register-file read ports
+    std::array<std::uint32_t, 3> reused{};          ///< operand cache: warp << 8 | register, by slot
+    Cycle next = kNever;                            ///< earliest cycle at which a warp may be ready
+    Cycle address_free = 0;                         ///< address unit
+    int queued_memory = 0;                          ///< memory instructions not yet taken by the shared unit
+    bool waits_for_queue = false;                   ///< a ready warp was refused because that queue is full
+    std::uint32_t live_mask = 0;                    ///< slots in use
+    int live = 0;
+    int starting = 0;                               ///< warps that have not asked for their first instruction
+    int last = -1;                                  ///< slot of the warp that issued last
+    Cycle active_since = 0;
+    std::uint64_t active_cycles = 0, issue_cycles = 0;
+    std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)> pipe_cycles{};
+  };
+
+  struct Block {
+    std::uint32_t linear = 0;
+    Cycle start = 0;
+    int live_warps = 0;
+    bool used = false;
+    std::array<std::uint16_t, 16> arrived{};
+    std::vector<std::int64_t> shifts;  ///< lines by which each slope moves this block's accesses
+    std::vector<std::uint16_t> warps;
+  };
+
+  // Issue.
+  Cycle tick_sub_partition(SubPartition&, int index, Cycle now, SharedInstructionCache&);
+  int choose(SubPartition&, Cycle now, std::uint32_t& refused);
+  bool structurally_free(SubPartition&, Warp&, const TimedInstruction&, Cycle now, Cycle& until, Stall& reason);
+  bool operands_free(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now, Cycle& until) const;
+  void read_operands(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);
+  void account(Warp&, const TimedInstruction&, Cycle now);
+  void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
+  void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
+  void send_to_memory(SubPartition&, Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  Cycle constant_ready(const TimedInstruction&, Cycle now);
+  void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
+  void evaluate(Warp&, Cycle now);
+  void wake(Warp&, Cycle at);
+
+  // Blocks.
+  void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);
+  void release_barrier_if_full(Block&, int id, int threads, Cycle now);
+  void retire(Warp&, Cycle now);
+  void apply_releases(Cycle now);
+
+  LaunchContext context_;
+  std::uint16_t id_;
+  std::vector<Warp> warps_;           ///< blocks_per_sm x warps_per_block
+  std::vector<Block> blocks_;
+  std::vector<SubPartition> subs_;
+  InstructionFetch fetch_;
+  MemoryPipe pipe_;
+  Cycle pipe_next_ = kNever;
+  std::vector<Release> releases_;
+  std::vector<FinishedBlock>* finished_ = nullptr;
+  std::vector<Cycle> constant_arrival_;  ///< by constant line modulo the table
+  int resident_ = 0;
+  std::uint32_t next_age_ = 0;
+  Cycle active_since_ = 0;
+  std::uint64_t active_cycles_ = 0, warp_cycles_ = 0, issued_ = 0;
+  StallCycles stalls_{};
+  std::vector<StallCycles> instruction_stalls_;
+  InstructionCacheCounters icache_;
+};
+
+}  // namespace forewarp

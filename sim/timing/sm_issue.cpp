@@ -1,0 +1,312 @@
+// Issue: which warp goes, what holds the others, and what an issued instruction sets in motion. Greedy, then youngest:
+// the warp that issued last goes on while it can, else the youngest ready one (MICRO 2025, hardware.md section 8).
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "timing/sm.h"
+
+namespace forewarp {
+
+Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInstructionCache& gpc) {
+  // Warps that begin ask for their first instruction.
+  if (sub.starting > 0) {
+    for (std::uint32_t mask = sub.live_mask; mask != 0; mask &= mask - 1) {
+      const auto slot = static_cast<std::size_t>(std::countr_zero(mask));
+      Warp& warp = warps_[sub.warp[slot]];
+      if (!warp.needs_fetch || warp.started > now) continue;
+      warp.needs_fetch = false;
+      --sub.starting;
+      warp.fetched_at = fetch_.fetch(index, warp.pc / context_.program.instructions_per_line(), now, gpc, icache_);
+      evaluate(warp, now);
+    }
+  }
+  std::uint32_t refused = 0;
+  const int slot = choose(sub, now, refused);
+  if (slot >= 0) issue(sub, slot, now, gpc);
+  Cycle next = kNever;
+  for (std::size_t s = 0; s < kSlots; ++s)
+    if ((refused >> s & 1u) == 0) next = std::min(next, sub.ready[s]);
+  sub.next = next <= now ? now + 1 : next;
+  return sub.next;
+}
+
+int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
+  sub.waits_for_queue = false;
+  for (;;) {
+    int best = -1;
+    if (sub.last >= 0 && sub.ready[static_cast<std::size_t>(sub.last)] <= now && (refused >> sub.last & 1) == 0) {
+      best = sub.last;
+    } else {
+      std::uint32_t youngest = 0;
+      for (std::size_t s = 0; s < kSlots; ++s) {
+        if (sub.ready[s] > now || (refused >> s & 1u) != 0) continue;
+        const std::uint32_t age = warps_[sub.warp[s]].age + 1;
+        if (age > youngest) {
+          youngest = age;
+          best = static_cast<int>(s);
+        }
+      }
+    }
+    if (best < 0) return -1;
+    const auto slot = static_cast<std::size_t>(best);
+    Warp& warp = warps_[sub.warp[slot]];
+    Cycle until = 0;
+    Stall reason{};
+    if (structurally_free(sub, warp, context_.program[warp.pc], now, until, reason)) return best;
+    if (until == kNever) {
+      // Room comes when the memory pipe takes an instruction; that wakes the sub-partition.
+      refused |= 1u << slot;
+      sub.waits_for_queue = true;
+      if (warp.refused_at == kNever) {
+        warp.refused_at = now;
+        warp.refused_reason = reason;
+      }
+      continue;
+    }
+    const std::uint64_t cycles = until - now;
+    stalls_[static_cast<std::size_t>(reason)] += cycles;
+    instruction_stalls_[warp.pc][static_cast<std::size_t>(reason)] += cycles;
+    warp.throttled += cycles;
+    sub.ready[slot] = until;
+  }
+}
+
+/// May the instruction enter its pipe or queue now? If not: `until` when, or kNever, and why.
+bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now, Cycle& until, Stall& reason) {
+  if (in.constant_operand) {
+    const Cycle at = constant_ready(in, now);
+    if (at > now) {
+      until = at;
+      reason = Stall::ImcMiss;
+      return false;
+    }
+  }
+  const GpuModel& gpu = context_.gpu;
+  if (in.path == Path::Memory || in.path == Path::Shuffle) {
+    if (sub.queued_memory < gpu.memory_pipe.queue_entries) return true;
+    until = kNever;
+    reason = in.long_wait ? Stall::LgThrottle : Stall::MioThrottle;
+    return false;
+  }
+  const auto pipe = static_cast<std::size_t>(in.pipe);
+  if (in.path == Path::Queued) {
+    const Cycle backlog = static_cast<Cycle>(gpu.memory_pipe.queue_entries) * in.interval;
+    if (sub.pipe_free[pipe] <= now + backlog) return true;
+    until = sub.pipe_free[pipe] - backlog;
+    reason = Stall::MioThrottle;
+    return false;
+  }
+  Cycle free_at = sub.pipe_free[pipe];
+  if (gpu.pipe(Pipe::FmaHeavy).interval > 0) {
+    if (in.pipe == Pipe::Fma) free_at = std::min(sub.fma_half_free[0], sub.fma_half_free[1]);
+    if (in.pipe == Pipe::FmaHeavy) free_at = sub.fma_half_free[0];
+  }
+  if (free_at > now) {
+    until = free_at;
+    reason = Stall::MathPipeThrottle;
+    return false;
+  }
+  if (!operands_free(sub, sub.warp[warp.slot], in, now, until)) {
+    reason = Stall::DispatchStall;
+    return false;
+  }
+  return true;
+}
+
+/// Register-file read ports: one read a bank and cycle, inside a window of a few cycles.
+bool Sm::operands_free(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now, Cycle& until) const {
+  const IssueSpec& spec = context_.gpu.issue;
+  if (spec.register_bank_count != 2) return true;
+  std::array<int, 2> reads{};
+  for (std::size_t s = 0; s < 3; ++s) {
+    if (in.source[s] == kRegisterZero) continue;
+    if (sub.reused[s] == (std::uint32_t{warp_index} << 8 | in.source[s]) + 1) continue;
+    ++reads[in.source[s] & 1];
+  }
+  Cycle last = now;
+  for (std::size_t b = 0; b < 2; ++b)
+    if (reads[b] > 0) last = std::max(last, std::max(sub.bank_free[b], now) + static_cast<Cycle>(reads[b]));
+  const Cycle window = static_cast<Cycle>(spec.register_window_cycles);
+  if (last <= now + window) return true;
+  until = last - window;
+  return false;
+}
+
+void Sm::read_operands(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
+  for (std::size_t s = 0; s < 3; ++s) {
+    if (in.source[s] == kRegisterZero) continue;
+    const std::uint32_t key = (std::uint32_t{warp_index} << 8 | in.source[s]) + 1;
+    if (sub.reused[s] != key) {
+      Cycle& port = sub.bank_free[in.source[s] & 1];
+      port = std::max(port, now) + 1;
+    }
+    sub.reused[s] = (in.reuse >> s & 1) != 0 ? key : 0;
+  }
+}
+
+/// Constants: the first touch of a line by this SM waits for it, later ones hit.
+Cycle Sm::constant_ready(const TimedInstruction& in, Cycle now) {
+  Cycle& arrival = constant_arrival_[in.constant_line % constant_arrival_.size()];
+  if (arrival == kNever) arrival = now + static_cast<Cycle>(context_.gpu.issue.constant_miss_cycles);
+  return arrival;
+}
+
+/// Charges the cycles since the warp's last issue to their reasons, in the order in which they held it.
+void Sm::account(Warp& warp, const TimedInstruction& in, Cycle now) {
+  StallCycles& here = instruction_stalls_[warp.pc];
+  Cycle cursor = warp.first ? warp.started : warp.issued + 1;
+  const auto charge = [&](Cycle until, Stall reason) {
+    until = std::min(until, now);
+    if (until <= cursor) return;
+    stalls_[static_cast<std::size_t>(reason)] += until - cursor;
+    here[static_cast<std::size_t>(reason)] += until - cursor;
+    cursor = until;
+  };
+  charge(warp.fixed_at, warp.fixed_reason);
+  for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
+    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
+    charge(warp.scoreboard_at[s], (warp.long_mask >> s & 1) != 0 ? Stall::LongScoreboard : Stall::ShortScoreboard);
+  }
+  charge(warp.fetched_at, Stall::NoInstruction);
+  cursor = std::min(now, cursor + warp.throttled);  // charged when it was refused
+  if (warp.refused_at != kNever) {
+    charge(warp.refused_at, Stall::NotSelected);
+    charge(now, warp.refused_reason);
+  }
+  charge(now, Stall::NotSelected);
+  ++stalls_[static_cast<std::size_t>(Stall::Selected)];
+  ++here[static_cast<std::size_t>(Stall::Selected)];
+  warp.throttled = 0;
+  warp.refused_at = kNever;
+  warp.first = false;
+}
+
+void Sm::set_scoreboards(Warp& warp, const TimedInstruction& in, Cycle result_at, Cycle read_at) {
+  const auto set = [&](std::uint8_t scoreboard, Cycle at) {
+    if (scoreboard == kNoScoreboard) return;
+    warp.scoreboard_at[scoreboard] = std::max(warp.scoreboard_at[scoreboard], at);
+    warp.long_mask = static_cast<std::uint8_t>(warp.long_mask & ~(1u << scoreboard));
+  };
+  set(in.write_barrier, result_at);
+  set(in.read_barrier, read_at);
+}
+
+void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
+  MemoryOperation operation;
+  operation.instruction = &in;
+  operation.warp = warp_index;
+  operation.generation = warp.generation;
+  if (in.path == Path::Memory) {
+    const Access& access = *warp.access++;
+    operation.pattern = access.pattern;
+    const Block& block = blocks_[warp.block_slot];
+    operation.line_base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
+    if (in.memory == MemoryKind::Store || in.memory == MemoryKind::Reduction)
+      if (in.space != MemorySpace::Shared) warp.stores_in_flight += context_.patterns.counts(access.pattern).lines;
+  }
+  operation.arrival = std::max(now, sub.address_free) + pipe_.lead_cycles();
+  sub.address_free = operation.arrival;
+  ++sub.queued_memory;
+  const auto mark = [&](std::uint8_t scoreboard) {
+    if (scoreboard == kNoScoreboard) return;
+    ++warp.pending[scoreboard];
+    const auto bit = static_cast<std::uint8_t>(1u << scoreboard);
+    warp.long_mask = static_cast<std::uint8_t>(in.long_wait ? warp.long_mask | bit : warp.long_mask & ~bit);
+  };
+  mark(in.write_barrier);
+  mark(in.read_barrier);
+  pipe_.push(operation);
+  pipe_next_ = std::min(pipe_next_, operation.arrival);
+}
+
+void Sm::occupy_pipe(SubPartition& sub, const TimedInstruction& in, Cycle now) {
+  const auto pipe = static_cast<std::size_t>(in.pipe);
+  sub.pipe_cycles[pipe] += in.interval;
+  if (context_.gpu.pipe(Pipe::FmaHeavy).interval > 0 && (in.pipe == Pipe::Fma || in.pipe == Pipe::FmaHeavy)) {
+    // Two half-width pipes: an FFMA takes the light one if it is free, integer multiplies only the heavy one.
+    const bool light = in.pipe == Pipe::Fma && sub.fma_half_free[1] <= now;
+    sub.fma_half_free[light ? 1 : 0] = now + static_cast<Cycle>(context_.gpu.pipe(Pipe::FmaHeavy).interval);
+    return;
+  }
+  sub.pipe_free[pipe] = std::max(sub.pipe_free[pipe], now) + in.interval;
+}
+
+void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& gpc) {
+  const std::uint16_t warp_index = sub.warp[static_cast<std::size_t>(slot)];
+  Warp& warp = warps_[warp_index];
+  const TimedInstruction& in = context_.program[warp.pc];
+  account(warp, in, now);
+  ++sub.issue_cycles;
+  ++issued_;
+  sub.last = slot;
+  warp.issued = now;
+  warp.fixed_at = now + in.stall;
+  warp.fixed_reason = Stall::Wait;
+  const GpuModel& gpu = context_.gpu;
+  switch (in.path) {
+    case Path::Memory:
+    case Path::Shuffle:
+      send_to_memory(sub, warp, warp_index, in, now);
+      break;
+    case Path::Queued: {
+      const Cycle start = std::max(now, sub.pipe_free[static_cast<std::size_t>(in.pipe)]);
+      occupy_pipe(sub, in, now);
+      set_scoreboards(warp, in, start + in.latency, start + in.interval);
+      break;
+    }
+    case Path::ConstantLoad: {
+      const Cycle at = std::max(constant_ready(in, now), now) + static_cast<Cycle>(gpu.issue.constant_hit_cycles);
+      set_scoreboards(warp, in, at, now + in.interval);
+      break;
+    }
+    case Path::Barrier:
+    case Path::BarrierArrive:
+    case Path::Membar:
+    case Path::Depbar:
+    case Path::Exit: break;
+    case Path::Fixed:
+    case Path::Scoreboarded:
+      read_operands(sub, warp_index, in, now);
+      occupy_pipe(sub, in, now);
+      set_scoreboards(warp, in, now + in.latency, now + in.interval);
+      break;
+  }
+  advance(warp, in, now, gpc);
+}
+
+/// Moves to the next instruction of the trace and works out when it may issue.
+void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstructionCache& gpc) {
+  const std::uint32_t previous = warp.pc;
+  if (--warp.left > 0) {
+    ++warp.pc;
+  } else {
+    ++warp.run;
+    if (warp.done()) {
+      retire(warp, now);
+      return;
+    }
+    warp.pc = warp.run->first;
+    warp.left = warp.run->count;
+    const Cycle target = now + static_cast<Cycle>(context_.gpu.issue.branch_cycles);
+    if (warp.pc != previous + 1 && target > warp.fixed_at) {
+      warp.fixed_at = target;
+      warp.fixed_reason = Stall::BranchResolving;
+    }
+  }
+  const std::uint32_t per_line = context_.program.instructions_per_line();
+  if (warp.pc / per_line != previous / per_line)
+    warp.fetched_at = fetch_.fetch(warp.sub_partition, warp.pc / per_line, now, gpc, icache_);
+  if (in.path == Path::Barrier || in.path == Path::BarrierArrive) {
+    arrive_at_barrier(warp, in, now, in.path == Path::Barrier);
+  } else if (in.path == Path::Membar) {
+    warp.fixed_reason = Stall::Membar;
+    if (warp.stores_in_flight > 0)
+      warp.held = warp.wants_fence = true;
+    else
+      warp.fixed_at = now + static_cast<Cycle>(context_.gpu.issue.membar_cta_cycles);
+  }
+  evaluate(warp, now + 1);
+}
+
+}  // namespace forewarp

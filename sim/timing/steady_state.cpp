@@ -1,0 +1,244 @@
+#include "timing/steady_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "timing/gpu.h"
+#include "timing/loops.h"
+
+namespace forewarp {
+namespace {
+
+constexpr Cycle kSlice = 256;            // cycles between two looks at the progress
+constexpr double kSteady = 0.02;         // two windows agree when their rates differ by less
+constexpr std::uint32_t kMargin = 3;     // iterations left after a skip, so that the exit is simulated
+constexpr std::uint32_t kLeastSkip = 6;  // iterations worth skipping
+constexpr std::uint64_t kPatience = 12;  // times the budget after which an unsettled launch is extrapolated as it is
+
+/// a + (b - c) * factor for every event count.
+void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters& c, double factor) {
+  const auto add = [factor](std::uint64_t& to, std::uint64_t later, std::uint64_t earlier) {
+    to += static_cast<std::uint64_t>(std::llround(static_cast<double>(later - earlier) * factor));
+  };
+#define FW_ADD(field) add(a.field, b.field, c.field)
+  FW_ADD(issue_active_cycles);
+  FW_ADD(smsp_active_cycles);
+  FW_ADD(sm_active_cycles);
+  FW_ADD(warp_cycles);
+  for (std::size_t i = 0; i < kStallReasons; ++i) FW_ADD(stalls[i]);
+  FW_ADD(l1_load_sectors);
+  FW_ADD(l1_load_hit_sectors);
+  FW_ADD(l1_store_sectors);
+  FW_ADD(l1_store_hit_sectors);
+  FW_ADD(l1_tag_lookups);
+  FW_ADD(l1_data_wavefronts);
+  FW_ADD(shared_wavefronts);
+  FW_ADD(l1_data_cycles);
+  FW_ADD(icache_l0_misses);
+  FW_ADD(icache_l1_misses);
+  FW_ADD(icache_l2_misses);
+  for (std::size_t i = 0; i < a.pipe_cycles.size(); ++i) FW_ADD(pipe_cycles[i]);
+  FW_ADD(memory.read_requests);
+  FW_ADD(memory.write_requests);
+  FW_ADD(memory.atomic_requests);
+  FW_ADD(memory.read_sectors);
+  FW_ADD(memory.write_sectors);
+  FW_ADD(memory.atomic_sectors);
+  FW_ADD(memory.reduction_sectors);
+  FW_ADD(memory.hit_sectors);
+  FW_ADD(memory.miss_sectors);
+  FW_ADD(memory.fabric_sectors);
+  FW_ADD(memory.dram_read_bytes);
+  FW_ADD(memory.dram_write_bytes);
+  FW_ADD(memory.row_hits);
+  FW_ADD(memory.row_misses);
+  FW_ADD(memory.row_conflicts);
+  FW_ADD(memory.turnarounds);
+  FW_ADD(memory.read_latency_cycles);
+  FW_ADD(memory.read_replies);
+#undef FW_ADD
+}
+
+std::uint64_t launch_instructions(const KernelTrace& trace) {
+  std::uint64_t total = 0;
+  for (const BlockClass& cls : trace.classes) {
+    std::uint64_t block = 0;
+    for (const WarpTrace& warp : cls.warps) block += cls.paths[warp.path].instructions;
+    total += block * cls.population;
+  }
+  return total;
+}
+
+/// Drives a Gpu and skips what repeats.
+class SteadyState {
+ public:
+  SteadyState(const LaunchContext& context, const SimulateOptions& options)
+      : context_(context), options_(options), gpu_(context), loops_(find_loops(context.trace, context.program)) {
+    gpu_.set_loops(&loops_);
+    const std::uint64_t capacity = static_cast<std::uint64_t>(context.gpu.chip.sm_count) * static_cast<std::uint64_t>(context.blocks_per_sm);
+    blocks_ = context.trace.launch.grid.count();
+    wave_ = std::min(capacity, blocks_);
+  }
+
+  TimingResult run() {
+    TimingResult result;
+    result.coverage.warp_instructions = launch_instructions(context_.trace);
+    bool over = false;
+    if (options_.full || result.coverage.warp_instructions <= options_.detailed_instructions) {
+      over = gpu_.run(~std::uint64_t{0}, kNever - 1);
+    } else {
+      over = run_skipping();
+    }
+    result.counters = gpu_.counters();
+    add_scaled(result.counters, skipped_, TimingCounters{}, 1);
+    result.elapsed_cycles = virtual_now();
+    if (over) result.elapsed_cycles = gpu_.last_end() + static_cast<Cycle>(skipped_cycles_);
+    if (!over) extrapolate_rest(result);
+    result.elapsed_cycles += static_cast<Cycle>(context_.gpu.launch.end_cycles);
+    result.spans = gpu_.spans();
+    result.instruction_stalls = gpu_.instruction_stalls();
+    result.coverage.simulated_warp_instructions = gpu_.issued();
+    result.coverage.extrapolated = skipped_iterations_ > 0 || skipped_blocks_ > 0 || !over;
+    describe(result, over);
+    return result;
+  }
+
+ private:
+  /// Time as if nothing had been skipped.
+  Cycle virtual_now() const { return gpu_.now() + static_cast<Cycle>(skipped_cycles_); }
+
+  bool run_skipping() {
+    while (!gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice)) {
+      gpu_.advance_to(gpu_.now() + kSlice);
+      if (try_skip_blocks()) continue;
+      try_skip_iterations();
+      if (gpu_.issued() > options_.detailed_instructions * kPatience) return false;
+    }
+    return true;
+  }
+
+  // --- Waves -------------------------------------------------------------------------------------------------------
+  // Every time another wave's worth of blocks has left, its time is noted; once two agree, whole waves are left out.
+  bool try_skip_blocks() {
+    if (gpu_.finished_blocks() < (marks_.size() + 1) * wave_) return false;
+    marks_.push_back({virtual_now(), gpu_.counters()});
+    add_scaled(marks_.back().counters, skipped_, TimingCounters{}, 1);
+    const std::size_t n = marks_.size();
+    if (n < 3) return false;
+    const double last = static_cast<double>(marks_[n - 1].at - marks_[n - 2].at), before = static_cast<double>(marks_[n - 2].at - marks_[n - 3].at);
+    const double drift = std::abs(last - before) / last;
+    const bool out_of_budget = gpu_.issued() > options_.detailed_instructions;
+    if (drift > (out_of_budget ? 3 * kSteady : kSteady)) return false;
+    const std::uint64_t left = blocks_ - gpu_.dispatcher().dispatched();
+    if (left < 2 * wave_) return false;
+    const std::uint64_t waves = left / wave_ - 1;  // at least a whole wave and the tail remain
+    gpu_.dispatcher().skip(waves * wave_);
+    skipped_blocks_ += waves * wave_;
+    const double factor = static_cast<double>(waves) / 2;
+    skipped_cycles_ += factor * (last + before);
+    add_scaled(skipped_, marks_[n - 1].counters, marks_[n - 3].counters, factor);
+    uncertainty_ = std::max(uncertainty_, drift);
+    for (std::uint64_t i = 0; i < waves; ++i) marks_.push_back(marks_.back());
+    return true;
+  }
+
+  // --- Loops -------------------------------------------------------------------------------------------------------
+  // While every resident warp is inside its loop, the mean iterations a cycle are measured over windows; once two
+  // windows agree, all warps go on by the same number of iterations.
+  void try_skip_iterations() {
+    const LoopProgress progress = gpu_.loop_progress();
+    if (!progress.all_inside || progress.warps == 0 || progress.warps != window_.warps) {
+      restart_window(progress);
+      return;
+    }
+    const double moved = static_cast<double>(progress.iterations - window_.iterations) / static_cast<double>(progress.warps);
+    if (moved < least_move(progress)) return;
+    const double rate = moved / static_cast<double>(gpu_.now() - window_.at);
+    const double before = window_.rate;
+    const bool steady = before > 0 && std::abs(rate - before) < kSteady * rate;
+    if (steady && progress.least_remaining >= kLeastSkip + kMargin) {
+      skip_iterations(progress, (rate + before) / 2);
+      uncertainty_ = std::max(uncertainty_, std::abs(rate - before) / rate);
+      restart_window(gpu_.loop_progress());
+      return;
+    }
+    restart_window(progress);
+    window_.rate = rate;
+  }
+
+  /// Long iterations are seen twice before they are believed, short ones a few times more.
+  double least_move(const LoopProgress& progress) const { return progress.instructions > 200 ? 1.0 : progress.instructions > 40 ? 2.0 : 4.0; }
+
+  void restart_window(const LoopProgress& progress) {
+    window_ = {};
+    window_.at = gpu_.now();
+    window_.warps = progress.all_inside ? progress.warps : 0;
+    window_.iterations = progress.iterations;
+    window_.counters = gpu_.counters();
+  }
+
+  void skip_iterations(const LoopProgress& progress, double rate) {
+    const std::uint32_t count = progress.least_remaining - kMargin;
+    const double cycles = count / rate;
+    const TimingCounters now = gpu_.counters();
+    add_scaled(skipped_, now, window_.counters, cycles / static_cast<double>(gpu_.now() - window_.at));
+    skipped_cycles_ += cycles;
+    skipped_iterations_ += count;
+    gpu_.skip_iterations(count);
+  }
+
+  // --- Launches that do not settle ---------------------------------------------------------------------------------
+  void extrapolate_rest(TimingResult& result) {
+    const double total = static_cast<double>(result.coverage.warp_instructions);
+    const double done = total * progress_share();
+    const double factor = done > 0 ? total / done - 1 : 0;
+    add_scaled(result.counters, result.counters, TimingCounters{}, factor);
+    result.elapsed_cycles += static_cast<Cycle>(static_cast<double>(virtual_now()) * factor);
+    uncertainty_ = std::max(uncertainty_, 0.15);
+    result.warnings.push_back("the launch did not settle within the detailed budget; its rest was taken to run at the mean rate so far");
+  }
+
+  double progress_share() const {
+    const double simulated = static_cast<double>(gpu_.issued());
+    const double total = static_cast<double>(launch_instructions(context_.trace));
+    const double left_out = static_cast<double>(skipped_blocks_) / static_cast<double>(blocks_);
+    return std::clamp(simulated / total + left_out, 1e-9, 1.0);
+  }
+
+  void describe(TimingResult& result, bool over) const {
+    std::string& method = result.coverage.method;
+    if (skipped_iterations_ > 0) method += std::to_string(skipped_iterations_) + " steady loop iterations";
+    if (skipped_blocks_ > 0) method += (method.empty() ? "" : " and ") + std::to_string(skipped_blocks_) + " blocks in steady waves";
+    if (!over) method += (method.empty() ? "" : " and ") + std::string("the rest at the mean rate");
+    method = method.empty() ? "every instruction simulated" : method + " extrapolated";
+    result.coverage.uncertainty_pct = 100 * uncertainty_;
+  }
+
+  struct Window {
+    Cycle at = 0;
+    std::uint64_t warps = 0, iterations = 0;
+    double rate = 0;   ///< of the window before
+    TimingCounters counters;
+  };
+  struct Mark {
+    Cycle at;
+    TimingCounters counters;
+  };
+
+  LaunchContext context_;
+  SimulateOptions options_;
+  Gpu gpu_;
+  std::vector<std::vector<PathLoop>> loops_;
+  std::uint64_t blocks_ = 0, wave_ = 0, skipped_blocks_ = 0, skipped_iterations_ = 0;
+  double skipped_cycles_ = 0, uncertainty_ = 0;
+  TimingCounters skipped_;
+  std::vector<Mark> marks_;
+  Window window_;
+};
+
+}  // namespace
+
+TimingResult replay(const LaunchContext& context, const SimulateOptions& options) { return SteadyState(context, options).run(); }
+
+}  // namespace forewarp

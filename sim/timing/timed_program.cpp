@@ -1,0 +1,145 @@
+#include "timing/timed_program.h"
+
+#include <algorithm>
+
+namespace forewarp {
+namespace {
+
+/// Special-function, conversion and bit-count results by opcode; 0 for what this table does not hold.
+int queued_latency(Opcode op, const VariableLatencySpec& latency) {
+  switch (op) {
+    case Opcode::MUFU: return latency.mufu;
+    case Opcode::F2F:
+    case Opcode::F2I:
+    case Opcode::I2F:
+    case Opcode::FRND:
+    case Opcode::I2I: return latency.conversion;
+    case Opcode::POPC:
+    case Opcode::FLO:
+    case Opcode::BREV:
+    case Opcode::UPOPC:
+    case Opcode::UFLO: return latency.popc;
+    case Opcode::MATCH: return latency.match;
+    case Opcode::REDUX: return latency.redux;
+    default: return 0;
+  }
+}
+
+int scoreboarded_latency(const Instruction& in, const VariableLatencySpec& latency) {
+  if (in.pipe == Pipe::Fp64) return latency.fp64;
+  if (in.pipe == Pipe::Tensor) return latency.mma;
+  if (in.opcode == Opcode::VOTE || in.opcode == Opcode::VOTEU) return latency.vote;
+  return latency.s2r;
+}
+
+bool reads_constant(const Instruction& in, TimedInstruction& out, int line_bytes) {
+  for (int i = 0; i < in.operand_count; ++i) {
+    const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+    if (operand.kind != OperandKind::Constant) continue;
+    // Banks share the cache; give each its own range of lines.
+    out.constant_line = static_cast<std::uint16_t>((operand.bank * 65536 + std::max(operand.offset, 0)) / line_bytes);
+    return true;
+  }
+  return false;
+}
+
+void register_reads(const Instruction& in, TimedInstruction& out) {
+  int slot = 0;
+  for (int i = in.destination_count; i < in.operand_count && slot < 3; ++i) {
+    const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+    if (operand.kind == OperandKind::Predicate || operand.kind == OperandKind::UniformPredicate) continue;
+    if (operand.kind == OperandKind::Register && operand.index != kRegisterZero) {
+      out.source[slot] = operand.index;
+      if (operand.reuse) out.reuse = static_cast<std::uint8_t>(out.reuse | (1 << slot));
+    }
+    ++slot;
+  }
+}
+
+Path path_of(const Instruction& in) {
+  switch (in.opcode) {
+    case Opcode::EXIT: return Path::Exit;
+    case Opcode::BAR: return in.has(Modifier::ARV) ? Path::BarrierArrive : Path::Barrier;
+    case Opcode::MEMBAR: return Path::Membar;
+    case Opcode::DEPBAR: return Path::Depbar;
+    case Opcode::SHFL: return Path::Shuffle;
+    case Opcode::LDC: return Path::ConstantLoad;
+    default: break;
+  }
+  if (in.memory != MemoryKind::None && in.space != MemorySpace::Constant && in.space != MemorySpace::None) return Path::Memory;
+  const bool scoreboards = in.control.write_barrier != kNoScoreboard || in.control.read_barrier != kNoScoreboard;
+  if (in.pipe == Pipe::Xu || in.opcode == Opcode::MATCH || in.opcode == Opcode::REDUX) return Path::Queued;
+  return scoreboards ? Path::Scoreboarded : Path::Fixed;
+}
+
+bool is_control(Opcode op) {
+  switch (op) {
+    case Opcode::BRA:
+    case Opcode::BRX:
+    case Opcode::BRXU:
+    case Opcode::JMP:
+    case Opcode::JMX:
+    case Opcode::CALL:
+    case Opcode::RET:
+    case Opcode::BSYNC:
+    case Opcode::BREAK:
+    case Opcode::WARPSYNC:
+    case Opcode::YIELD:
+    case Opcode::EXIT: return true;
+    default: return false;
+  }
+}
+
+TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
+  TimedInstruction out;
+  out.path = path_of(in);
+  out.pipe = in.pipe;
+  out.space = in.space;
+  out.memory = in.memory;
+  out.stall = std::max<std::uint8_t>(1, in.control.stall);
+  out.wait_mask = in.control.wait_mask;
+  out.write_barrier = in.control.write_barrier;
+  out.read_barrier = in.control.read_barrier;
+  out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(in.pipe).interval));
+  out.control = is_control(in.opcode);
+  out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
+  out.long_wait = out.path == Path::Memory && in.space != MemorySpace::Shared;
+  const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));
+  out.constant_operand = constant && out.path != Path::ConstantLoad;
+  if (out.path == Path::Queued) {
+    const int latency = queued_latency(in.opcode, gpu.latency);
+    out.latency = static_cast<std::uint16_t>(latency > 0 ? latency : gpu.latency.conversion);
+  } else if (out.path == Path::Scoreboarded) {
+    out.latency = static_cast<std::uint16_t>(scoreboarded_latency(in, gpu.latency));
+  }
+  if (in.opcode == Opcode::DEPBAR) {
+    for (int i = 0; i < in.operand_count; ++i) {
+      const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+      if (operand.kind == OperandKind::Scoreboard) out.depbar_scoreboard = operand.index;
+      if (operand.kind == OperandKind::Immediate) out.count = static_cast<std::uint8_t>(operand.immediate);
+    }
+  }
+  if (in.opcode == Opcode::BAR) {
+    int immediates = 0;
+    for (int i = 0; i < in.operand_count; ++i) {
+      const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+      if (operand.kind != OperandKind::Immediate) continue;
+      if (immediates == 0) out.count = static_cast<std::uint8_t>(operand.immediate & 15);
+      if (immediates == 1) out.barrier_threads = static_cast<std::uint16_t>(operand.immediate);
+      ++immediates;
+    }
+  }
+  register_reads(in, out);
+  return out;
+}
+
+}  // namespace
+
+TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) {
+  instructions_.reserve(kernel.instructions.size());
+  for (const Instruction& in : kernel.instructions) instructions_.push_back(make(in, gpu));
+  instructions_per_line_ = static_cast<std::uint32_t>(gpu.icache.line_bytes / 16);
+  code_lines_ = (static_cast<std::uint32_t>(instructions_.size()) + instructions_per_line_ - 1) / instructions_per_line_;
+}
+
+}  // namespace forewarp

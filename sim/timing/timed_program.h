@@ -1,0 +1,68 @@
+// A kernel's instructions as the timing model sees them: which queue or pipe, for how long, which scoreboards. Made
+// once a launch from the program and the GPU model, so that issue reads one small dense record.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+#include "program/program.h"
+
+namespace forewarp {
+
+/// How an instruction is carried out once issued.
+enum class Path : std::uint8_t {
+  Fixed,          ///< a pipe with a fixed latency; the compiler's stall counts cover it
+  Scoreboarded,   ///< a pipe whose result arrives after a known number of cycles and releases a scoreboard
+  Queued,         ///< the same behind the sub-partition's memory-input queue (MUFU, conversions)
+  Memory,         ///< the memory pipe: global, local or shared
+  Shuffle,        ///< the memory pipe, but no address
+  ConstantLoad,   ///< LDC
+  Barrier,        ///< BAR.SYNC and BAR.RED
+  BarrierArrive,  ///< BAR.ARV
+  Membar,
+  Depbar,         ///< waits until a scoreboard has counted down to `count`
+  Exit,
+};
+
+inline constexpr std::uint8_t kNoScoreboard = 7;
+
+struct TimedInstruction {
+  Path path = Path::Fixed;
+  Pipe pipe = Pipe::None;
+  MemorySpace space = MemorySpace::None;
+  MemoryKind memory = MemoryKind::None;
+  std::uint8_t stall = 1;          ///< cycles before the warp's next issue, at least 1
+  std::uint8_t wait_mask = 0;
+  std::uint8_t write_barrier = kNoScoreboard;
+  std::uint8_t read_barrier = kNoScoreboard;
+  std::uint8_t interval = 1;       ///< cycles the pipe is held
+  std::uint8_t count = 0;          ///< Depbar: the threshold; Barrier: id
+  std::uint8_t depbar_scoreboard = 0;
+  bool bypass_l1 = false;          ///< .STRONG.GPU and stronger loads go to L2
+  bool long_wait = false;          ///< its scoreboards count as long (global, local) rather than short
+  bool control = false;            ///< may leave the straight line
+  bool constant_operand = false;   ///< reads c[][] as an ALU operand
+  std::uint16_t constant_line = 0; ///< of that operand or of LDC: line number in its bank
+  std::uint16_t latency = 0;       ///< Scoreboarded, Queued: result after so many cycles
+  std::uint16_t barrier_threads = 0;   ///< Barrier: explicit thread count, 0 = the whole block
+  // Register operands by bank, for the read ports: slot i reads register `source[i]`, 255 = none.
+  std::uint8_t source[3] = {255, 255, 255};
+  std::uint8_t reuse = 0;
+};
+
+class TimedProgram {
+ public:
+  TimedProgram(const Kernel&, const GpuModel&);
+  const TimedInstruction& operator[](std::uint32_t pc) const { return instructions_[pc]; }
+  std::size_t size() const { return instructions_.size(); }
+  /// Instruction-cache lines of the code.
+  std::uint32_t code_lines() const { return code_lines_; }
+  std::uint32_t instructions_per_line() const { return instructions_per_line_; }
+
+ private:
+  std::vector<TimedInstruction> instructions_;
+  std::uint32_t code_lines_ = 0, instructions_per_line_ = 8;
+};
+
+}  // namespace forewarp

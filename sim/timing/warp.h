@@ -1,0 +1,54 @@
+// A warp in flight: where it is in its trace, and when and why it may not issue yet.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/types.h"
+#include "timing/result.h"
+#include "trace/trace.h"
+
+namespace forewarp {
+
+inline constexpr int kScoreboards = 6;
+inline constexpr std::uint8_t kNoBarrier = 0xff;
+
+struct Warp {
+  // Position in the trace.
+  const Run* run = nullptr;
+  const Run* runs_begin = nullptr;
+  const Run* runs_end = nullptr;
+  const Access* access = nullptr;
+  std::uint32_t pc = 0;
+  std::uint32_t left = 0;             ///< instructions of the current run, pc included
+
+  // When its next instruction may issue, cause by cause.
+  Cycle started = 0;
+  Cycle issued = 0;                   ///< its last issue (or its start)
+  Cycle fixed_at = 0;                 ///< stall count, branch, barrier or fence of the last instruction
+  Cycle fetched_at = 0;               ///< the instruction is decoded
+  std::array<Cycle, kScoreboards> scoreboard_at{};       ///< counted down by then, as far as known
+  std::array<std::uint8_t, kScoreboards> pending{};      ///< releases whose time is not known yet
+  std::uint64_t throttled = 0;        ///< cycles since it was ready that a full pipe or queue has already explained
+  Cycle refused_at = kNever;          ///< first cycle in which a full queue refused it; kNever: not refused
+  Stall refused_reason = Stall::LgThrottle;
+  Stall fixed_reason = Stall::Wait;
+  std::uint8_t long_mask = 0;         ///< scoreboards last set by a global or local access
+  std::uint8_t sub_partition = 0;
+  std::uint8_t slot = 0;              ///< within its sub-partition
+  std::uint16_t block_slot = 0;
+  std::uint32_t stores_in_flight = 0;
+  std::uint16_t generation = 0;       ///< tells late acknowledgements of an earlier warp of this slot apart
+  std::uint32_t cls = 0, path = 0;    ///< which class and path it replays
+  std::uint32_t age = 0;              ///< order of arrival; larger is younger
+  std::uint8_t barrier = kNoBarrier;  ///< the barrier it is held at
+  bool alive = false;
+  bool first = true;                  ///< has not issued yet
+  bool needs_fetch = false;           ///< its first instruction has not been asked for
+  bool held = false;                  ///< at a barrier or fence: no time known
+  bool wants_fence = false;           ///< waits for its stores
+
+  bool done() const { return run == runs_end; }
+};
+
+}  // namespace forewarp
