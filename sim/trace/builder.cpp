@@ -68,18 +68,20 @@ std::uint32_t BlockTraceBuilder::find_slope(Recent& recent, const BlockSlope& sl
   return recent.slope;
 }
 
-void BlockTraceBuilder::count_access(InstructionCount& count, const AccessPattern& pattern,
-                                     const CoalescedCounts& coalesced) {
+void BlockTraceBuilder::count_access(const Instruction& instruction, InstructionCount& count,
+                                     const AccessPattern& pattern, const CoalescedCounts& coalesced) {
   if (pattern.lanes == 0) return;
   if (pattern.space == MemorySpace::Shared) {
     ++count.shared_requests;
-    count.wavefronts += coalesced.wavefronts;
+    count.wavefronts += coalesced.wavefronts * static_cast<unsigned>(wavefront_factor(instruction));
+    count.bank_conflicts += coalesced.bank_conflicts;
     count.ideal_wavefronts += coalesced.ideal_wavefronts;
     // The bytes of an asynchronous copy are counted once, where they are read.
     if (pattern.kind == MemoryKind::AsyncCopy) return;
   } else {
     ++count.requests;
     count.sectors += coalesced.sectors;
+    count.tag_sectors += coalesced.tag_sectors;
     count.ideal_sectors += coalesced.ideal_sectors;
     count.lines += coalesced.lines;
   }
@@ -107,7 +109,7 @@ void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, con
       single_ = true;
   }
   warps_[static_cast<std::size_t>(warp)].accesses.push_back(access);
-  count_access(counts_[pc], pattern, coalesced_[access.pattern]);
+  count_access(instruction, counts_[pc], pattern, coalesced_[access.pattern]);
 }
 
 namespace {

@@ -83,7 +83,8 @@ class BlockTraceBuilder {
                              const std::uint64_t* lane_addresses, MemorySpace space) const;
   std::uint32_t find_pattern(Recent& recent, const AccessPattern& pattern);
   std::uint32_t find_slope(Recent& recent, const BlockSlope& slope);
-  void count_access(InstructionCount& count, const AccessPattern& pattern, const CoalescedCounts& coalesced);
+  static void count_access(const Instruction& instruction, InstructionCount& count, const AccessPattern& pattern,
+                           const CoalescedCounts& coalesced);
 
   const Kernel& kernel_;
   TracePools& pools_;

@@ -54,50 +54,40 @@ void add_sector(std::int64_t sector, CoalescedCounts& counts, std::int64_t& last
   if (lines) lines->back().sectors |= static_cast<std::uint8_t>(1u << (sector & (kSectorsPerLine - 1)));
 }
 
-// Shared memory. Sources for the rules:
-// - 32 banks of 4 bytes; lanes that ask for the same 32-bit word are served together: CUDA C++ Programming Guide,
-//   "Compute Capability 5.x: Shared Memory" and after.
-// - A request of 64 bits a lane is served half a warp at a time, one of 128 bits a quarter: the same guide says so for
-//   2.x (64-bit: conflicts arise within a half-warp), and 32 banks x 4 bytes deliver 128 bytes a pass at most.
-// - Two neighbouring groups join when the lanes of each pair (i, i^1), or of each pair (i, i^2), of both groups ask for
-//   one address or one of the pair does not take part: then at most half of the words are distinct. 128-bit requests
-//   take at least two passes: the halves of the warp never join (Scott Gray's notes on maxas say the same of Maxwell).
+bool is_atomic(const AccessPattern& pattern) {
+  return pattern.kind == MemoryKind::Atomic || pattern.kind == MemoryKind::Reduction;
+}
 
-bool pairs_share(const AccessPattern& pattern, LaneMask lanes, int distance) {
+// The banks. All of it was measured on an H200 with Nsight Compute's l1tex__data_pipe_lsu_wavefronts_mem_shared_op_* and
+// l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_*, one warp and one instruction a launch, over 530 patterns of
+// lanes (strides, permutations, shared addresses, random addresses and masks); every one agrees with these rules:
+// - 32 banks of 4 bytes; lanes on the same 32-bit word are served together (also CUDA C++ Programming Guide, "Shared
+//   Memory" of compute capability 5.x and after).
+// - 64 bits a lane: half a warp at a time; 128 bits: a quarter.
+// - Loads only: twice as many lanes go together when in the whole warp each pair (i, i^1), or each pair (i, i^2), of
+//   active lanes asks for one address. A 128-bit load never takes fewer than two passes for a full warp.
+// - A group of lanes takes as many passes as the busiest bank has distinct words; conflicts = passes - groups.
+// - Atomics on one word follow one another: lanes of a bank count, not words.
+// - Compare-and-swap takes each pass twice, its conflicts are counted once; 64-bit ones report no conflicts at all.
+// A100 has the same banks and widths; its counters could not be measured.
+
+bool pairs_share(const AccessPattern& pattern, int distance) {
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     const int other = lane ^ distance;
-    if (other < lane || !(lanes >> lane & 1) || !(lanes >> other & 1)) continue;
+    if (other < lane || !(pattern.lanes >> lane & 1) || !(pattern.lanes >> other & 1)) continue;
     if (pattern.offsets[static_cast<std::size_t>(lane)] != pattern.offsets[static_cast<std::size_t>(other)])
       return false;
   }
   return true;
 }
 
-/// The lanes that are served together, in order; at most one group for each eight lanes.
-int split_groups(const AccessPattern& pattern, const SharedMemoryRules& rules, std::array<LaneMask, kWarpLanes>& groups) {
-  int width = kWarpLanes;
-  if (pattern.bytes == 8) width = rules.lanes_64;
-  if (pattern.bytes >= 16) width = rules.lanes_128;
-  const auto mask_of = [&](int first, int lanes) {
-    const LaneMask all = lanes >= kWarpLanes ? ~LaneMask{0} : (LaneMask{1} << lanes) - 1;
-    return pattern.lanes & (all << first);
-  };
-  const bool may_merge = rules.merge_groups && width < kWarpLanes && pattern.kind != MemoryKind::Atomic &&
-                         pattern.kind != MemoryKind::Reduction;
-  int count = 0;
-  const auto add = [&](LaneMask lanes) {
-    if (lanes != 0) groups[static_cast<std::size_t>(count++)] = lanes;
-  };
-  for (int first = 0; first < kWarpLanes; first += 2 * width) {
-    const LaneMask both = mask_of(first, std::min(2 * width, kWarpLanes));
-    if (width == kWarpLanes || (may_merge && (pairs_share(pattern, both, 1) || pairs_share(pattern, both, 2)))) {
-      add(both);
-    } else {
-      add(mask_of(first, width));
-      add(mask_of(first + width, width));
-    }
-  }
-  return count;
+/// How many neighbouring lanes are served together.
+int group_width(const AccessPattern& pattern, const SharedMemoryRules& rules) {
+  if (pattern.bytes <= 4) return kWarpLanes;
+  const int width = pattern.bytes <= 8 ? rules.lanes_64 : rules.lanes_128;
+  const bool merges = rules.merge_loads && pattern.kind == MemoryKind::Load && pattern.space == MemorySpace::Shared &&
+                      (pairs_share(pattern, 1) || pairs_share(pattern, 2));
+  return std::min(kWarpLanes, merges ? 2 * width : width);
 }
 
 /// The most words that one bank has to deliver to these lanes.
@@ -111,12 +101,8 @@ int conflict_degree(const AccessPattern& pattern, const SharedMemoryRules& rules
     for (std::int64_t w = floor_divide(begin, rules.bank_bytes); w <= last && count < kMaxPieces; ++w)
       words[static_cast<std::size_t>(count++)] = w;
   }
-  const bool is_store = pattern.kind == MemoryKind::Store || pattern.kind == MemoryKind::AsyncCopy;
-  // Atomics on one word follow one another, each needs the result of the one before.
-  const bool repeats_count = pattern.kind == MemoryKind::Atomic || pattern.kind == MemoryKind::Reduction ||
-                             (is_store && !rules.store_broadcast);
   auto end = words.begin() + count;
-  if (!repeats_count) {
+  if (!is_atomic(pattern)) {
     if (!std::is_sorted(words.begin(), end)) std::sort(words.begin(), end);
     end = std::unique(words.begin(), end);
   }
@@ -127,19 +113,49 @@ int conflict_degree(const AccessPattern& pattern, const SharedMemoryRules& rules
   return most;
 }
 
-}  // namespace
-
-int shared_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rules) {
-  std::array<LaneMask, kWarpLanes> groups;
-  const int count = split_groups(pattern, rules, groups);
-  int wavefronts = 0;
-  for (int g = 0; g < count; ++g) wavefronts += conflict_degree(pattern, rules, groups[static_cast<std::size_t>(g)]);
-  return wavefronts;
+void count_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rules, int lane_bytes,
+                      CoalescedCounts& counts) {
+  const int width = group_width(pattern, rules);
+  const LaneMask group = width >= kWarpLanes ? ~LaneMask{0} : (LaneMask{1} << width) - 1;
+  int wavefronts = 0, groups = 0;
+  for (int first = 0; first < kWarpLanes; first += width) {
+    const LaneMask lanes = pattern.lanes & (group << first);
+    if (lanes == 0) continue;
+    ++groups;
+    wavefronts += conflict_degree(pattern, rules, lanes);
+  }
+  const int pass_bytes = rules.banks * rules.bank_bytes;
+  counts.wavefronts = static_cast<std::uint16_t>(wavefronts);
+  counts.ideal_wavefronts =
+      static_cast<std::uint16_t>(std::min(wavefronts, (lane_bytes + pass_bytes - 1) / pass_bytes));
+  const bool silent = is_atomic(pattern) && pattern.bytes > 4;
+  counts.bank_conflicts = static_cast<std::uint16_t>(silent ? 0 : wavefronts - groups);
 }
 
-int ideal_shared_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rules) {
-  std::array<LaneMask, kWarpLanes> groups;
-  return split_groups(pattern, rules, groups);
+/// Atomics on one address go in passes: the first lane of every address, then the second, and so on; each pass looks its
+/// sectors up. Measured like the banks: l1tex__t_sectors_pipe_lsu_mem_global_op_{atom,red}, 57 patterns, all agree.
+void count_atomic_passes(const std::array<Piece, kMaxPieces>& pieces, int piece_count, CoalescedCounts& counts) {
+  std::array<std::int64_t, kWarpLanes> last_sector;
+  last_sector.fill(INT64_MIN);
+  int tag_sectors = 0, passes = 0, repeat = 0;
+  for (int i = 0; i < piece_count; ++i) {
+    const Piece& piece = pieces[static_cast<std::size_t>(i)];
+    repeat = i > 0 && pieces[static_cast<std::size_t>(i - 1)].begin == piece.begin ? repeat + 1 : 0;
+    passes = std::max(passes, repeat + 1);
+    std::int64_t& last = last_sector[static_cast<std::size_t>(repeat)];
+    const std::int64_t sector = floor_divide(piece.begin, kSectorBytes);  // an atomic's address is aligned
+    tag_sectors += sector != last;
+    last = sector;
+  }
+  counts.tag_sectors = static_cast<std::uint16_t>(tag_sectors);
+  counts.atomic_passes = static_cast<std::uint16_t>(passes);
+}
+
+}  // namespace
+
+int wavefront_factor(const Instruction& instruction) {
+  const bool compares = instruction.has(Modifier::CAS) || instruction.has(Modifier::CAST);
+  return instruction.opcode == Opcode::ATOMS && compares ? 2 : 1;
 }
 
 CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& rules,
@@ -168,12 +184,13 @@ CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& 
       add_sector(sector, counts, last_line, lines);
     last_sector = last;
   }
+  const int lane_bytes = std::popcount(pattern.lanes) * pattern.bytes;
   counts.bytes = static_cast<std::uint16_t>(bytes);
-  counts.ideal_sectors = shared ? 0 : static_cast<std::uint16_t>((bytes + kSectorBytes - 1) / kSectorBytes);
-  if (shared) {
-    counts.wavefronts = static_cast<std::uint16_t>(shared_wavefronts(pattern, rules));
-    counts.ideal_wavefronts = static_cast<std::uint16_t>(ideal_shared_wavefronts(pattern, rules));
-  }
+  counts.tag_sectors = counts.sectors;
+  counts.ideal_sectors = std::min<std::uint16_t>(
+      counts.sectors, static_cast<std::uint16_t>((lane_bytes + kSectorBytes - 1) / kSectorBytes));
+  if (is_atomic(pattern) && !shared) count_atomic_passes(pieces, piece_count, counts);
+  count_wavefronts(pattern, rules, lane_bytes, counts);
   return counts;
 }
 

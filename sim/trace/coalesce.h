@@ -22,35 +22,43 @@ inline std::uint64_t line_address(std::uint64_t base, std::int32_t line) {
   return (base & ~std::uint64_t{kLineBytes - 1}) + static_cast<std::uint64_t>(std::int64_t{line} * kLineBytes);
 }
 
-/// How shared memory serves a request. The defaults are the rules in coalesce.cpp; measurement may correct them.
+/// How the banks serve a request. The defaults were measured (coalesce.cpp says how); an option is here to be changed
+/// where another GPU is found to differ.
 struct SharedMemoryRules {
   int banks = 32;
   int bank_bytes = 4;
-  int lanes_64 = 16;             ///< lanes served together when a lane moves 64 bits
-  int lanes_128 = 8;             ///< lanes served together when a lane moves 128 bits
-  bool merge_groups = true;      ///< groups join in one wavefront when lane pairs share addresses
-  bool store_broadcast = true;   ///< stores of several lanes to one word take one pass
+  int lanes_64 = 16;         ///< lanes served together when a lane moves 64 bits
+  int lanes_128 = 8;         ///< lanes served together when a lane moves 128 bits
+  bool merge_loads = true;   ///< loads: twice as many lanes go together when neighbours share addresses
 };
 
 /// The numbers of one pattern; its lines are kept apart.
 struct CoalescedCounts {
   std::uint16_t sectors = 0;           ///< distinct 32-byte sectors (global, local)
-  std::uint16_t ideal_sectors = 0;     ///< distinct bytes / 32, rounded up
-  std::uint16_t lines = 0;             ///< distinct 128-byte lines
-  std::uint16_t wavefronts = 0;        ///< shared memory
-  std::uint16_t ideal_wavefronts = 0;  ///< shared memory, without bank conflicts
+  std::uint16_t tag_sectors = 0;       ///< the same, but for each pass of an atomic
+  std::uint16_t ideal_sectors = 0;     ///< lanes x bytes / 32, rounded up, at most `sectors`
+  std::uint16_t lines = 0;             ///< distinct 128-byte lines (tags)
+  std::uint16_t wavefronts = 0;        ///< passes through the banks: exact for shared memory; for global and local memory
+                                       ///< the data stage's bank conflicts alone (tags may take longer: tag_passes)
+  std::uint16_t ideal_wavefronts = 0;  ///< lanes x bytes / 128, rounded up, at most `wavefronts`
+  std::uint16_t bank_conflicts = 0;    ///< wavefronts beyond those that the width alone asks for
   std::uint16_t bytes = 0;             ///< distinct bytes
   std::uint16_t addresses = 0;         ///< distinct lane addresses
+  std::uint16_t atomic_passes = 0;     ///< most lanes on one address: atomics on it follow one another
   bool operator==(const CoalescedCounts&) const = default;
 };
+
+/// Passes of the tag stage: four tags each when lines follow one another. Lines scattered over memory meet in one of the
+/// four tag banks and take up to 1.5 times as long (measured on H200, l1tex__t_output_wavefronts: 32 lines in a row 8,
+/// 32 random lines 11 to 12).
+inline int tag_passes(const CoalescedCounts& counts) { return (counts.lines + 3) / 4; }
+
+/// Wavefronts an instruction takes for each that its pattern takes: compare-and-swap in shared memory passes twice.
+int wavefront_factor(const Instruction& instruction);
 
 /// Computes the numbers and, if asked, appends the lines in ascending order. Pure; costs about a microsecond.
 CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& rules = {},
                          std::vector<LineSectors>* lines = nullptr);
-
-/// Passes a shared-memory request takes, and what it would take were no two words in one bank.
-int shared_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rules);
-int ideal_shared_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rules);
 
 /// The coalesced form of every pattern of a trace, parallel to KernelTrace::patterns.
 class CoalescedPatterns {
@@ -65,7 +73,7 @@ class CoalescedPatterns {
 
   std::size_t size() const { return counts_.size(); }
   const CoalescedCounts& counts(std::uint32_t pattern) const { return counts_[pattern]; }
-  /// Ascending; empty for shared memory.
+  /// Ascending by line; empty for shared memory.
   std::span<const LineSectors> lines(std::uint32_t pattern) const {
     return {lines_.data() + first_line_[pattern], first_line_[pattern + 1] - first_line_[pattern]};
   }

@@ -13,10 +13,12 @@ void InstructionCount::add(const InstructionCount& other, std::uint64_t times) {
   requests += other.requests * times;
   shared_requests += other.shared_requests * times;
   sectors += other.sectors * times;
+  tag_sectors += other.tag_sectors * times;
   ideal_sectors += other.ideal_sectors * times;
   lines += other.lines * times;
   wavefronts += other.wavefronts * times;
   ideal_wavefronts += other.ideal_wavefronts * times;
+  bank_conflicts += other.bank_conflicts * times;
   bytes += other.bytes * times;
   addresses += other.addresses * times;
 }
