@@ -1,0 +1,168 @@
+#include "program/analysis.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "program/traits.h"
+
+namespace forewarp {
+namespace {
+
+constexpr std::uint8_t kAllPredicates = 0x7f;
+constexpr int kMatrixDescriptorRegisters = 4;  // two 64-bit descriptors, A and B (sass.md 2.6)
+constexpr int kTensorCoordinates = 5;          // of a tensor copy; fewer dimensions use fewer, reading more is harmless
+
+void add_predicate(std::uint8_t& set, int index) {
+  if (index != kPredicateTrue) set = static_cast<std::uint8_t>(set | 1u << index);
+}
+
+/// P2R and R2P touch the predicates whose bits are set in their mask, an immediate.
+std::uint8_t predicate_file_mask(const Instruction& instruction) {
+  const Operand& last = instruction.operands[instruction.operand_count - 1];
+  return last.kind == OperandKind::Immediate ? static_cast<std::uint8_t>(last.immediate & kAllPredicates) : kAllPredicates;
+}
+
+/// Tensor copies name a register and mean several.
+int uniform_address_width(const Instruction& instruction, int index) {
+  switch (instruction.opcode) {
+    case Opcode::UTMALDG:
+    case Opcode::UTMASTG:
+    case Opcode::UTMAREDG:
+    case Opcode::UTMAPF: return index == 0 ? 2 : kTensorCoordinates;
+    case Opcode::UBLKCP:
+    case Opcode::UBLKRED: return 2;
+    default: break;
+  }
+  const bool far = instruction.space == MemorySpace::Global || instruction.space == MemorySpace::Generic;
+  const bool near_half = instruction.opcode == Opcode::LDGSTS && index == 0;
+  return far && !near_half ? 2 : 1;
+}
+
+void add_address(const Instruction& instruction, int index, Effects& result) {
+  const Operand& operand = instruction.operands[index];
+  result.address_reads.registers.add(operand.index, operand.wide ? 2 : 1, kRegisterZero);
+  result.address_reads.uniforms.add(operand.uniform, uniform_address_width(instruction, index), kUniformRegisterZero);
+  result.descriptor_reads.uniforms.add(operand.descriptor, 2, kUniformRegisterZero);
+}
+
+void add_read(const Instruction& instruction, int index, Effects& result) {
+  const Operand& operand = instruction.operands[index];
+  LocationSet& reads = result.value_reads;
+  switch (operand.kind) {
+    case OperandKind::Register: reads.registers.add(operand.index, operand_width(instruction, index), kRegisterZero); break;
+    case OperandKind::UniformRegister:
+      reads.uniforms.add(operand.index, operand_width(instruction, index), kUniformRegisterZero);
+      break;
+    case OperandKind::Predicate: add_predicate(reads.predicates, operand.index); break;
+    case OperandKind::UniformPredicate: add_predicate(reads.uniform_predicates, operand.index); break;
+    case OperandKind::PredicateFile:
+      (operand.index == 0 ? reads.predicates : reads.uniform_predicates) |= predicate_file_mask(instruction);
+      break;
+    case OperandKind::Barrier: reads.barriers = static_cast<std::uint16_t>(reads.barriers | 1u << operand.index); break;
+    case OperandKind::Descriptor:
+      reads.uniforms.add(operand.index, traits(instruction.opcode).operation == OperationClass::Mma ? kMatrixDescriptorRegisters : 2,
+                         kUniformRegisterZero);
+      break;
+    case OperandKind::Memory: add_address(instruction, index, result); break;
+    case OperandKind::Constant:
+      // The place of a constant is data to an ALU instruction, an address to LDC; it is needed exactly when the value is.
+      reads.registers.add(operand.index, 1, kRegisterZero);
+      reads.uniforms.add(operand.uniform, 1, kUniformRegisterZero);
+      reads.uniforms.add(operand.descriptor, 2, kUniformRegisterZero);
+      break;
+    default: break;
+  }
+}
+
+void add_write(const Instruction& instruction, int index, LocationSet& writes) {
+  const Operand& operand = instruction.operands[index];
+  switch (operand.kind) {
+    case OperandKind::Register: writes.registers.add(operand.index, operand_width(instruction, index), kRegisterZero); break;
+    case OperandKind::UniformRegister:
+      writes.uniforms.add(operand.index, operand_width(instruction, index), kUniformRegisterZero);
+      break;
+    case OperandKind::Predicate: add_predicate(writes.predicates, operand.index); break;
+    case OperandKind::UniformPredicate: add_predicate(writes.uniform_predicates, operand.index); break;
+    case OperandKind::PredicateFile:
+      (operand.index == 0 ? writes.predicates : writes.uniform_predicates) |= predicate_file_mask(instruction);
+      break;
+    case OperandKind::Barrier: writes.barriers = static_cast<std::uint16_t>(writes.barriers | 1u << operand.index); break;
+    default: break;
+  }
+}
+
+/// Barriers that instructions change although they are no results of theirs.
+void add_barrier_state(const Instruction& instruction, Effects& result) {
+  const bool clears = instruction.opcode == Opcode::BMOV && instruction.has(Modifier::CLEAR);
+  if (instruction.opcode == Opcode::BREAK || instruction.opcode == Opcode::BSYNC || clears) {
+    result.writes.barriers |= result.value_reads.barriers;
+  }
+}
+
+}  // namespace
+
+void SpanList::add(int first, int count, int zero_index) {
+  if (first == zero_index) return;
+  FW_CHECK(size < kCapacity, "an instruction with more than six register operands");
+  // A pair at the top of the file would run into the zero register.
+  items[size++] = {static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(std::min(count, zero_index - first))};
+}
+
+bool SpanList::contains(int index) const {
+  return std::any_of(begin(), end(), [&](const RegisterSpan& s) { return index >= s.first && index < s.first + s.count; });
+}
+
+Effects effects(const Instruction& instruction) {
+  Effects result;
+  if (instruction.guard_uniform) {
+    add_predicate(result.guard.uniform_predicates, instruction.guard);
+  } else {
+    add_predicate(result.guard.predicates, instruction.guard);
+  }
+  for (int i = 0; i < instruction.operand_count; ++i) {
+    if (i < instruction.destination_count) {
+      add_write(instruction, i, result.writes);
+    } else {
+      add_read(instruction, i, result);
+    }
+  }
+  add_barrier_state(instruction, result);
+  return result;
+}
+
+bool may_execute(const Instruction& instruction) {
+  return instruction.guard != kPredicateTrue || !instruction.guard_negated;
+}
+
+bool always_executes(const Instruction& instruction) {
+  return instruction.guard == kPredicateTrue && !instruction.guard_negated;
+}
+
+bool is_control(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::BRA:
+    case Opcode::BRX:
+    case Opcode::BRXU:
+    case Opcode::JMP:
+    case Opcode::JMX:
+    case Opcode::JMXU:
+    case Opcode::CALL:
+    case Opcode::RET:
+    case Opcode::EXIT:
+    case Opcode::KILL:
+    case Opcode::BSSY:
+    case Opcode::BSYNC:
+    case Opcode::BREAK:
+    case Opcode::BMOV:
+    case Opcode::WARPSYNC:
+    case Opcode::YIELD:
+    case Opcode::NANOSLEEP:
+    case Opcode::BPT:
+    case Opcode::ENDCOLLECTIVE:
+    case Opcode::WARPGROUP:
+    case Opcode::BAR: return true;
+    default: return false;
+  }
+}
+
+}  // namespace forewarp

@@ -1,0 +1,86 @@
+// What instructions read and write, and where control goes from them. Everything here follows from the decoded
+// instructions alone; the zero registers and always-true predicates never appear.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "program/program.h"
+
+namespace forewarp {
+
+/// Registers first .. first + count - 1.
+struct RegisterSpan {
+  std::uint8_t first = 0;
+  std::uint8_t count = 0;
+  bool operator==(const RegisterSpan&) const = default;
+};
+
+/// A few spans without allocation.
+struct SpanList {
+  static constexpr int kCapacity = 6;
+  std::array<RegisterSpan, kCapacity> items{};
+  std::uint8_t size = 0;
+
+  void add(int first, int count, int zero_index);
+  const RegisterSpan* begin() const { return items.data(); }
+  const RegisterSpan* end() const { return items.data() + size; }
+  bool contains(int index) const;
+};
+
+/// Places that an instruction reads or writes.
+struct LocationSet {
+  SpanList registers;
+  SpanList uniforms;
+  std::uint8_t predicates = 0;          ///< bit i: Pi
+  std::uint8_t uniform_predicates = 0;  ///< bit i: UPi
+  std::uint16_t barriers = 0;           ///< bit i: convergence barrier Bi
+};
+
+
+struct Effects {
+  LocationSet value_reads;
+  LocationSet address_reads;
+  LocationSet descriptor_reads;
+  LocationSet guard;   ///< the guard predicate
+  LocationSet writes;  ///< also when the guard may be false: then the old values live on
+};
+
+Effects effects(const Instruction&);
+
+/// Consecutive registers that operand `index` covers: IMAD.WIDE results are pairs, LDG.128 results quads, ...
+/// 1 for kinds that are no registers.
+int operand_width(const Instruction&, int index);
+
+/// Edges between instructions, both ways, as compressed lists.
+class ControlFlow {
+ public:
+  explicit ControlFlow(const Kernel&);
+
+  std::span<const std::uint32_t> successors(std::uint32_t instruction) const { return list(successors_, instruction); }
+  std::span<const std::uint32_t> predecessors(std::uint32_t instruction) const { return list(predecessors_, instruction); }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(successors_.offsets.size() - 1); }
+
+ private:
+  struct Lists {
+    std::vector<std::uint32_t> offsets;
+    std::vector<std::uint32_t> targets;
+  };
+  static std::span<const std::uint32_t> list(const Lists& lists, std::uint32_t i) {
+    return {lists.targets.data() + lists.offsets[i], lists.targets.data() + lists.offsets[i + 1]};
+  }
+
+  Lists successors_;
+  Lists predecessors_;
+};
+
+/// Whether the guard can be true (@!PT never is) and whether it can be false.
+bool may_execute(const Instruction&);
+bool always_executes(const Instruction&);
+
+/// Branches, calls, returns, exits and whatever keeps the state of convergence.
+bool is_control(Opcode);
+
+}  // namespace forewarp

@@ -1,0 +1,269 @@
+#include "program/slice.h"
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+
+#include "program/analysis.h"
+
+namespace forewarp {
+namespace {
+
+// One bit a location: general registers, uniform registers, predicates, uniform predicates, convergence barriers, and
+// the result of a block's reducing barrier (BAR.RED writes it, B2R.RESULT reads it).
+constexpr std::size_t kUniformBase = 256;
+constexpr std::size_t kPredicateBase = kUniformBase + 64;
+constexpr std::size_t kUniformPredicateBase = kPredicateBase + 8;
+constexpr std::size_t kBarrierBase = kUniformPredicateBase + 8;
+constexpr std::size_t kReductionResult = kBarrierBase + 16;
+constexpr std::size_t kLocations = kReductionResult + 1;
+using Locations = std::bitset<kLocations>;
+
+void set_spans(Locations& set, const SpanList& spans, std::size_t base) {
+  for (const RegisterSpan& span : spans) {
+    for (int i = 0; i < span.count; ++i) set.set(base + span.first + static_cast<std::size_t>(i));
+  }
+}
+
+void set_mask(Locations& set, std::uint32_t mask, std::size_t base) {
+  for (std::size_t i = 0; mask != 0; ++i, mask >>= 1) {
+    if (mask & 1u) set.set(base + i);
+  }
+}
+
+Locations locations(const LocationSet& from) {
+  Locations set;
+  set_spans(set, from.registers, 0);
+  set_spans(set, from.uniforms, kUniformBase);
+  set_mask(set, from.predicates, kPredicateBase);
+  set_mask(set, from.uniform_predicates, kUniformPredicateBase);
+  set_mask(set, from.barriers, kBarrierBase);
+  return set;
+}
+
+/// A predicate with a polarity under which something is demanded: 0 is no condition, then P0, !P0, P1, !P1, ...
+/// A value that @P0 reads is not needed where P0 is false, so that what @P0 wrote before is all that matters: without
+/// this, guarded address arithmetic in a loop would seem to read what the previous iteration left in its registers.
+using Condition = std::size_t;
+constexpr Condition kAlways = 0;
+constexpr std::size_t kConditions = 1 + 2 * kPredicateTrue;
+
+Condition opposite(Condition condition) { return ((condition - 1) ^ 1) + 1; }
+
+using Demand = std::array<Locations, kConditions>;
+
+/// What the transfer function needs of one instruction.
+struct Step {
+  Locations guard;   ///< demanded in any case
+  Locations always;  ///< demanded where the guard holds: addresses, operands of control
+  Locations values;  ///< demanded there if the instruction is needed
+  Locations writes;
+  Condition condition = kAlways;  ///< the guard, if it is a predicate of lanes
+  bool guarded = false;
+  bool per_lane = false;  ///< a lane's result depends on that lane alone
+  bool root = false;
+  std::uint8_t writes_predicates = 0;
+  MemorySpace reads_space = MemorySpace::None;
+  MemorySpace writes_space = MemorySpace::None;
+};
+
+bool is_per_lane(const Instruction& instruction) {
+  switch (instruction.opcode) {
+    case Opcode::SHFL:
+    case Opcode::VOTE:
+    case Opcode::MATCH:
+    case Opcode::REDUX:
+    case Opcode::ELECT:
+    case Opcode::LDSM:
+    case Opcode::MOVM:
+    case Opcode::B2R: return false;
+    default: return instruction.pipe != Pipe::Tensor && instruction.operation != OperationClass::Uniform;
+  }
+}
+
+/// Memory whose values an instruction takes and gives. Constants never change and do not count.
+void set_spaces(const Instruction& instruction, Step& step) {
+  const MemorySpace space = instruction.space == MemorySpace::Constant ? MemorySpace::None : instruction.space;
+  switch (instruction.memory) {
+    case MemoryKind::Load: step.reads_space = space; break;
+    case MemoryKind::Store: step.writes_space = space; break;
+    case MemoryKind::Atomic:
+    case MemoryKind::Reduction: step.reads_space = step.writes_space = space; break;
+    case MemoryKind::AsyncCopy: {
+      const bool outward = instruction.opcode == Opcode::UTMASTG || instruction.opcode == Opcode::UTMAREDG;
+      step.reads_space = outward ? MemorySpace::Shared : MemorySpace::Global;
+      step.writes_space = outward ? MemorySpace::Global : MemorySpace::Shared;
+      break;
+    }
+    case MemoryKind::None: break;
+  }
+}
+
+Step make_step(const Instruction& instruction) {
+  Step step;
+  if (!may_execute(instruction)) return step;
+  const Effects effect = effects(instruction);
+  step.writes = locations(effect.writes);
+  step.writes_predicates = effect.writes.predicates;
+  step.guarded = !always_executes(instruction);
+  if (step.guarded && !instruction.guard_uniform && instruction.guard != kPredicateTrue) {
+    step.condition = 1 + 2 * std::size_t{instruction.guard} + (instruction.guard_negated ? 1 : 0);
+  }
+  step.per_lane = is_per_lane(instruction);
+  step.guard = locations(effect.guard);
+  step.values = locations(effect.value_reads);
+  step.always = locations(effect.address_reads);
+  // Barriers in memory and tensor copies steer warps: what they are given decides who waits.
+  const bool barrier_object = instruction.opcode == Opcode::SYNCS || instruction.opcode == Opcode::ARRIVES;
+  step.root = is_control(instruction.opcode) || barrier_object || instruction.pipe == Pipe::Tma;
+  if (step.root) step.always |= step.values;
+  if (!barrier_object) set_spaces(instruction, step);
+  if (instruction.opcode == Opcode::BAR && instruction.has(Modifier::RED)) {
+    // Who takes part is in registers; the predicate is only what the barrier reduces.
+    LocationSet participants = effect.value_reads;
+    participants.predicates = 0;
+    step.always = locations(participants);
+    step.writes.set(kReductionResult);
+    step.root = false;
+  }
+  if (instruction.opcode == Opcode::B2R && instruction.has(Modifier::RESULT)) step.values.set(kReductionResult);
+  return step;
+}
+
+class Slicer {
+ public:
+  explicit Slicer(const Kernel& kernel) : kernel_(kernel), flow_(kernel), demand_(kernel.instructions.size()) {
+    steps_.reserve(kernel.instructions.size());
+    for (const Instruction& instruction : kernel.instructions) steps_.push_back(make_step(instruction));
+    slice_.needed.assign(kernel.instructions.size(), 0);
+  }
+
+  ProgramSlice run() {
+    do {
+      settle();
+    } while (find_needed_spaces());
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (is_control(kernel_.instructions[i].opcode)) slice_.needed[i] = 1;
+    }
+    return std::move(slice_);
+  }
+
+ private:
+  bool space_needed(MemorySpace space) const {
+    switch (space) {
+      case MemorySpace::Shared: return slice_.needs_shared_values;
+      case MemorySpace::Global: return slice_.needs_global_values;
+      case MemorySpace::Local: return slice_.needs_local_values;
+      case MemorySpace::Generic:
+        return slice_.needs_shared_values || slice_.needs_global_values || slice_.needs_local_values;
+      default: return false;
+    }
+  }
+
+  Demand demand_behind(std::uint32_t i) const {
+    Demand behind;
+    for (const std::uint32_t next : flow_.successors(i)) {
+      for (Condition c = 0; c < kConditions; ++c) behind[c] |= demand_[next][c];
+    }
+    return behind;
+  }
+
+  /// In front of where a predicate is written its new value says nothing.
+  static void drop_conditions(Demand& demand, std::uint8_t written) {
+    for (Condition p = 0; written != 0; ++p, written = static_cast<std::uint8_t>(written >> 1)) {
+      if ((written & 1u) == 0) continue;
+      for (const Condition c : {1 + 2 * p, 2 + 2 * p}) {
+        demand[kAlways] |= demand[c];
+        demand[c].reset();
+      }
+    }
+  }
+
+  /// A guarded definition leaves the old value to lanes whose guard is false.
+  static void kill(Demand& demand, const Step& step) {
+    if (!step.guarded) {
+      for (Locations& layer : demand) layer &= ~step.writes;
+    } else if (step.condition != kAlways) {
+      demand[opposite(step.condition)] |= demand[kAlways] & step.writes;
+      demand[kAlways] &= ~step.writes;
+      demand[step.condition] &= ~step.writes;
+    }
+  }
+
+  /// One pass of the transfer function; whether the demand in front of the instruction grew.
+  bool update(std::uint32_t i) {
+    const Step& step = steps_[i];
+    Demand demand = demand_behind(i);
+    drop_conditions(demand, step.writes_predicates);
+
+    // Where the results are wanted, in other words, where the sources are.
+    std::array<bool, kConditions> wanted{};
+    if (step.root || space_needed(step.writes_space)) wanted[step.condition] = true;
+    for (Condition c = 0; c < kConditions; ++c) {
+      if ((demand[c] & step.writes).none()) continue;
+      const bool contradicts = step.condition != kAlways && c == opposite(step.condition);
+      if (contradicts) continue;
+      wanted[step.condition != kAlways || !step.per_lane ? step.condition : c] = true;
+    }
+    kill(demand, step);
+    for (Condition c = 0; c < kConditions; ++c) {
+      if (!wanted[c]) continue;
+      slice_.needed[i] = 1;
+      demand[c] |= step.values;
+    }
+    demand[step.condition] |= step.always;
+    demand[kAlways] |= step.guard;
+    if (demand == demand_[i]) return false;
+    demand_[i] = demand;
+    return true;
+  }
+
+  void settle() {
+    std::vector<std::uint32_t> work;
+    std::vector<std::uint8_t> waiting(steps_.size(), 1);
+    for (std::uint32_t i = 0; i < steps_.size(); ++i) work.push_back(i);  // taken from the back: last first
+    while (!work.empty()) {
+      const std::uint32_t i = work.back();
+      work.pop_back();
+      waiting[i] = 0;
+      if (!update(i)) continue;
+      for (const std::uint32_t before : flow_.predecessors(i)) {
+        if (waiting[before]) continue;
+        waiting[before] = 1;
+        work.push_back(before);
+      }
+    }
+  }
+
+  /// Values of memory that needed instructions take. Whether that is news.
+  bool find_needed_spaces() {
+    const ProgramSlice before = slice_;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (!slice_.needed[i]) continue;
+      const MemorySpace space = steps_[i].reads_space;
+      const bool any = space == MemorySpace::Generic;
+      slice_.needs_shared_values |= any || space == MemorySpace::Shared;
+      slice_.needs_global_values |= any || space == MemorySpace::Global;
+      slice_.needs_local_values |= any || space == MemorySpace::Local;
+    }
+    return slice_.needs_shared_values != before.needs_shared_values ||
+           slice_.needs_global_values != before.needs_global_values ||
+           slice_.needs_local_values != before.needs_local_values;
+  }
+
+  const Kernel& kernel_;
+  ControlFlow flow_;
+  std::vector<Step> steps_;
+  std::vector<Demand> demand_;  ///< in front of each instruction
+  ProgramSlice slice_;
+};
+
+}  // namespace
+
+std::size_t ProgramSlice::count() const {
+  return static_cast<std::size_t>(std::count(needed.begin(), needed.end(), std::uint8_t{1}));
+}
+
+ProgramSlice control_slice(const Kernel& kernel) { return Slicer(kernel).run(); }
+
+}  // namespace forewarp
