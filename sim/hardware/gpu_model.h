@@ -14,103 +14,110 @@ namespace forewarp {
 struct ChipSpec {
   int sm_count = 0;
   int sms_per_tpc = 0;
-  std::vector<int> tpcs_per_gpc;   ///< one entry a GPC; sums to sm_count / sms_per_tpc
-  double sm_clock_mhz = 0;         ///< under load; time = cycles / clock
+  std::vector<int> tpcs_per_gpc;  ///< one entry a GPC; sums to sm_count / sms_per_tpc
+  double sm_clock_mhz = 0;        ///< under load; time = cycles / clock
 };
 
 /// Limits that decide how many blocks an SM holds.
 struct OccupancySpec {
-  int max_warps = 0, max_threads = 0, max_blocks = 0;   ///< per SM
+  int max_warps = 0, max_threads = 0, max_blocks = 0;  ///< per SM
   int max_threads_per_block = 0;
-  int registers = 0;                 ///< 32-bit, per SM
+  int registers = 0;  ///< 32-bit, per SM
   int registers_per_thread_max = 0;
-  int register_unit = 0;             ///< registers a warp's allocation is rounded up to
-  int shared_bytes = 0;              ///< most shared memory an SM offers
-  int shared_block_max_bytes = 0;    ///< most a block may ask for
-  int shared_reserved_bytes = 0;     ///< per block, by the driver
-  int shared_unit_bytes = 0;         ///< allocation granularity
-  int unified_bytes = 0;             ///< L1 and shared memory together
-  std::vector<int> carveouts_bytes;  ///< shared sizes the unified memory can be configured to, ascending
+  int register_unit = 0;               ///< registers a warp's allocation is rounded up to
+  int shared_bytes = 0;                ///< most shared memory an SM offers
+  int shared_block_max_bytes = 0;      ///< most a block may ask for
+  int shared_reserved_bytes = 0;       ///< per block, by the driver
+  int shared_unit_bytes = 0;           ///< allocation granularity
+  int unified_bytes = 0;               ///< L1 and shared memory together
+  std::vector<int> carveouts_bytes;    ///< shared sizes the unified memory can be configured to, ascending
+  int carveout_default_min_bytes = 0;  ///< the driver picks none below this by itself
 };
 
-/// A pipe of a sub-partition (or of the SM when shared).
+/// A pipe of a sub-partition (or of the SM when shared). Pipe::Fma is the pair of half-width pipes where there is one
+/// (sm_90), and Pipe::FmaHeavy its heavy half: interval 0 there says that the GPU has no halves. Pipe::None has no
+/// spec.
 struct PipeSpec {
-  int interval = 0;     ///< cycles between two warp instructions of one sub-partition
-  int latency = 0;      ///< cycles from issue to a dependent issue, for fixed-latency results not covered by stall counts
+  int interval = 0;  ///< cycles between two warp instructions of one sub-partition; 0: the GPU has no such pipe
+  int latency = 0;   ///< cycles from issue to a dependent issue, for fixed-latency results not covered by stall counts
   bool per_sm = false;  ///< one pipe shared by the four sub-partitions
 };
 
 struct IssueSpec {
   int sub_partitions = 0;
-  int branch_cycles = 0;          ///< from issue of a taken branch to the next issue of that warp (branch_resolving)
-  int barrier_release_cycles = 0; ///< last arrival to first issue after BAR.SYNC, alone
-  int barrier_per_warp_cycles = 0;///< more for each further warp of the block
-  int exit_cycles = 0;            ///< EXIT to warp slot free
+  int branch_cycles = 0;            ///< from issue of a taken branch to the next issue of that warp (branch_resolving)
+  int barrier_release_cycles = 0;   ///< last arrival to first issue after BAR.SYNC, alone
+  int barrier_per_warp_cycles = 0;  ///< more for each further warp of the block (SM-wide: two blocks share the unit)
+  int exit_cycles = 0;              ///< EXIT to warp slot free
   int scoreboard_visible_cycles = 0;  ///< issue of a setter to its counter being seen by a waiter
   int membar_gpu_cycles = 0, membar_cta_cycles = 0;
-  int constant_hit_cycles = 0;    ///< LDC / ULDC result after issue, hit
-  int constant_miss_cycles = 0;   ///< first touch of a constant line by an SM
+  int constant_hit_cycles = 0;   ///< LDC / ULDC result after issue, hit
+  int constant_miss_cycles = 0;  ///< first touch of a constant line by an SM
   int constant_line_bytes = 0;
-  int register_bank_count = 0;    ///< banks with one read port each
-  int register_window_cycles = 0; ///< cycles of the operand read window
+  int register_bank_count = 0;     ///< banks with one read port each
+  int register_window_cycles = 0;  ///< cycles of the operand read window
 };
 
 struct InstructionCacheSpec {
   int l0_bytes = 0, l1_bytes = 0, l2_bytes = 0;  ///< sub-partition, SM, GPC
   int line_bytes = 0;
-  int l1_hit_cycles = 0;      ///< L0 miss that hits the SM's cache
-  int l2_hit_cycles = 0;      ///< ... that hits the GPC's
-  int memory_cycles = 0;      ///< ... that goes to L2/DRAM, beyond the memory system's own time
-  int prefetch_lines = 0;     ///< lines fetched ahead in sequence
+  int l1_hit_cycles = 0;   ///< L0 miss that hits the SM's cache
+  int l2_hit_cycles = 0;   ///< ... that hits the GPC's
+  int memory_cycles = 0;   ///< ... that goes to L2/DRAM, the whole trip; the three parts add up
+  int prefetch_lines = 0;  ///< lines fetched ahead in sequence
 };
 
 /// Result latencies of operations that complete through a scoreboard, issue to dependent issue, idle machine.
 struct VariableLatencySpec {
-  int mufu = 0, conversion = 0, popc = 0, shuffle = 0, vote = 0, s2r = 0, fp64 = 0, shared_load = 0, shared_store_read = 0,
-      shared_atomic = 0, global_read_release = 0 /* sources read by LDG/STG: read barrier */, match = 0, redux = 0, mma = 0;
+  int mufu = 0, conversion = 0, popc = 0, shuffle = 0, vote = 0, s2r = 0, fp64 = 0, shared_load = 0,
+      shared_store_read = 0, shared_atomic = 0, global_read_release = 0 /* sources read by LDG/STG: read barrier */,
+      match = 0, redux = 0, mma = 0;
 };
 
 struct MemoryPipeSpec {
-  int queue_entries = 0;          ///< memory instructions a sub-partition may have waiting (mio/lg throttle beyond)
-  int lsu_interval = 0;           ///< cycles between two memory instructions accepted by the SM's shared unit
-  int address_interval = 0;       ///< cycles a sub-partition's address unit is held by one memory instruction
-  int shuffle_interval = 0;       ///< SM-wide cycles a SHFL occupies
-  int shared_wavefront_cycles = 0;///< SM-wide cycles of one shared-memory wavefront
-  int shared_conflict_latency = 0;///< more latency for each further wavefront
+  int queue_entries = 0;              ///< memory instructions a sub-partition may have waiting (mio/lg throttle beyond)
+  int lsu_interval = 0;               ///< cycles between two memory instructions accepted by the SM's shared unit
+  int address_interval = 0;           ///< cycles a sub-partition's address unit is held by one memory instruction
+  int shuffle_interval = 0;           ///< SM-wide cycles a SHFL occupies
+  int shared_wavefront_cycles = 0;    ///< SM-wide cycles of one shared-memory wavefront
+  int shared_conflict_latency = 0;    ///< more latency for each further wavefront
   int writeback_bytes_per_cycle = 0;  ///< results into the register files, SM-wide
 };
 
 struct L1Spec {
-  int hit_cycles = 0;              ///< LDG issue to dependent issue
-  int tags_per_cycle = 0;          ///< lines looked up a cycle
+  int hit_cycles = 0;      ///< LDG issue to dependent issue
+  int tags_per_cycle = 0;  ///< lines looked up a cycle
   int data_bytes_per_cycle = 0;
   int ways = 0;
-  int miss_lines = 0;              ///< lines in flight (MSHR-like)
-  int miss_sectors = 0;            ///< sectors in flight
-  int fill_bytes_per_cycle = 0;    ///< from the crossbar
-  int store_bytes_per_cycle = 0;   ///< to the crossbar
+  int miss_lines = 0;             ///< lines in flight (MSHR-like)
+  int miss_sectors = 0;           ///< sectors in flight
+  int fill_bytes_per_cycle = 0;   ///< from the crossbar
+  int store_bytes_per_cycle = 0;  ///< to the crossbar
 };
 
+/// Load latencies compose: L2 hit = l1.hit + crossbar.request + l2.hit + crossbar.response, a far one has far_cycles
+/// more, and a miss adds hbm.controller_ns + t_rp + t_rcd + t_cl + a burst (row conflict, idle).
 struct CrossbarSpec {
-  int request_cycles = 0;            ///< SM to L2 slice, near partition, one way, idle
-  int response_cycles = 0;           ///< L2 slice to SM
-  int far_cycles = 0;                ///< more for a line whose home is the other partition, round trip
-  int sm_requests_per_cycle_x16 = 0; ///< line requests one SM may send in 16 cycles
+  int request_cycles = 0;             ///< SM to L2 slice, near partition, one way, idle
+  int response_cycles = 0;            ///< L2 slice to SM
+  int far_cycles = 0;                 ///< more for a line whose home is the other partition, round trip
+  int sm_requests_per_cycle_x16 = 0;  ///< line requests one SM may send in 16 cycles
   int sm_response_bytes_per_cycle = 0;
   int tpc_response_bytes_per_cycle = 0;
   int gpc_response_bytes_per_cycle = 0;
   int sm_write_bytes_per_cycle = 0;
   int gpc_write_bytes_per_cycle = 0;
-  int fabric_bytes_per_cycle = 0;    ///< between the two partitions, each way
+  int fabric_bytes_per_cycle = 0;  ///< between the two partitions, each way
 };
 
+/// Slice rates and atomic_interval count L2 cycles (one is 1 / clock_ratio SM cycles); hit_cycles counts SM cycles.
 struct L2Spec {
-  std::int64_t bytes = 0;            ///< both partitions
+  std::int64_t bytes = 0;  ///< both partitions
   int partitions = 0;
-  int slices = 0;                    ///< in total
+  int slices = 0;  ///< in total
   int ways = 0;
-  int hit_cycles = 0;                ///< lookup to data, inside the slice
-  int slice_bytes_per_cycle = 0;     ///< data stage of one slice
+  int hit_cycles = 0;             ///< lookup to data, inside the slice
+  int slice_bytes_per_cycle = 0;  ///< data stage of one slice
   int slice_tags_per_cycle = 0;
   int atomic_interval = 0;           ///< cycles between two atomic sectors of one slice
   int miss_entries = 0;              ///< sector misses in flight per slice
@@ -120,35 +127,38 @@ struct L2Spec {
 
 /// One HBM pseudo-channel; times in nanoseconds.
 struct HbmSpec {
-  int channels = 0;                 ///< pseudo-channels in total
+  int channels = 0;  ///< pseudo-channels in total
   int bank_groups = 0, banks_per_group = 0;
   int row_bytes = 0;
-  int access_bytes = 0;             ///< one column burst
-  double bytes_per_ns = 0;          ///< peak of the whole device
-  double t_cl = 0, t_rcd = 0, t_rp = 0, t_ras = 0, t_wr = 0, t_rtp = 0, t_cwl = 0, t_ccd_s = 0, t_ccd_l = 0, t_rrd = 0, t_faw = 0,
-         t_wtr = 0, t_rtw = 0, t_rfc = 0, t_refi = 0;
-  int queue_entries = 0;            ///< requests a channel's scheduler chooses from
-  int write_high = 0, write_low = 0;///< write queue marks that turn the bus round
-  double controller_ns = 0;         ///< fixed part of the miss path, both ways
+  int access_bytes = 0;     ///< one column burst
+  double bytes_per_ns = 0;  ///< peak of the whole device
+  double t_cl = 0, t_rcd = 0, t_rp = 0, t_ras = 0, t_wr = 0, t_rtp = 0, t_cwl = 0, t_ccd_s = 0, t_ccd_l = 0, t_rrd = 0,
+         t_faw = 0, t_wtr = 0, t_rtw = 0, t_rfc = 0, t_refi = 0;
+  int refresh_banks = 0;              ///< closed at a time for t_rfc, so that every bank is refreshed once each t_refi
+  int queue_entries = 0;              ///< requests a channel's scheduler chooses from
+  int write_high = 0, write_low = 0;  ///< write queue marks that turn the bus round
+  double controller_ns = 0;           ///< fixed part of the miss path, both ways
 };
 
 struct LaunchSpec {
-  int start_cycles = 0;             ///< gpc cycles before the first block starts
-  int end_cycles = 0;               ///< after the last block has left
-  int blocks_per_cycle_x16 = 0;     ///< blocks handed out GPU-wide in 16 cycles
-  int block_start_cycles = 0;       ///< slot granted to first instruction fetch
-  int warp_start_interval = 0;      ///< between the first issues of two warps of a block
-  int block_end_cycles = 0;         ///< last EXIT to slot reusable
+  int start_cycles = 0;                        ///< gpc cycles before the first block starts
+  int end_cycles = 0;                          ///< after the last block has left
+  int blocks_per_cycle_x16 = 0;                ///< blocks handed out GPU-wide in 16 cycles
+  int block_start_cycles = 0;                  ///< slot granted to first instruction fetch
+  int warp_start_interval = 0;                 ///< between the first issues of two warps of a block
+  int block_end_cycles = 0;                    ///< last EXIT to slot reusable
   double stream_gap_us = 0, graph_gap_us = 0;  ///< start-to-start overhead of dependent launches
 };
 
 /// Where a number came from.
 enum class Provenance : std::uint8_t { Measured, Vendor, Paper, Fitted, Assumed, Count };
 
+const char* provenance_text(Provenance);  ///< as the files spell it
+
 struct GpuModel {
-  std::string name;        ///< file name without .yaml
+  std::string name;  ///< file name without .yaml
   std::string title;
-  int sm = 0;              ///< architecture of cubins it runs: 80 or 90
+  int sm = 0;  ///< architecture of cubins it runs: 80 or 90
   ChipSpec chip;
   OccupancySpec occupancy;
   IssueSpec issue;
@@ -162,13 +172,26 @@ struct GpuModel {
   HbmSpec hbm;
   LaunchSpec launch;
   std::array<int, static_cast<std::size_t>(Provenance::Count)> leaves{};  ///< how many leaves of each provenance
-  std::uint64_t content_hash = 0;  ///< of the file's bytes
+  std::uint64_t content_hash = 0;                                         ///< of the file's bytes
 
   const PipeSpec& pipe(Pipe p) const { return pipes[static_cast<std::size_t>(p)]; }
 };
 
+/// One number of a file as it is written there.
+struct Leaf {
+  std::string path;   ///< "l2.hit_cycles"
+  std::string value;  ///< "82", "[0, 8192]"
+  std::string unit;
+  Provenance source{};
+  std::string ref;
+};
+
 /// By name (a100-sxm4-40gb, ... found in the hwmodels folder) or by path of a YAML file. InputError lists the names.
 GpuModel load_gpu_model(const std::string& name_or_path);
+/// Of the hwmodels folder, sorted. The folder is $FOREWARP_HWMODELS, or one beside the executable or a folder above it,
+/// or the one of the source tree, or ./hwmodels.
 std::vector<std::string> gpu_model_names();
+/// Every leaf in the order of the schema; the file is checked as by load_gpu_model.
+std::vector<Leaf> describe_gpu(const std::string& name_or_path);
 
 }  // namespace forewarp

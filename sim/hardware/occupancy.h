@@ -21,6 +21,7 @@ struct Occupancy {
 };
 
 /// InputError if not a single block fits.
-Occupancy compute_occupancy(const GpuModel&, const Kernel&, const Dim3& grid, const Dim3& block, std::uint32_t dynamic_shared_bytes);
+Occupancy compute_occupancy(const GpuModel&, const Kernel&, const Dim3& grid, const Dim3& block,
+                            std::uint32_t dynamic_shared_bytes);
 
 }  // namespace forewarp

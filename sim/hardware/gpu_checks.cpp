@@ -1,0 +1,123 @@
+// What the leaves of a GPU file must be to each other. A file that passes is one the simulator can divide by.
+#include <numeric>
+
+#include "base/types.h"
+#include "hardware/gpu_schema.h"
+
+namespace forewarp {
+namespace {
+
+class Checks {
+ public:
+  explicit Checks(const GpuFile& file) : file_(file) {}
+
+  void require(bool holds, const std::string& path, const std::string& what, const std::string& remedy) const {
+    if (!holds) throw InputError(file_.places.at(path), path + " " + what, remedy);
+  }
+  void divides(std::int64_t part, std::int64_t whole, const std::string& path, const std::string& of) const {
+    require(whole % part == 0, path,
+            "is " + std::to_string(whole) + ", no multiple of " + of + ", " + std::to_string(part),
+            "correct one of the two");
+  }
+  template <class Number>
+  void at_most(Number small, Number large, const std::string& path, const std::string& of) const {
+    require(small <= large, path, "is more than " + of, "correct one of the two");
+  }
+
+ private:
+  const GpuFile& file_;
+};
+
+void check_chip(const Checks& c, const GpuModel& m) {
+  const ChipSpec& s = m.chip;
+  c.require(m.sm == 80 || m.sm == 90, "sm", "is neither 80 nor 90", "only these two architectures are modelled");
+  c.divides(s.sms_per_tpc, s.sm_count, "chip.sm_count", "chip.sms_per_tpc");
+  const int tpcs = std::accumulate(s.tpcs_per_gpc.begin(), s.tpcs_per_gpc.end(), 0),
+            wanted = s.sm_count / s.sms_per_tpc;
+  c.require(tpcs == wanted, "chip.tpcs_per_gpc",
+            "adds up to " + std::to_string(tpcs) + " TPCs, but sm_count / sms_per_tpc is " + std::to_string(wanted),
+            "list the TPCs of every GPC");
+}
+
+void check_occupancy(const Checks& c, const GpuModel& m) {
+  const OccupancySpec& s = m.occupancy;
+  c.require(s.max_threads == s.max_warps * kWarpLanes, "occupancy.max_threads", "is not max_warps x 32",
+            "correct one of the two");
+  c.at_most(s.max_threads_per_block, s.max_threads, "occupancy.max_threads_per_block", "max_threads");
+  c.divides(kWarpLanes, s.max_threads_per_block, "occupancy.max_threads_per_block", "a warp's threads");
+  c.divides(m.issue.sub_partitions, s.max_warps, "occupancy.max_warps", "issue.sub_partitions");
+  c.divides(kWarpLanes, s.register_unit, "occupancy.register_unit", "a warp's threads");
+  c.divides(std::int64_t{m.issue.sub_partitions} * s.register_unit, s.registers, "occupancy.registers",
+            "issue.sub_partitions x register_unit");
+  c.at_most(s.shared_block_max_bytes + s.shared_reserved_bytes, s.shared_bytes, "occupancy.shared_block_max_bytes",
+            "shared_bytes - shared_reserved_bytes");
+  c.divides(s.shared_unit_bytes, s.shared_bytes, "occupancy.shared_bytes", "shared_unit_bytes");
+  const std::string carveouts = "occupancy.carveouts_bytes";
+  for (std::size_t i = 1; i < s.carveouts_bytes.size(); ++i)
+    c.require(s.carveouts_bytes[i - 1] < s.carveouts_bytes[i], carveouts, "is not ascending",
+              "sort it, each size once");
+  c.require(s.carveouts_bytes.back() == s.shared_bytes, carveouts, "does not end with shared_bytes",
+            "correct one of the two");
+  c.at_most(s.carveout_default_min_bytes, s.shared_bytes, "occupancy.carveout_default_min_bytes", "shared_bytes");
+  const int set = m.l1.ways * kLineBytes;
+  for (const int carveout : s.carveouts_bytes) {
+    const int l1 = s.unified_bytes - carveout;
+    c.require(l1 >= set && l1 % set == 0, carveouts,
+              "leaves " + std::to_string(l1) + " bytes of unified_bytes to L1 for " + std::to_string(carveout) +
+                  ", no whole number of sets of l1.ways x 128 bytes",
+              "correct carveouts_bytes, unified_bytes or l1.ways");
+  }
+}
+
+void check_caches(const Checks& c, const GpuModel& m) {
+  const InstructionCacheSpec& i = m.icache;
+  c.divides(16, i.line_bytes, "icache.line_bytes", "an instruction's 16 bytes");
+  c.divides(i.line_bytes, i.l0_bytes, "icache.l0_bytes", "line_bytes");
+  c.divides(i.line_bytes, i.l1_bytes, "icache.l1_bytes", "line_bytes");
+  c.divides(i.line_bytes, i.l2_bytes, "icache.l2_bytes", "line_bytes");
+  c.at_most(i.l0_bytes, i.l1_bytes, "icache.l0_bytes", "l1_bytes");
+  c.at_most(i.l1_bytes, i.l2_bytes, "icache.l1_bytes", "l2_bytes");
+  c.at_most(m.l1.miss_lines, m.l1.miss_sectors, "l1.miss_lines", "miss_sectors");
+  const CrossbarSpec& x = m.crossbar;
+  c.at_most(x.sm_response_bytes_per_cycle, x.tpc_response_bytes_per_cycle, "crossbar.sm_response_bytes_per_cycle",
+            "tpc_response_bytes_per_cycle");
+  c.at_most(x.tpc_response_bytes_per_cycle, x.gpc_response_bytes_per_cycle, "crossbar.tpc_response_bytes_per_cycle",
+            "gpc_response_bytes_per_cycle");
+  c.at_most(x.sm_write_bytes_per_cycle, x.gpc_write_bytes_per_cycle, "crossbar.sm_write_bytes_per_cycle",
+            "gpc_write_bytes_per_cycle");
+  const L2Spec& l2 = m.l2;
+  c.divides(l2.partitions, l2.slices, "l2.slices", "partitions");
+  c.divides(std::int64_t{l2.slices} * l2.ways * kLineBytes, l2.bytes, "l2.bytes", "slices x ways x 128");
+}
+
+void check_hbm(const Checks& c, const GpuModel& m) {
+  const HbmSpec& s = m.hbm;
+  c.divides(m.l2.partitions, s.channels, "hbm.channels", "l2.partitions");
+  c.divides(kSectorBytes, s.access_bytes, "hbm.access_bytes", "a sector's 32 bytes");
+  c.divides(s.access_bytes, s.row_bytes, "hbm.row_bytes", "access_bytes");
+  c.divides(kLineBytes, s.row_bytes, "hbm.row_bytes", "a line's 128 bytes");
+  c.at_most(s.t_ccd_s, s.t_ccd_l, "hbm.t_ccd_s", "t_ccd_l");
+  c.at_most(s.t_rcd, s.t_ras, "hbm.t_rcd", "t_ras");
+  c.at_most(s.t_rrd, s.t_faw, "hbm.t_rrd", "t_faw");
+  c.divides(s.refresh_banks, s.bank_groups * s.banks_per_group, "hbm.banks_per_group",
+            "refresh_banks (in all groups together)");
+  c.require(s.t_rfc < s.t_refi, "hbm.t_rfc", "leaves a bank no time between refreshes", "correct t_rfc or t_refi");
+  const double burst = s.access_bytes * s.channels / s.bytes_per_ns;
+  c.require(s.t_ccd_s > 0.8 * burst && s.t_ccd_s < 1.25 * burst, "hbm.t_ccd_s",
+            "is " + std::to_string(s.t_ccd_s) +
+                " ns, but a burst takes access_bytes x channels / bytes_per_ns = " + std::to_string(burst) + " ns",
+            "correct one of the four");
+  c.require(s.write_low < s.write_high, "hbm.write_low", "is not below write_high", "correct one of the two");
+}
+
+}  // namespace
+
+void check_gpu(const GpuFile& file) {
+  const Checks checks(file);
+  check_chip(checks, file.model);
+  check_occupancy(checks, file.model);
+  check_caches(checks, file.model);
+  check_hbm(checks, file.model);
+}
+
+}  // namespace forewarp

@@ -1,0 +1,194 @@
+#include "hardware/gpu_model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/file.h"
+
+using namespace forewarp;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+const std::string kFolder = FOREWARP_SOURCE_DIR "/hwmodels/";
+
+/// A copy of a shipped file with one change, under a name of its own.
+class Changed {
+ public:
+  Changed(const std::string& from, const std::string& to) {
+    std::string text = read_text_file(kFolder + "h200-sxm.yaml");
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    line_ = 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    text.replace(at, from.size(), to);
+    static int count = 0;
+    path_ = (std::filesystem::temp_directory_path() /
+             ("forewarp_gpu_" + std::to_string(::getpid()) + "_" + std::to_string(++count) + ".yaml"))
+                .string();
+    write_file(path_, text);
+  }
+  ~Changed() { std::filesystem::remove(path_); }
+  Changed(const Changed&) = delete;
+  Changed& operator=(const Changed&) = delete;
+
+  /// The error that loading it gives, with the file's name cut away: "line:column: what".
+  std::string error() const {
+    try {
+      load_gpu_model(path_);
+    } catch (const InputError& e) {
+      const std::string text = e.what();
+      REQUIRE(text.starts_with(path_ + ":"));
+      return text.substr(path_.size() + 1);
+    }
+    return "no error";
+  }
+  std::string line(int more = 0) const { return std::to_string(line_ + more) + ":"; }
+
+ private:
+  std::string path_;
+  int line_ = 0;
+};
+
+/// What an idle load from DRAM takes, in SM cycles, near the SM.
+double dram_cycles(const GpuModel& m) {
+  const HbmSpec& h = m.hbm;
+  const double burst = h.access_bytes * h.channels / h.bytes_per_ns;
+  return m.l1.hit_cycles + m.crossbar.request_cycles + m.l2.hit_cycles + m.crossbar.response_cycles +
+         (h.controller_ns + h.t_rp + h.t_rcd + h.t_cl + burst) * m.chip.sm_clock_mhz / 1000;
+}
+
+}  // namespace
+
+TEST_CASE("every shipped file loads and says where its numbers come from") {
+  const std::vector<std::string> names = gpu_model_names();
+  REQUIRE(names == std::vector<std::string>{"a100-sxm4-40gb", "a100-sxm4-80gb", "h100-pcie", "h100-sxm5", "h200-sxm"});
+  for (const std::string& name : names) {
+    INFO(name);
+    const GpuModel m = load_gpu_model(name);
+    CHECK(m.name == name);
+    CHECK(m.sm == (name.starts_with("a100") ? 80 : 90));
+    CHECK(m.content_hash != 0);
+    const std::vector<Leaf> leaves = describe_gpu(name);
+    CHECK(leaves.size() > 150);
+    CHECK(std::accumulate(m.leaves.begin(), m.leaves.end(), 0) == static_cast<int>(leaves.size()));
+    std::map<Provenance, int> tally;
+    for (const Leaf& leaf : leaves) {
+      INFO(leaf.path);
+      CHECK(leaf.ref.size() > 5);
+      CHECK_FALSE(leaf.value.empty());
+      CHECK_FALSE(leaf.unit.empty());
+      ++tally[leaf.source];
+    }
+    for (const auto& [source, count] : tally) CHECK(m.leaves[static_cast<std::size_t>(source)] == count);
+    // The pipes feed four sub-partitions at the rates of the white papers.
+    CHECK(m.pipe(Pipe::Fma).interval == (m.sm == 80 ? 2 : 1));
+    CHECK((m.pipe(Pipe::FmaHeavy).interval > 0) == (m.sm == 90));
+    CHECK(m.pipe(Pipe::Fp64).interval == (m.sm == 80 ? 4 : 2));
+  }
+}
+
+TEST_CASE("latencies compose to the published ladders") {
+  const auto l2_hit = [](const GpuModel& m) {
+    return m.l1.hit_cycles + m.crossbar.request_cycles + m.l2.hit_cycles + m.crossbar.response_cycles;
+  };
+  const GpuModel a100 = load_gpu_model("a100-sxm4-80gb"), h200 = load_gpu_model("h200-sxm"),
+                 pcie = load_gpu_model("h100-pcie");
+  CHECK(l2_hit(a100) == 206);
+  CHECK(l2_hit(h200) == 280);
+  CHECK(l2_hit(pcie) == 272);
+  // A random chase finds half of its lines behind the other partition: 551, 680 and 660 cycles.
+  CHECK(dram_cycles(a100) + a100.crossbar.far_cycles / 2.0 == Approx(551).epsilon(0.02));
+  CHECK(dram_cycles(h200) + h200.crossbar.far_cycles / 2.0 == Approx(680).epsilon(0.02));
+  CHECK(dram_cycles(pcie) + pcie.crossbar.far_cycles / 2.0 == Approx(660).epsilon(0.02));
+}
+
+TEST_CASE("a path loads like a name, and a leaf is described as it is written") {
+  CHECK(load_gpu_model(kFolder + "h200-sxm.yaml").content_hash == load_gpu_model("h200-sxm").content_hash);
+  const std::vector<Leaf> leaves = describe_gpu("h200-sxm");
+  CHECK(leaves.front().path == "sm");
+  const auto gpcs =
+      std::find_if(leaves.begin(), leaves.end(), [](const Leaf& l) { return l.path == "chip.tpcs_per_gpc"; });
+  REQUIRE(gpcs != leaves.end());
+  CHECK(gpcs->value == "[9, 9, 8, 8, 8, 8, 8, 8]");
+  CHECK(gpcs->unit == "TPC");
+  CHECK(gpcs->source == Provenance::Assumed);
+}
+
+TEST_CASE("an unknown GPU is an error that lists the known ones") {
+  CHECK_THROWS_WITH(load_gpu_model("h300"),
+                    Contains("no GPU 'h300'") && Contains("known: a100-sxm4-40gb") && Contains("h200-sxm"));
+  CHECK_THROWS_WITH(load_gpu_model("nowhere/x.yaml"), Contains("nowhere/x.yaml"));
+}
+
+TEST_CASE("a misspelt leaf is an error at its place") {
+  const Changed file("  sm_count:", "  sm_cuont:");
+  CHECK_THAT(file.error(), Contains("sm_cuont") && Contains("sm_count"));
+  const Changed inside("unit: MHz, source", "unti: MHz, source");
+  CHECK_THAT(inside.error(), Contains(inside.line()) && Contains("unti"));
+}
+
+TEST_CASE("a leaf too many, missing or repeated is an error at its place") {
+  const Changed more("  sms_per_tpc:", "  cores: {value: 1, unit: SM, source: assumed, ref: \"none\"}\n  sms_per_tpc:");
+  CHECK_THAT(more.error(), Contains(more.line() + "3: chip has the unknown key 'cores'"));
+  const Changed less("  max_warps: {value: 64, unit: warps, source: vendor, ref: \"cuda_occupancy.h\"}\n", "");
+  CHECK_THAT(less.error(), Contains("lacks the key 'max_warps'"));
+  const Changed twice("  max_warps:",
+                      "  max_warps: {value: 64, unit: warps, source: vendor, ref: \"x\"}\n  max_warps:");
+  CHECK_THAT(twice.error(), StartsWith(twice.line(1) + "3: ") && Contains("repeated"));
+  const Changed bare("title: NVIDIA H200-SXM-141GB\n", "");
+  CHECK_THAT(bare.error(), Contains("lacks the key 'title'"));
+  const Changed group("\nl2:\n", "\nl3:\n");
+  CHECK_THAT(group.error(), Contains("'l2'"));
+}
+
+TEST_CASE("what a leaf says is checked") {
+  const Changed unit("unit: MHz", "unit: GHz");
+  CHECK_THAT(unit.error(),
+             StartsWith(unit.line()) && Contains("chip.sm_clock_mhz.unit is 'GHz', but this number is in 'MHz'"));
+  const Changed range("{value: 132, unit: SM", "{value: 0, unit: SM");
+  CHECK_THAT(range.error(), StartsWith(range.line()) && Contains("chip.sm_count.value") && Contains("1 to 1024"));
+  const Changed text("{value: 132, unit: SM", "{value: many, unit: SM");
+  CHECK_THAT(text.error(), StartsWith(text.line()) && Contains("'many'"));
+  const Changed source("source: measured", "source: guessed");
+  CHECK_THAT(source.error(),
+             StartsWith(source.line()) && Contains("guessed") && Contains("measured, vendor, paper, fitted, assumed"));
+  const Changed ref("ref: \"RRZE gpu-benches, light load\"", "ref: \"\"");
+  CHECK_THAT(ref.error(), StartsWith(ref.line()) && Contains("chip.sm_clock_mhz.ref"));
+  const Changed plain("  sms_per_tpc: {value: 2, unit: SM, source: vendor, ref: \"H100 whitepaper\"}",
+                      "  sms_per_tpc: 2");
+  CHECK_THAT(plain.error(), StartsWith(plain.line()) && Contains("chip.sms_per_tpc"));
+}
+
+TEST_CASE("leaves that contradict each other are an error at one of them") {
+  const auto expect = [](const std::string& from, const std::string& to, const std::string& what) {
+    const Changed file(from, to);
+    INFO(what);
+    CHECK_THAT(file.error(), StartsWith(file.line()) && Contains(what));
+  };
+  expect("[9, 9, 8,", "[9, 8, 8,", "chip.tpcs_per_gpc adds up to 65 TPCs, but sm_count / sms_per_tpc is 66");
+  expect("max_threads: {value: 2048", "max_threads: {value: 1024", "occupancy.max_threads is not max_warps x 32");
+  expect("[0, 8192, 16384,", "[0, 16384, 8192,", "occupancy.carveouts_bytes is not ascending");
+  expect("200704, 233472]", "200704]", "does not end with shared_bytes");
+  expect("[0, 8192,", "[0, 8191,", "no whole number of sets");
+  expect("slices: {value: 96", "slices: {value: 95", "l2.slices is 95, no multiple of partitions, 2");
+  expect("bytes: {value: 62914560", "bytes: {value: 62914561", "no multiple of slices x ways x 128");
+  expect("t_ccd_s: {value: 1.25,", "t_ccd_s: {value: 2.5,", "but a burst takes");
+  expect("write_low: {value: 16", "write_low: {value: 80", "hbm.write_low is not below write_high");
+  expect("t_rfc: {value: 200", "t_rfc: {value: 4000", "no time between refreshes");
+}
+
+TEST_CASE("the models folder can be named, and a wrong name is an error") {
+  ::setenv("FOREWARP_HWMODELS", "/nonexistent", 1);
+  CHECK_THROWS_WITH(gpu_model_names(), Contains("FOREWARP_HWMODELS is '/nonexistent'"));
+  ::setenv("FOREWARP_HWMODELS", kFolder.c_str(), 1);
+  CHECK(gpu_model_names().size() == 5);
+  ::unsetenv("FOREWARP_HWMODELS");
+}

@@ -1,0 +1,27 @@
+// The closed schema of hwmodels/*.yaml: which leaves there are, their units and ranges, and where they go.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config.h"
+#include "hardware/gpu_model.h"
+
+namespace forewarp {
+
+/// What a file says: the model, its leaves in order, and where each is, for errors that need several of them.
+struct GpuFile {
+  GpuModel model;
+  std::vector<Leaf> leaves;
+  std::map<std::string, SourcePosition> places;  ///< of each leaf's value, by path
+};
+
+/// Reads keys, units, sources and ranges; the checks between leaves are check_gpu's.
+GpuFile read_gpu(const config::Node& root);
+
+/// InputError at the first leaf that contradicts another.
+void check_gpu(const GpuFile& file);
+
+}  // namespace forewarp

@@ -1,0 +1,119 @@
+// The occupancy calculator's rules, as cuda_occupancy.h applies them and Nsight Compute reports them.
+#include "hardware/occupancy.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace forewarp {
+namespace {
+
+template <class Number>
+Number round_up(Number n, Number unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+std::string of_kernel(const Kernel& kernel) {
+  return " of kernel '" + (kernel.demangled.empty() ? kernel.name : kernel.demangled) + "'";
+}
+
+/// Threads of a block, checked against what the GPU and the kernel's launch bounds allow.
+int block_threads(const OccupancySpec& spec, const Kernel& kernel, const Dim3& grid, const Dim3& block) {
+  if (grid.count() == 0 || block.count() == 0)
+    throw InputError("grid and block" + of_kernel(kernel) + " must not have a 0");
+  if (block.x > 1024 || block.y > 1024 || block.z > 64) {
+    throw InputError("a block" + of_kernel(kernel) + " is " + std::to_string(block.x) + " x " +
+                         std::to_string(block.y) + " x " + std::to_string(block.z),
+                     "CUDA allows 1024 x 1024 x 64");
+  }
+  const auto most = std::min<std::uint64_t>(static_cast<std::uint64_t>(spec.max_threads_per_block), kernel.max_threads);
+  if (block.count() > most) {
+    throw InputError("a block" + of_kernel(kernel) + " has " + std::to_string(block.count()) + " threads, " +
+                         std::to_string(most) + " are allowed",
+                     most < static_cast<std::uint64_t>(spec.max_threads_per_block)
+                         ? "launch fewer threads, or compile with larger __launch_bounds__"
+                         : "launch fewer threads a block");
+  }
+  return static_cast<int>(block.count());
+}
+
+/// Registers are handed out by warp, and a warp's come from the file of its sub-partition.
+int limit_by_registers(const GpuModel& gpu, int per_warp, int warps) {
+  const OccupancySpec& spec = gpu.occupancy;
+  const int parts = gpu.issue.sub_partitions;
+  if (per_warp == 0) return spec.max_blocks;
+  if (static_cast<std::int64_t>(per_warp) * round_up(warps, parts) > spec.registers) return 0;
+  return spec.registers / parts / per_warp * parts / warps;
+}
+
+/// The driver's choice when the program states no preference: the smallest that holds the blocks which everything else
+/// allows, and otherwise the largest.
+std::uint32_t choose_carveout(const OccupancySpec& spec, std::uint64_t bytes_wanted) {
+  for (const int carveout : spec.carveouts_bytes) {
+    if (carveout < spec.carveout_default_min_bytes) continue;
+    if (static_cast<std::uint64_t>(carveout) >= bytes_wanted) return static_cast<std::uint32_t>(carveout);
+  }
+  return static_cast<std::uint32_t>(spec.carveouts_bytes.back());
+}
+
+[[noreturn]] void fail(const Kernel& kernel, const std::string& what, const std::string& remedy) {
+  throw InputError("not one block" + of_kernel(kernel) + " fits on an SM: " + what, remedy);
+}
+
+}  // namespace
+
+Occupancy compute_occupancy(const GpuModel& gpu, const Kernel& kernel, const Dim3& grid, const Dim3& block,
+                            std::uint32_t dynamic_shared_bytes) {
+  const OccupancySpec& spec = gpu.occupancy;
+  const int threads = block_threads(spec, kernel, grid, block);
+  if (kernel.registers > spec.registers_per_thread_max) {
+    fail(kernel,
+         std::to_string(kernel.registers) + " registers a thread, " + std::to_string(spec.registers_per_thread_max) +
+             " are allowed",
+         "compile with a smaller -maxrregcount");
+  }
+
+  Occupancy o;
+  o.warps_per_block = (threads + kWarpLanes - 1) / kWarpLanes;
+  o.limit_blocks = spec.max_blocks;
+  o.limit_warps = spec.max_warps / o.warps_per_block;
+  o.registers_per_warp_allocated = round_up(kernel.registers * kWarpLanes, spec.register_unit);
+  o.limit_registers = limit_by_registers(gpu, o.registers_per_warp_allocated, o.warps_per_block);
+  if (o.limit_registers == 0) {
+    fail(kernel,
+         std::to_string(kernel.registers) + " registers a thread x " + std::to_string(threads) + " threads exceed " +
+             std::to_string(spec.registers),
+         "launch fewer threads a block, or compile with a smaller -maxrregcount");
+  }
+
+  const std::uint64_t asked = std::uint64_t{kernel.static_shared_bytes} + dynamic_shared_bytes;
+  if (asked > static_cast<std::uint64_t>(spec.shared_block_max_bytes)) {
+    fail(kernel,
+         std::to_string(asked) + " bytes of shared memory, " + std::to_string(spec.shared_block_max_bytes) +
+             " are allowed",
+         "use less shared memory a block");
+  }
+  const std::uint64_t per_block = round_up(asked + static_cast<std::uint64_t>(spec.shared_reserved_bytes),
+                                           static_cast<std::uint64_t>(spec.shared_unit_bytes));
+  o.shared_bytes_per_block = static_cast<std::uint32_t>(per_block);
+
+  const int others = std::min({o.limit_blocks, o.limit_warps, o.limit_registers});
+  o.shared_config_bytes = choose_carveout(spec, per_block * static_cast<std::uint64_t>(others));
+  o.l1_bytes = static_cast<std::uint32_t>(spec.unified_bytes) - o.shared_config_bytes;
+  o.limit_shared = per_block == 0 ? spec.max_blocks : static_cast<int>(o.shared_config_bytes / per_block);
+  if (o.limit_shared == 0)
+    fail(kernel, std::to_string(per_block) + " bytes of shared memory", "use less shared memory a block");
+
+  o.blocks_per_sm = std::min(others, o.limit_shared);
+  // The carve-out is made to fit the other limits, so shared memory is the limiter only where it allows fewer blocks.
+  o.limiter = o.limit_shared < others                                                           ? "shared memory"
+              : o.limit_registers == others && others < std::min(o.limit_warps, o.limit_blocks) ? "registers"
+              : o.limit_warps == others                                                         ? "warps"
+                                                                                                : "blocks";
+  o.waves = static_cast<double>(grid.count()) / (static_cast<double>(o.blocks_per_sm) * gpu.chip.sm_count);
+  o.theoretical_pct = 100.0 * o.blocks_per_sm * o.warps_per_block / spec.max_warps;
+  return o;
+}
+
+}  // namespace forewarp
