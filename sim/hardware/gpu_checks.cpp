@@ -99,14 +99,16 @@ void check_hbm(const Checks& c, const GpuModel& m) {
   c.at_most(s.t_ccd_s, s.t_ccd_l, "hbm.t_ccd_s", "t_ccd_l");
   c.at_most(s.t_rcd, s.t_ras, "hbm.t_rcd", "t_ras");
   c.at_most(s.t_rrd, s.t_faw, "hbm.t_rrd", "t_faw");
-  c.divides(s.refresh_banks, s.bank_groups * s.banks_per_group, "hbm.banks_per_group",
-            "refresh_banks (in all groups together)");
-  c.require(s.t_rfc < s.t_refi, "hbm.t_rfc", "leaves a bank no time between refreshes", "correct t_rfc or t_refi");
+  c.require(s.t_rfc + s.t_rp < s.t_refi, "hbm.t_rfc", "and t_rp leave no time between refreshes",
+            "correct t_rfc or t_refi");
   const double burst = s.access_bytes * s.channels / s.bytes_per_ns;
   c.require(s.t_ccd_s > 0.8 * burst && s.t_ccd_s < 1.25 * burst, "hbm.t_ccd_s",
             "is " + std::to_string(s.t_ccd_s) +
                 " ns, but a burst takes access_bytes x channels / bytes_per_ns = " + std::to_string(burst) + " ns",
             "correct one of the four");
+  c.at_most(s.write_high, s.queue_entries, "hbm.write_high", "queue_entries");
+  c.require(s.bank_groups * s.banks_per_group <= 64, "hbm.banks_per_group", "makes more than 64 banks a channel",
+            "the bank state is a 64-bit mask");
   c.require(s.write_low < s.write_high, "hbm.write_low", "is not below write_high", "correct one of the two");
 }
 

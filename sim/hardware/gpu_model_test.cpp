@@ -181,8 +181,9 @@ TEST_CASE("leaves that contradict each other are an error at one of them") {
   expect("slices: {value: 96", "slices: {value: 95", "l2.slices is 95, no multiple of partitions, 2");
   expect("bytes: {value: 62914560", "bytes: {value: 62914561", "no multiple of slices x ways x 128");
   expect("t_ccd_s: {value: 1.25,", "t_ccd_s: {value: 2.5,", "but a burst takes");
+  expect("write_high: {value: 80", "write_high: {value: 129", "hbm.write_high is more than queue_entries");
   expect("write_low: {value: 16", "write_low: {value: 80", "hbm.write_low is not below write_high");
-  expect("t_rfc: {value: 200", "t_rfc: {value: 4000", "no time between refreshes");
+  expect("t_rfc: {value: 200", "t_rfc: {value: 4000", "leave no time between refreshes");
 }
 
 TEST_CASE("the models folder can be named, and a wrong name is an error") {
