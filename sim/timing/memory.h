@@ -20,8 +20,11 @@ struct MemoryRequest {
   std::uint16_t sm = 0;
   std::uint8_t sectors = 0;    ///< mask of the line's four sectors
   RequestKind kind = RequestKind::Read;
-  std::uint8_t operations = 1; ///< atomics: lane operations carried
-  bool full_sectors = true;    ///< writes: every byte of each sector is written (else L2 merges: read from DRAM on a miss)
+  /// Atomics: lane operations carried. The L2 does up to eight words of a sector at once, so it takes the larger of the
+  /// number of sectors and operations / 8 passes; lanes that meet on one word follow each other and count eight each.
+  std::uint8_t operations = 1;
+  bool full_sectors = true;  ///< writes: every byte of each sector is written (else L2 keeps them apart until complete)
+  std::uint8_t bytes = 0;    ///< writes of part of a sector: bytes written in all sectors together, 0 if unknown
 };
 
 struct MemoryReply {
@@ -33,7 +36,11 @@ struct MemoryReply {
 struct MemoryCounters {
   std::uint64_t read_requests = 0, write_requests = 0, atomic_requests = 0;      ///< L1 to L2, lines
   std::uint64_t read_sectors = 0, write_sectors = 0, atomic_sectors = 0, reduction_sectors = 0;  ///< lts__t_sectors_srcunit_tex_op_*
-  std::uint64_t hit_sectors = 0, miss_sectors = 0;                               ///< of those, lookups
+  /// Of those, found at the first lookup or not; writes always hit; a sector that is on its way already is a hit, so
+  /// misses are what was asked of DRAM or of the other partition.
+  std::uint64_t hit_sectors = 0, miss_sectors = 0;
+  /// Second lookups, at the home of a line, for the copy in the other partition (srcunit_ltcfabric).
+  std::uint64_t fabric_hit_sectors = 0, fabric_miss_sectors = 0;
   std::uint64_t fabric_sectors = 0;                                              ///< moved between the partitions
   std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
   std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0, turnarounds = 0;

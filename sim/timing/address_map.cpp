@@ -1,0 +1,115 @@
+#include "timing/address_map.h"
+
+#include <bit>
+#include <numeric>
+#include <string>
+
+#include "base/error.h"
+
+namespace forewarp {
+namespace {
+
+// Lines that stay together in one slice and one DRAM row: 1 KiB, the finest step seen in the slice maps (hardware.md
+// section 4) and the row size of an HBM pseudo-channel.
+constexpr int kChunkBits = 3;
+
+// Parity of these address bits is the L2 half (hardware.md section 4).
+constexpr std::uint64_t kHalfBitsSm80 = (1u << 13) | (1u << 17) | (1u << 20);
+constexpr std::uint64_t kHalfBitsSm90 = (1u << 12) | (1u << 13) | (1u << 16) | (1u << 17) | (1u << 19);
+
+std::uint64_t fold(std::uint64_t x, int bits) {
+  if (bits == 0) return 0;
+  std::uint64_t r = 0;
+  for (; x != 0; x >>= bits) r ^= x;
+  return r & ((std::uint64_t{1} << bits) - 1);
+}
+
+/// Rotation of a row of places: a multiplicative hash, of which the upper bits are the good ones.
+std::uint64_t rotation(std::uint64_t quotient, const FastDivisor& places) {
+  return places.remainder((quotient * 0x9E3779B97F4A7C15ull) >> 40);
+}
+
+void require(bool ok, const std::string& what) {
+  if (!ok) throw InputError("the GPU model's memory does not fit together: " + what, "correct the l2 and hbm sections");
+}
+
+}  // namespace
+
+Placement place_rotated(std::uint64_t x, const FastDivisor& places) {
+  Placement p;
+  p.quotient = places.quotient(x);
+  std::uint64_t place = x - p.quotient * places.divisor() + rotation(p.quotient, places);
+  if (place >= places.divisor()) place -= places.divisor();
+  p.place = static_cast<std::uint32_t>(place);
+  return p;
+}
+
+std::uint64_t unplace_rotated(Placement p, const FastDivisor& places) {
+  const std::uint64_t turn = rotation(p.quotient, places);
+  const std::uint64_t digit = p.place >= turn ? p.place - turn : p.place + places.divisor() - turn;
+  return p.quotient * places.divisor() + digit;
+}
+
+AddressMap::AddressMap(const GpuModel& model) {
+  const auto& l2 = model.l2;
+  const auto& hbm = model.hbm;
+  require(l2.partitions == 1 || l2.partitions == 2, "partitions must be 1 or 2");
+  require(l2.slices > 0 && l2.slices % l2.partitions == 0, "slices must be a multiple of partitions");
+  require(hbm.channels > 0 && hbm.channels % l2.partitions == 0, "channels must be a multiple of partitions");
+  require(hbm.row_bytes >= kLineBytes && hbm.row_bytes % kLineBytes == 0, "row_bytes must be whole lines");
+  require(hbm.bank_groups > 0 && hbm.banks_per_group > 0, "banks must be positive");
+  halves_ = l2.partitions == 2;
+  half_mask_ = (model.sm >= 90 ? kHalfBitsSm90 : kHalfBitsSm80) / kLineBytes;
+  half_bit_ = std::countr_zero(half_mask_);
+  const auto slices = static_cast<std::uint32_t>(l2.slices), channels = static_cast<std::uint32_t>(hbm.channels);
+  const std::uint32_t units = std::lcm(slices, channels);
+  units_per_slice_ = FastDivisor(units / slices);
+  units_per_channel_ = FastDivisor(units / channels);
+  slices_per_partition_ = slices / static_cast<std::uint32_t>(l2.partitions);
+  units_per_partition_ = units / static_cast<std::uint32_t>(l2.partitions);
+  fold_bits_ = std::countr_zero(units_per_partition_);
+  odd_ = FastDivisor(units_per_partition_ >> fold_bits_);
+  lines_per_row_ = FastDivisor(static_cast<std::uint64_t>(hbm.row_bytes / kLineBytes));
+  banks_ = FastDivisor(static_cast<std::uint64_t>(hbm.bank_groups) * static_cast<std::uint64_t>(hbm.banks_per_group));
+}
+
+AddressMap::Home AddressMap::home(std::uint64_t line) const {
+  Home h;
+  std::uint64_t local = line;
+  if (halves_) {
+    // The parity replaces its lowest bit, so what remains numbers the lines of one half without gaps.
+    h.partition = static_cast<std::uint32_t>(std::popcount(line & half_mask_) & 1);
+    const std::uint64_t below = (std::uint64_t{1} << half_bit_) - 1;
+    local = (line & below) | ((line >> 1) & ~below);
+  }
+  const std::uint64_t offset = local & ((1u << kChunkBits) - 1);
+  const std::uint64_t chunk = local >> kChunkBits;
+  const std::uint64_t quotient = odd_.quotient(chunk);
+  const std::uint64_t digit = chunk - quotient * odd_.divisor();
+  const std::uint64_t high = quotient >> fold_bits_;
+  const std::uint64_t low = (quotient ^ fold(high, fold_bits_)) & ((std::uint64_t{1} << fold_bits_) - 1);
+  const std::uint64_t unit = h.partition * units_per_partition_ + (digit << fold_bits_) + low;
+  h.slice = static_cast<std::uint32_t>(units_per_slice_.quotient(unit));
+  const std::uint64_t unit_in_slice = unit - h.slice * units_per_slice_.divisor();
+  h.index = ((high * units_per_slice_.divisor() + unit_in_slice) << kChunkBits) | offset;
+  return h;
+}
+
+AddressMap::Dram AddressMap::dram(std::uint32_t slice, std::uint64_t index) const {
+  const std::uint64_t chunk = index >> kChunkBits;
+  const std::uint64_t high = units_per_slice_.quotient(chunk);
+  const std::uint64_t unit = slice * units_per_slice_.divisor() + (chunk - high * units_per_slice_.divisor());
+  Dram d;
+  d.channel = static_cast<std::uint32_t>(units_per_channel_.quotient(unit));
+  const std::uint64_t unit_in_channel = unit - d.channel * units_per_channel_.divisor();
+  const std::uint64_t line =
+      ((high * units_per_channel_.divisor() + unit_in_channel) << kChunkBits) | (index & ((1u << kChunkBits) - 1));
+  const std::uint64_t row = lines_per_row_.quotient(line);
+  d.line_in_row = static_cast<std::uint32_t>(line - row * lines_per_row_.divisor());
+  const Placement p = place_rotated(row, banks_);
+  d.bank = p.place;
+  d.row = static_cast<std::uint32_t>(p.quotient);
+  return d;
+}
+
+}  // namespace forewarp

@@ -1,0 +1,74 @@
+// Where a line lives: home partition, L2 slice, HBM pseudo-channel, bank and row. NVIDIA does not publish the hash;
+// what is known comes from timing maps (hardware.md section 4): the half is an XOR of a few address bits (A100
+// {13,17,20}, H100 {12,13,16,17,19}), the slice is XORs of higher bits and, where the count is not a power of two, a
+// digit that behaves like a modulo and changes every KiB. The map here has those properties: any power-of-two stride
+// spreads over everything, a window of consecutive chunks is exactly even, and it is a bijection, so that rows and sets
+// are real places. The bits above a 2 MB page come from virtual addresses, which stand in for physical ones.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+#include "hardware/gpu_model.h"
+
+namespace forewarp {
+
+/// Division by a run-time constant as one multiplication; exact for values below 2^64 / divisor.
+class FastDivisor {
+ public:
+  FastDivisor() = default;
+  explicit FastDivisor(std::uint64_t d) : divisor_(d), magic_(d == 1 ? 0 : ~std::uint64_t{0} / d + 1) {}
+  std::uint64_t divisor() const { return divisor_; }
+  std::uint64_t quotient(std::uint64_t x) const {
+    return magic_ == 0 ? x : static_cast<std::uint64_t>((static_cast<Wide>(x) * magic_) >> 64);
+  }
+  std::uint64_t remainder(std::uint64_t x) const { return x - quotient(x) * divisor_; }
+
+ private:
+  __extension__ using Wide = unsigned __int128;
+  std::uint64_t divisor_ = 1;
+  std::uint64_t magic_ = 0;
+};
+
+/// One of `divisor` places for x, rotated by a hash of the quotient: a bijection of (place, quotient) with x that keeps
+/// neighbours apart and spreads strides that are multiples of the divisor.
+struct Placement {
+  std::uint32_t place = 0;
+  std::uint64_t quotient = 0;
+};
+Placement place_rotated(std::uint64_t x, const FastDivisor&);
+/// The x of a placement.
+std::uint64_t unplace_rotated(Placement, const FastDivisor&);
+
+class AddressMap {
+ public:
+  /// A slice and the number of the line within it; the home partition is slice / slices_per_partition().
+  struct Home {
+    std::uint32_t slice = 0;
+    std::uint32_t partition = 0;
+    std::uint64_t index = 0;
+  };
+  struct Dram {
+    std::uint32_t channel = 0;
+    std::uint32_t bank = 0;  ///< its group is bank % bank_groups, so neighbouring rows alternate between groups
+    std::uint32_t row = 0;
+    std::uint32_t line_in_row = 0;
+  };
+
+  explicit AddressMap(const GpuModel&);
+
+  Home home(std::uint64_t line) const;
+  Dram dram(std::uint32_t slice, std::uint64_t index) const;
+  std::uint32_t slices_per_partition() const { return slices_per_partition_; }
+
+ private:
+  std::uint64_t half_mask_ = 0;  ///< line bits whose parity is the partition
+  int half_bit_ = 0;             ///< the lowest of them: the bit that the parity replaces
+  bool halves_ = false;
+  std::uint32_t slices_per_partition_ = 0;
+  std::uint32_t units_per_partition_ = 0;  ///< a unit lies in one slice and one channel
+  int fold_bits_ = 0;                      ///< units of a partition = odd_ * 2^fold_bits_
+  FastDivisor odd_, units_per_slice_, units_per_channel_, lines_per_row_, banks_;
+};
+
+}  // namespace forewarp

@@ -1,0 +1,46 @@
+// The network between SMs and L2: a request port an SM (with write data), a shared write path a GPC, response paths of
+// GPC, TPC and SM, and the fabric between the two partitions. Every stage is a RateServer; the caller enters a stage
+// when simulated time reaches it, so queues form in order of arrival. Header traffic of reads and acknowledgements
+// takes no bandwidth.
+//
+// SM i belongs to TPC i / sms_per_tpc; TPCs are numbered GPC after GPC; the first half of the GPCs (rounded up) sits at
+// partition 0 (62 and 46 of 108 SMs on the two sides of one A100, hardware.md section 4).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+#include "timing/rate_server.h"
+
+namespace forewarp {
+
+class Crossbar {
+ public:
+  explicit Crossbar(const GpuModel&);
+
+  int partition(std::uint16_t sm) const { return partition_[sm]; }
+  int gpc(std::uint16_t sm) const { return gpc_[sm]; }
+
+  /// The port queues a few requests beyond the one it is sending.
+  bool accepts(std::uint16_t sm, Cycle now) const { return ports_[sm].free() < to_fine(now) + port_depth_; }
+  Cycle accepts_again(std::uint16_t sm, Cycle now) const;
+  /// Cycle in which the request leaves the SM; `data_sectors` travel with it.
+  Cycle send(std::uint16_t sm, int data_sectors, Cycle now);
+  /// Write data arrives at its GPC's path at `now`; cycle in which it enters the network.
+  Cycle gather(std::uint16_t sm, int data_sectors, Cycle now);
+  /// Data arrives at the fabric, leaving partition `from`; cycle in which it starts to cross.
+  Cycle cross(int from, int data_sectors, Cycle now);
+  /// Data for the SM arrives at its GPC at `now`; cycle in which its last sector reaches the SM.
+  Cycle deliver(std::uint16_t sm, int data_sectors, Cycle now);
+
+ private:
+  FineCycle request_cost_ = 0, port_depth_ = 0;
+  SectorCost sm_write_{}, gpc_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, fabric_cost_{};
+  std::vector<std::uint16_t> tpc_, gpc_;
+  std::vector<std::uint8_t> partition_;
+  std::vector<RateServer> ports_, sm_in_, tpc_in_, gpc_in_, gpc_out_;
+  RateServer fabric_[2];
+};
+
+}  // namespace forewarp

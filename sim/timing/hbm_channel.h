@@ -1,0 +1,143 @@
+// One HBM pseudo-channel and its controller: banks with open rows, FR-FCFS over a bounded window, write drain between
+// two marks, all-bank refresh. Row and column commands have buses of their own, as HBM's do. Time inside is in ticks
+// of 1/64 SM cycle, so that nanosecond timings keep their ratios; the caller wakes the channel at wake_cycle().
+//
+// Left out: per-bank refresh, power-down, read/write of the same row in one visit, ECC traffic.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+#include "hardware/gpu_model.h"
+#include "timing/memory.h"
+
+namespace forewarp {
+
+using Tick = std::uint64_t;
+inline constexpr int kTickBits = 6;
+inline constexpr Tick kNoTick = ~Tick{0};
+inline constexpr Tick to_ticks(Cycle c) { return c << kTickBits; }
+
+/// HbmSpec in ticks.
+struct HbmTimings {
+  explicit HbmTimings(const GpuModel&);
+  Tick cl, rcd, rp, ras, wr, rtp, cwl, ccd_l, rrd, faw, wtr, rtw, rfc, refi;
+  Tick burst;   ///< data bus time of one access
+  Tick column;  ///< between two column commands: the longer of burst and tCCD_S
+  std::uint32_t bank_groups, banks, row_accesses, access_bytes, queue_entries, write_high, write_low;
+};
+
+/// One column access. Lives in a pool that all channels share; `next` chains it wherever it waits.
+struct Burst {
+  std::uint32_t next = ~0u;
+  std::uint32_t row = 0;
+  std::uint32_t order = 0;       ///< of arrival at the channel
+  std::uint16_t slice = 0;
+  std::uint16_t miss = 0xFFFF;   ///< reads: L2 miss entry to fill; 0xFFFF: data that nobody waits for
+  std::uint16_t bank = 0;
+  std::uint8_t sectors = 0;      ///< sectors of the line that it moves; writes: dirty ones
+  bool write = false;
+};
+
+class BurstPool {
+ public:
+  std::uint32_t take() {
+    if (free_ == ~0u) {
+      bursts_.emplace_back();
+      return static_cast<std::uint32_t>(bursts_.size() - 1);
+    }
+    const std::uint32_t id = free_;
+    free_ = bursts_[id].next;
+    bursts_[id] = Burst{};
+    return id;
+  }
+  void give(std::uint32_t id) {
+    bursts_[id].next = free_;
+    free_ = id;
+  }
+  Burst& operator[](std::uint32_t id) { return bursts_[id]; }
+  const Burst& operator[](std::uint32_t id) const { return bursts_[id]; }
+
+ private:
+  std::vector<Burst> bursts_;
+  std::uint32_t free_ = ~0u;
+};
+
+/// What a channel tells its owner; cleared by the owner.
+struct ChannelOutput {
+  struct Done {
+    Tick at;  ///< last data of a read on the bus
+    std::uint16_t slice, miss;
+    std::uint8_t sectors;
+  };
+  struct Taken {  ///< a write has left the slice's responsibility
+    std::uint16_t slice;
+    std::uint8_t sectors;
+  };
+  std::vector<Done> done;
+  std::vector<Taken> taken;
+};
+
+class HbmChannel {
+ public:
+  /// `index` of `count`: refreshes of the channels are spread over tREFI.
+  HbmChannel(const HbmTimings&, BurstPool&, std::uint32_t index, std::uint32_t count);
+
+  /// A chain of bursts arrives at cycle `now`.
+  void push(std::uint32_t first, Cycle now, ChannelOutput&);
+  /// Issues every command due in cycles up to and including `now`.
+  void advance(Cycle now, MemoryCounters&, ChannelOutput&);
+  /// Cycle of the next command, kNever if nothing waits.
+  Cycle wake_cycle() const { return next_ == kNoTick ? kNever : next_ >> kTickBits; }
+
+ private:
+  enum class Opened : std::uint8_t { Used, FromClosed, FromConflict };  ///< what the next access to the row counts as
+  static constexpr std::uint32_t kNone = ~0u;
+  static constexpr std::uint32_t kClosed = ~0u;
+  struct Queue {
+    std::uint32_t first = kNone, last = kNone, candidate = kNone, before = kNone;  ///< `before` the candidate
+    bool hit = false;  ///< the candidate is for the open row
+  };
+  struct Bank {
+    std::uint32_t row = kClosed;
+    Opened opened = Opened::Used;
+    bool conflict = false;          ///< closed to make room for another row
+    std::uint32_t passed = 0;       ///< row hits served while an older request of the bank waited
+    Tick column_ok = 0, activate_ok = 0, precharge_ok = 0;
+    Queue queue[2];  ///< reads, writes
+  };
+  enum class Command : std::uint8_t { None, Column, Activate, Precharge };
+
+  void admit(std::uint32_t id, ChannelOutput&);
+  void refill(int mode, ChannelOutput&);
+  void choose_candidate(Bank&, int mode);
+  void append(Queue&, std::uint32_t id);
+  void choose_mode();
+  void plan();
+  void refresh();
+  void column(MemoryCounters&, ChannelOutput&);
+  void activate();
+  void close(Bank&, bool conflict);
+
+  const HbmTimings& t_;
+  BurstPool& pool_;
+  std::vector<Bank> banks_;
+  std::vector<Tick> group_ok_;      ///< tCCD_L: next column command of a bank group
+  Tick column_ok_[2] = {0, 0};      ///< next read, next write
+  Tick activate_ok_ = 0;
+  Tick recent_activates_[4] = {0, 0, 0, 0};  ///< plus tFAW
+  std::uint32_t activates_ = 0;
+  Tick now_ = 0, next_ = kNoTick, next_refresh_ = kNoTick;
+  Command command_ = Command::None;
+  std::uint32_t command_bank_ = 0;
+  std::uint64_t busy_[2] = {0, 0};  ///< banks with a read, a write waiting
+  std::uint32_t waiting_[2] = {0, 0};  ///< in the window
+  Queue overflow_[2];                  ///< before the window
+  std::uint32_t order_ = 0;
+  int mode_ = 0;                       ///< 0 reads, 1 writes
+  int last_mode_ = -1;                 ///< of the last column command
+  bool draining_ = false;              ///< writing because the high mark was reached
+};
+
+}  // namespace forewarp

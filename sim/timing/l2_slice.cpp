@@ -1,0 +1,259 @@
+#include "timing/l2_slice.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace forewarp {
+namespace {
+
+constexpr int kCopyAgeShift = 3;  ///< fitted to where measured L2 bandwidth bends, see the header
+
+std::uint8_t bits(int x) { return static_cast<std::uint8_t>(x & 15); }
+
+}  // namespace
+
+L2Geometry::L2Geometry(const GpuModel& model) {
+  const L2Spec& l2 = model.l2;
+  const auto access = model.hbm.access_bytes;
+  const bool ok = l2.bytes > 0 && l2.ways > (l2.replicate_far_lines ? 1 : 0) && l2.slices > 0 && l2.miss_entries >= 4 &&
+                  (access == 32 || access == 64 || access == 128);
+  if (!ok) {
+    throw InputError("the GPU model's L2 cannot be built",
+                     "bytes, slices and ways must be positive (ways > 1 with replicate_far_lines), miss_entries at least "
+                     "4 and hbm access_bytes 32, 64 or 128");
+  }
+  ways = static_cast<std::uint32_t>(l2.ways);
+  // Capacity need not divide evenly (50 MB over 96 slices): the nearest number of sets.
+  const double per_slice = static_cast<double>(l2.bytes) / kLineBytes / l2.slices;
+  sets = FastDivisor(static_cast<std::uint64_t>(std::max(1.0, std::round(per_slice / l2.ways))));
+  miss_entries = static_cast<std::uint32_t>(l2.miss_entries);
+  burst_sectors = static_cast<std::uint32_t>(access / kSectorBytes);
+}
+
+L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
+  const std::size_t ways = geometry.sets.divisor() * geometry.ways;
+  tags_.assign(ways, kFree);
+  lines_.resize(ways);
+  partial_bytes_.assign(ways, 0);
+  // Every entry has at least one sector in flight, home lines and copies each within their own limit.
+  misses_.resize(std::size_t{2} * geometry.miss_entries);
+  FW_CHECK(misses_.size() < kNoMiss, "too many miss entries a slice");
+  for (std::size_t i = misses_.size(); i-- > 0;) free_misses_.push_back(static_cast<std::uint16_t>(i));
+}
+
+L2Slice::Place L2Slice::place(std::uint64_t index, bool copy) const {
+  const Placement p = place_rotated(index, geometry_.sets);
+  return {p.place * geometry_.ways, static_cast<std::uint32_t>(p.quotient << 1) | (copy ? 1u : 0u)};
+}
+
+std::uint64_t L2Slice::index_of(std::uint32_t way) const {
+  return unplace_rotated({way / geometry_.ways, tags_[way] >> 1}, geometry_.sets);
+}
+
+std::uint32_t L2Slice::find(Place p) const {
+  const std::uint32_t* tags = tags_.data() + p.first_way;
+  for (std::uint32_t w = 0; w < geometry_.ways; ++w) {
+    if (tags[w] == p.tag) return p.first_way + w;
+  }
+  return kNoWay;
+}
+
+std::uint32_t L2Slice::victim(Place p, bool copy) const {
+  std::uint32_t best = kNoWay, copies_in_flight = 0;
+  std::uint64_t best_age = 0;
+  for (std::uint32_t way = p.first_way; way < p.first_way + geometry_.ways; ++way) {
+    if (tags_[way] == kFree) return way;
+    const bool is_copy = (tags_[way] & 1) != 0;
+    if (lines_[way].miss != kNoMiss) {
+      copies_in_flight += is_copy;
+      continue;
+    }
+    const std::uint64_t age = std::uint64_t{clock_ - lines_[way].used + 1} << (is_copy ? kCopyAgeShift : 0);
+    if (age > best_age) {
+      best_age = age;
+      best = way;
+    }
+  }
+  // Two partitions whose sets are full of copies in flight, each waiting for a way in the other, would wait for ever.
+  if (copy && copies_in_flight + 1 >= geometry_.ways) return kNoWay;
+  return best;
+}
+
+Eviction L2Slice::replace(std::uint32_t way, Place p) {
+  Eviction e;
+  Line& line = lines_[way];
+  if (line.dirty != 0) {
+    e = {index_of(way), line.dirty, line.partial};
+    write_backs_ += static_cast<std::uint32_t>(std::popcount(unsigned{line.dirty}));
+    clear_dirty(line, 15);
+  }
+  line = Line{};
+  partial_bytes_[way] = 0;
+  tags_[way] = p.tag;
+  return e;
+}
+
+bool L2Slice::room(bool copy, std::uint8_t fetch, std::uint32_t victim_way) const {
+  const std::uint32_t wanted = in_flight_[copy] + static_cast<std::uint32_t>(std::popcount(unsigned{fetch}));
+  if (wanted > geometry_.miss_entries) return false;
+  if (victim_way == kNoWay || write_backs_ == 0) return true;
+  return write_backs_ + static_cast<std::uint32_t>(std::popcount(unsigned{lines_[victim_way].dirty})) <=
+         geometry_.miss_entries;
+}
+
+std::uint16_t L2Slice::new_miss(std::uint32_t way, bool copy) {
+  const std::uint16_t id = free_misses_.back();
+  free_misses_.pop_back();
+  misses_[id] = Miss{};
+  misses_[id].way = way;
+  misses_[id].copy = copy;
+  lines_[way].miss = id;
+  return id;
+}
+
+L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t sectors) {
+  Access a;
+  const Place p = place(index, copy);
+  std::uint32_t way = find(p);
+  if (way == kNoWay) {
+    const std::uint8_t fetch = copy ? sectors : geometry_.whole_bursts(sectors);
+    way = victim(p, copy);
+    if (way == kNoWay || !room(copy, fetch, tags_[way] == kFree ? kNoWay : way)) return a;
+    a.evicted = replace(way, p);
+    a.missing = a.missed = sectors;
+    a.fetch = fetch;
+  } else {
+    const Line& line = lines_[way];
+    a.missing = bits(sectors & ~line.valid);
+    a.missed = bits(a.missing & ~line.pending);
+    a.fetch = copy ? a.missed : geometry_.whole_bursts(a.missed);
+    // A sector of the burst may be here already or on its way for another reason; it is not counted twice.
+    if (!room(copy, bits(a.fetch & ~line.valid & ~line.pending), kNoWay)) return a;
+  }
+  Line& line = lines_[way];
+  line.used = ++clock_;
+  a.way = way;
+  a.outcome = a.missing == 0 ? Outcome::Hit : Outcome::Wait;
+  if (a.fetch != 0) {
+    if (line.miss == kNoMiss) new_miss(way, copy);
+    const std::uint8_t added = bits(a.fetch & ~line.valid & ~line.pending);
+    line.pending = bits(line.pending | added);
+    misses_[line.miss].pending |= added;
+    in_flight_[copy] += static_cast<std::uint32_t>(std::popcount(unsigned{added}));
+  }
+  a.miss = line.miss;
+  return a;
+}
+
+L2Slice::Access L2Slice::write(std::uint64_t index, std::uint8_t sectors, bool full, std::uint8_t bytes) {
+  Access a;
+  const Place p = place(index, false);
+  std::uint32_t way = find(p);
+  if (way == kNoWay) {
+    way = victim(p, false);
+    if (way == kNoWay || !room(false, 0, tags_[way] == kFree ? kNoWay : way)) return a;
+    a.evicted = replace(way, p);
+  }
+  write_line(way, sectors, full, bytes);
+  a.outcome = Outcome::Hit;
+  a.way = way;
+  return a;
+}
+
+void L2Slice::write_line(std::uint32_t way, std::uint8_t sectors, bool full, std::uint8_t bytes) {
+  Line& line = lines_[way];
+  line.used = ++clock_;
+  set_dirty(line, sectors);
+  if (full) {
+    line.valid = bits(line.valid | sectors);
+    line.partial = bits(line.partial & ~sectors);
+    if (line.partial == 0) partial_bytes_[way] = 0;
+    return;
+  }
+  line.partial = bits(line.partial | (sectors & ~line.valid));
+  if (line.partial == 0) return;
+  const int sum = partial_bytes_[way] + bytes;
+  if (sum >= kSectorBytes * std::popcount(unsigned{line.partial})) {
+    line.valid = bits(line.valid | line.partial);
+    line.partial = 0;
+    partial_bytes_[way] = 0;
+  } else {
+    partial_bytes_[way] = static_cast<std::uint8_t>(sum);
+  }
+}
+
+void L2Slice::modify(std::uint32_t way, std::uint8_t sectors) { set_dirty(lines_[way], sectors); }
+
+L2Slice::Miss& L2Slice::arrive(std::uint16_t miss, std::uint8_t sectors) {
+  Miss& entry = misses_[miss];
+  Line& line = lines_[entry.way];
+  const std::uint8_t arrived = bits(sectors & entry.pending);
+  entry.pending = bits(entry.pending & ~arrived);
+  line.pending = entry.pending;
+  line.valid = bits(line.valid | arrived);
+  line.partial = bits(line.partial & ~arrived);
+  if (line.partial == 0) partial_bytes_[entry.way] = 0;
+  in_flight_[entry.copy] -= static_cast<std::uint32_t>(std::popcount(unsigned{arrived}));
+  return entry;
+}
+
+void L2Slice::release(std::uint16_t miss) {
+  const Miss& entry = misses_[miss];
+  if (entry.pending != 0) return;
+  FW_CHECK(entry.first == ~0u, "an L2 miss entry is released with requests waiting");
+  lines_[entry.way].miss = kNoMiss;
+  free_misses_.push_back(miss);
+}
+
+void L2Slice::invalidate_copy(std::uint64_t index, std::uint8_t sectors) {
+  const std::uint32_t way = find(place(index, true));
+  if (way == kNoWay) return;
+  lines_[way].valid = bits(lines_[way].valid & ~sectors);
+  if (lines_[way].valid == 0 && lines_[way].miss == kNoMiss) tags_[way] = kFree;
+}
+
+L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write) {
+  Access a;
+  const Place p = place(index, copy);
+  a.way = find(p);
+  if (a.way == kNoWay) {
+    a.way = victim(p, copy);
+    if (a.way == kNoWay) return a;
+    a.evicted = replace(a.way, p);
+    written_back(std::popcount(unsigned{a.evicted.dirty}));
+  }
+  a.outcome = Outcome::Hit;
+  if (write) {
+    write_line(a.way, sectors, true, 0);
+    return a;
+  }
+  Line& line = lines_[a.way];
+  line.used = ++clock_;
+  a.missing = bits(sectors & ~line.valid);
+  a.missed = bits(a.missing & ~line.pending);
+  a.fetch = copy ? a.missed : geometry_.whole_bursts(a.missed);
+  line.valid = bits(line.valid | a.fetch);
+  line.partial = bits(line.partial & ~a.fetch);
+  if (a.missing != 0) a.outcome = Outcome::Wait;
+  return a;
+}
+
+void L2Slice::clear_dirty(Line& line, std::uint8_t sectors) {
+  dirty_sectors_ -= static_cast<std::uint64_t>(std::popcount(unsigned{line.dirty} & sectors));
+  line.dirty = bits(line.dirty & ~sectors);
+}
+
+void L2Slice::set_dirty(Line& line, std::uint8_t sectors) {
+  dirty_sectors_ += static_cast<std::uint64_t>(std::popcount(unsigned{sectors} & ~unsigned{line.dirty}));
+  line.dirty = bits(line.dirty | sectors);
+}
+
+std::uint8_t L2Slice::valid(std::uint64_t index, bool copy) const {
+  const std::uint32_t way = find(place(index, copy));
+  return way == kNoWay ? 0 : lines_[way].valid;
+}
+
+}  // namespace forewarp

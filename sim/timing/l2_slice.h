@@ -1,0 +1,134 @@
+// One L2 slice: sectored set-associative tags and the table of misses in flight. It decides what happens to a line and
+// keeps no time; memory.cpp moves requests through it and owns its rates.
+//
+// Policies, all documented choices:
+// - Write-back, allocate on write without fetching. A sector written in part is dirty but not valid: reading it fetches
+//   and merges; evicting it costs a DRAM read besides the write (HBM with ECC has no masked write). When the partial
+//   writes to a line add up to all its partial sectors, these count as complete (no byte mask is kept).
+// - A fetch brings whole DRAM bursts (64 B: both sectors), as the "promoted" sectors of lts__t_sectors_lookup_miss_*.
+// - A way may hold a copy of a line homed in the other partition. Copies are clean and age eight times as fast as home
+//   lines when a victim is chosen: bandwidth over footprint measured on A100 and H200 (hardware.md section 4) shows
+//   that lines which every SM reads fall back to far hits well before they fall out of L2.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+#include "hardware/gpu_model.h"
+#include "timing/address_map.h"
+
+namespace forewarp {
+
+struct L2Geometry {
+  explicit L2Geometry(const GpuModel&);
+  FastDivisor sets;
+  std::uint32_t ways = 0;
+  std::uint32_t miss_entries = 0;
+  std::uint32_t burst_sectors = 0;  ///< sectors that a DRAM access moves: 1, 2 or 4
+
+  /// All sectors of the bursts that the given sectors lie in.
+  std::uint8_t whole_bursts(std::uint8_t sectors) const {
+    if (burst_sectors == 1) return sectors;
+    if (burst_sectors == 2) return static_cast<std::uint8_t>(((sectors & 3) != 0 ? 3 : 0) | ((sectors & 12) != 0 ? 12 : 0));
+    return sectors != 0 ? 15 : 0;
+  }
+};
+
+/// Data that left the slice for DRAM.
+struct Eviction {
+  std::uint64_t index = 0;
+  std::uint8_t dirty = 0;    ///< sectors to write; 0: nothing
+  std::uint8_t partial = 0;  ///< of those, sectors to be read first
+};
+
+class L2Slice {
+ public:
+  static constexpr std::uint16_t kNoMiss = 0xFFFF;
+  static constexpr std::uint32_t kNoWay = ~0u;
+
+  enum class Outcome : std::uint8_t { Hit, Wait, Stall };
+  struct Access {
+    Outcome outcome = Outcome::Stall;
+    std::uint8_t missing = 0;      ///< of the sectors asked for: what to wait for
+    std::uint8_t missed = 0;       ///< of those, what this access found absent and not yet asked for
+    std::uint8_t fetch = 0;        ///< what has to be fetched now; whole bursts for home lines
+    std::uint16_t miss = kNoMiss;  ///< entry to wait at
+    std::uint32_t way = kNoWay;
+    Eviction evicted;
+  };
+
+  /// Waiters of a line with sectors in flight: a chain through the owner's records.
+  struct Miss {
+    std::uint32_t first = ~0u, last = ~0u;
+    std::uint32_t way = 0;
+    std::uint8_t pending = 0;
+    bool copy = false;
+  };
+
+  explicit L2Slice(const L2Geometry&);
+
+  /// Looks sectors up for reading (or for an atomic). Wait: Access::miss is the entry. Stall: no room for another miss,
+  /// nothing has changed.
+  Access read(std::uint64_t index, bool copy, std::uint8_t sectors);
+  /// Writes sectors of a home line. `bytes`: of partly written sectors together, 0 if unknown.
+  Access write(std::uint64_t index, std::uint8_t sectors, bool full, std::uint8_t bytes);
+  /// An atomic has been executed on sectors that are present.
+  void modify(std::uint32_t way, std::uint8_t sectors);
+  /// Sectors of an entry arrive. The entry lives on until release().
+  Miss& arrive(std::uint16_t miss, std::uint8_t sectors);
+  Miss& entry(std::uint16_t miss) { return misses_[miss]; }
+  /// Gives the entry back if nothing of it is pending.
+  void release(std::uint16_t miss);
+  /// Written-back sectors have been taken by the DRAM channel.
+  void written_back(int sectors) { write_backs_ -= static_cast<std::uint32_t>(sectors); }
+  /// The line's home has been written: a copy here loses these sectors.
+  void invalidate_copy(std::uint64_t index, std::uint8_t sectors);
+
+  /// read() or write() of full sectors whose data arrives at once. No miss entry is used; Hit unless sectors missed.
+  Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write);
+
+  std::uint64_t dirty_sectors() const { return dirty_sectors_; }
+  std::uint32_t in_flight(bool copy) const { return in_flight_[copy]; }
+  /// Sectors readable now; for tests and for comparing states.
+  std::uint8_t valid(std::uint64_t index, bool copy) const;
+
+ private:
+  struct Line {
+    std::uint32_t used = 0;  ///< value of clock_ at the last use
+    std::uint8_t valid : 4 = 0, dirty : 4 = 0;
+    std::uint8_t partial : 4 = 0, pending : 4 = 0;
+    std::uint16_t miss = kNoMiss;
+  };
+  struct Place {
+    std::uint32_t first_way;
+    std::uint32_t tag;
+  };
+  static constexpr std::uint32_t kFree = ~0u;  ///< tag of an empty way
+
+  Place place(std::uint64_t index, bool copy) const;
+  std::uint64_t index_of(std::uint32_t way) const;
+  std::uint32_t find(Place) const;
+  /// Best way to give up, kNoWay if all are in flight (or, for a copy, if none would be left for home lines).
+  std::uint32_t victim(Place, bool copy) const;
+  /// Empties the way and gives it the new tag.
+  Eviction replace(std::uint32_t way, Place);
+  bool room(bool copy, std::uint8_t fetch, std::uint32_t victim_way) const;
+  std::uint16_t new_miss(std::uint32_t way, bool copy);
+  void clear_dirty(Line&, std::uint8_t sectors);
+  void set_dirty(Line&, std::uint8_t sectors);
+  void write_line(std::uint32_t way, std::uint8_t sectors, bool full, std::uint8_t bytes);
+
+  const L2Geometry& geometry_;
+  std::vector<std::uint32_t> tags_;
+  std::vector<Line> lines_;
+  std::vector<std::uint8_t> partial_bytes_;
+  std::vector<Miss> misses_;
+  std::vector<std::uint16_t> free_misses_;
+  std::uint32_t clock_ = 0;
+  std::uint32_t in_flight_[2] = {0, 0};  ///< sectors being fetched: for home lines, for copies
+  std::uint32_t write_backs_ = 0;        ///< sectors on the way to DRAM
+  std::uint64_t dirty_sectors_ = 0;
+};
+
+}  // namespace forewarp

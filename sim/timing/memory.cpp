@@ -1,0 +1,580 @@
+// The wiring of the memory system. The units (crossbar, slices, channels) keep state; this file moves requests between
+// them as events and is the only place that knows the path:
+//
+//   push -> port -> [GPC write path] -> [fabric] -> slice queue -> tags -> hit: data stage -> response -> reply
+//                                                                -> miss: HBM channel -> fill -> data stage -> ...
+//
+// A read of a line homed in the other partition, where copies are kept: near slice -> miss -> home slice -> fabric ->
+// near slice, whose copy then serves later readers. Without copies the request itself crosses, both ways.
+// Unloaded, a read of one sector takes request + hit + response cycles; a far one far_cycles more; a miss the
+// controller's time, tRCD (+ tRP), tCL and the burst more. Fixed latencies are SM cycles; the slices' rates are per L2
+// cycle and scaled by clock_ratio.
+#include "timing/memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+#include "timing/address_map.h"
+#include "timing/crossbar.h"
+#include "timing/event_queue.h"
+#include "timing/hbm_channel.h"
+#include "timing/l2_slice.h"
+#include "timing/rate_server.h"
+
+namespace forewarp {
+namespace {
+
+constexpr std::uint32_t kNone = ~0u;
+
+enum class Step : std::uint8_t {
+  GpcWrite,    // write data reaches its GPC's path
+  FabricOut,   // write data reaches the fabric
+  Arrive,      // a request reaches a slice
+  Serve,       // a slice's tags are free again
+  Dram,        // bursts reach a channel
+  Channel,     // a channel's next command is due
+  Fill,        // data reaches an L2 miss entry
+  FabricBack,  // read data reaches the fabric
+  Response,    // data reaches the GPC
+  Reply        // ... the SM
+};
+
+/// A request on its way, or a copy's fetch from the line's home.
+struct Record {
+  std::uint64_t index = 0;      ///< line within its slice
+  Cycle pushed = 0;
+  std::uint32_t tag = 0;
+  std::uint32_t next = kNone;   ///< in the slice's queue, then at a miss entry
+  std::uint32_t way = 0;
+  std::uint16_t sm = 0;
+  std::uint16_t slice = 0;      ///< where it is going
+  std::uint16_t miss = 0;       ///< copy fetches: entry in the mirror slice that waits
+  std::uint8_t sectors = 0;
+  std::uint8_t missing = 0;     ///< what it waits for
+  RequestKind kind = RequestKind::Read;
+  std::uint8_t operations = 0;
+  std::uint8_t bytes = 0;
+  bool full = true;
+  bool copy = false;            ///< looks up the near copy of a far line
+  bool fetch = false;           ///< a copy's fetch
+  bool crosses = false;         ///< SM and slice are in different partitions
+};
+
+class RecordPool {
+ public:
+  std::uint32_t take() {
+    if (free_ == kNone) {
+      records_.emplace_back();
+      return static_cast<std::uint32_t>(records_.size() - 1);
+    }
+    const std::uint32_t id = free_;
+    free_ = records_[id].next;
+    records_[id] = Record{};
+    return id;
+  }
+  void give(std::uint32_t id) {
+    records_[id].next = free_;
+    free_ = id;
+  }
+  Record& operator[](std::uint32_t id) { return records_[id]; }
+
+ private:
+  std::vector<Record> records_;
+  std::uint32_t free_ = kNone;
+};
+
+int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }
+
+}  // namespace
+
+struct MemorySystem::State {
+  /// Requests of SMs and of the fabric wait apart: a fetch from the other partition must never wait behind a request
+  /// that waits for that partition.
+  struct Queue {
+    std::uint32_t first = kNone, last = kNone;
+    bool stalled = false;  ///< the head waits for a miss entry
+  };
+  struct Slice {
+    explicit Slice(const L2Geometry& g) : cache(g) {}
+    L2Slice cache;
+    Queue queue[2];  ///< from SMs, from the fabric
+    RateServer tags, data, atomics;
+    bool serving = false;  ///< a Serve event is under way
+    std::uint8_t turn = 0;
+  };
+  struct Channel {
+    HbmChannel hbm;
+    Cycle wake = kNever;  ///< of its Channel event
+  };
+
+  explicit State(const GpuModel&);
+
+  void push(const MemoryRequest&, Cycle now);
+  void handle(const Event&, Cycle now, std::vector<MemoryReply>&);
+  void send_to_slice(std::uint32_t id, Cycle at);
+  void arrive(std::uint32_t id, Cycle now);
+  void serve(std::uint16_t slice, Cycle now);
+  bool process(std::uint32_t id, Cycle now);
+  bool process_write(std::uint32_t id, Cycle now);
+  void fetch(Record&, const L2Slice::Access&, Cycle now);
+  void evict(std::uint16_t slice, const Eviction&, Cycle at);
+  std::uint32_t bursts(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
+                       std::uint32_t after, std::uint16_t& channel);
+  void finish(std::uint32_t id, Cycle now);
+  void fill(std::uint16_t slice, std::uint16_t miss, std::uint8_t sectors, Cycle now);
+  void fabric_back(std::uint32_t id, Cycle now);
+  void response(std::uint32_t id, Cycle now, std::vector<MemoryReply>&);
+  void reply(std::uint32_t id, Cycle now, std::vector<MemoryReply>&);
+  void run_channel(std::uint16_t channel, Cycle now);
+  void resume(std::uint16_t slice, Cycle now);
+  std::uint16_t mirror(std::uint32_t slice) const {
+    return static_cast<std::uint16_t>(slice < per_partition_ ? slice + per_partition_ : slice - per_partition_);
+  }
+  int partition(std::uint32_t slice) const { return slice < per_partition_ ? 0 : 1; }
+  void schedule(Cycle at, Step step, std::uint32_t unit, std::uint32_t subject, std::uint8_t sectors = 0) {
+    events_.push(at, {subject, static_cast<std::uint16_t>(unit), static_cast<std::uint8_t>(step), sectors});
+  }
+
+  AddressMap map_;
+  Crossbar crossbar_;
+  L2Geometry geometry_;
+  HbmTimings timings_;
+  EventQueue events_;
+  RecordPool records_;
+  BurstPool bursts_;
+  ChannelOutput output_;
+  std::vector<Slice> slices_;
+  std::vector<Channel> channels_;
+  std::vector<std::uint16_t> posted_;  ///< writes of each SM without acknowledgement
+  std::uint16_t posted_limit_ = 0;
+  MemoryCounters counters_;
+
+  std::uint32_t per_partition_ = 0;
+  bool replicate_ = false;
+  Cycle request_cycles_ = 0, response_cycles_ = 0, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
+  Cycle controller_out_ = 0, controller_back_ = 0;
+  FineCycle tag_cost_ = 0, atomic_cost_ = 0;
+  SectorCost data_cost_{};
+};
+
+MemorySystem::State::State(const GpuModel& model)
+    : map_(model), crossbar_(model), geometry_(model), timings_(model) {
+  const CrossbarSpec& x = model.crossbar;
+  const L2Spec& l2 = model.l2;
+  per_partition_ = map_.slices_per_partition();
+  replicate_ = l2.replicate_far_lines && l2.partitions == 2;
+  request_cycles_ = static_cast<Cycle>(x.request_cycles);
+  response_cycles_ = static_cast<Cycle>(x.response_cycles);
+  far_out_ = static_cast<Cycle>(x.far_cycles / 2);
+  far_back_ = static_cast<Cycle>(x.far_cycles) - far_out_;
+  hit_cycles_ = static_cast<Cycle>(l2.hit_cycles);
+  const auto controller = static_cast<Cycle>(std::llround(model.hbm.controller_ns * model.chip.sm_clock_mhz / 1000.0));
+  controller_out_ = controller / 2;
+  controller_back_ = controller - controller_out_;
+  tag_cost_ = fine_cost(l2.slice_tags_per_cycle * l2.clock_ratio);
+  data_cost_ = sector_cost(l2.slice_bytes_per_cycle * l2.clock_ratio);
+  atomic_cost_ = fine_cost(l2.clock_ratio, l2.atomic_interval);
+  slices_.reserve(static_cast<std::size_t>(l2.slices));
+  for (int i = 0; i < l2.slices; ++i) slices_.emplace_back(geometry_);
+  const auto channels = static_cast<std::uint32_t>(model.hbm.channels);
+  channels_.reserve(channels);
+  for (std::uint32_t i = 0; i < channels; ++i) channels_.push_back({HbmChannel(timings_, bursts_, i, channels)});
+  // A slice that cannot take writes holds its SMs back. An SM may have as much written data unacknowledged as keeps its
+  // write path busy over twice the unloaded round trip to the far side.
+  posted_.assign(static_cast<std::size_t>(model.chip.sm_count), 0);
+  const Cycle trip = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
+  const Cycle lines = 2 * trip * static_cast<Cycle>(x.sm_write_bytes_per_cycle) / kLineBytes;
+  posted_limit_ = static_cast<std::uint16_t>(std::clamp<Cycle>(lines, 8, 0xFFFF));
+}
+
+// ---- SM to slice ----------------------------------------------------------------------------------------------------
+
+void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
+  const AddressMap::Home home = map_.home(request.line);
+  const std::uint32_t id = records_.take();
+  Record& r = records_[id];
+  r.index = home.index;
+  r.pushed = now;
+  r.tag = request.tag;
+  r.sm = request.sm;
+  r.sectors = request.sectors & 15;
+  r.kind = request.kind;
+  r.operations = request.operations;
+  r.full = request.full_sectors;
+  r.bytes = request.bytes;
+  r.slice = static_cast<std::uint16_t>(home.slice);
+  r.crosses = crossbar_.partition(request.sm) != static_cast<int>(home.partition);
+  const int n = count(r.sectors);
+  const auto sectors = static_cast<std::uint64_t>(n);
+  if (r.kind == RequestKind::Read) {
+    if (r.crosses && replicate_) {
+      r.copy = true;
+      r.crosses = false;
+      r.slice = mirror(home.slice);
+    }
+    ++counters_.read_requests;
+    counters_.read_sectors += sectors;
+    send_to_slice(id, crossbar_.send(r.sm, 0, now));
+    return;
+  }
+  ++posted_[r.sm];
+  if (r.kind == RequestKind::Write) {
+    ++counters_.write_requests;
+    counters_.write_sectors += sectors;
+  } else {
+    ++counters_.atomic_requests;
+    (r.kind == RequestKind::Atomic ? counters_.atomic_sectors : counters_.reduction_sectors) += sectors;
+  }
+  schedule(crossbar_.send(r.sm, n, now), Step::GpcWrite, 0, id);
+}
+
+void MemorySystem::State::send_to_slice(std::uint32_t id, Cycle at) {
+  const Record& r = records_[id];
+  at += request_cycles_;
+  if (!r.crosses) {
+    schedule(at, Step::Arrive, 0, id);
+  } else if (r.kind == RequestKind::Read) {
+    schedule(at + far_out_, Step::Arrive, 0, id);
+  } else {
+    schedule(at, Step::FabricOut, 0, id);
+  }
+}
+
+void MemorySystem::State::arrive(std::uint32_t id, Cycle now) {
+  Record& r = records_[id];
+  Slice& slice = slices_[r.slice];
+  Queue& queue = slice.queue[r.fetch];
+  r.next = kNone;
+  if (queue.first == kNone) {
+    queue.first = id;
+  } else {
+    records_[queue.last].next = id;
+  }
+  queue.last = id;
+  if (!slice.serving) serve(r.slice, now);
+}
+
+/// Looks up requests for as long as the tags are free, the two queues in turn.
+void MemorySystem::State::serve(std::uint16_t slice_id, Cycle now) {
+  Slice& slice = slices_[slice_id];
+  slice.serving = false;
+  for (;;) {
+    const bool ready[2] = {slice.queue[0].first != kNone && !slice.queue[0].stalled,
+                           slice.queue[1].first != kNone && !slice.queue[1].stalled};
+    if (!ready[0] && !ready[1]) return;
+    if (slice.tags.free() >= to_fine(now + 1)) {
+      slice.serving = true;
+      schedule(fine_floor(slice.tags.free()), Step::Serve, slice_id, 0);
+      return;
+    }
+    const std::uint8_t pick = ready[slice.turn] ? slice.turn : 1 - slice.turn;
+    Queue& queue = slice.queue[pick];
+    const std::uint32_t id = queue.first;
+    const std::uint32_t next = records_[id].next;
+    if (!process(id, now)) {
+      queue.stalled = true;
+      continue;
+    }
+    queue.first = next;
+    slice.turn = 1 - pick;
+    slice.tags.take(to_fine(now), tag_cost_);
+  }
+}
+
+// ---- Slice ----------------------------------------------------------------------------------------------------------
+
+/// One lookup. False: nothing was done, the request keeps its place.
+bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
+  if (records_[id].kind == RequestKind::Write) return process_write(id, now);
+  Record& r = records_[id];
+  const std::uint16_t slice_id = r.slice;
+  L2Slice& cache = slices_[slice_id].cache;
+  const L2Slice::Access a = cache.read(r.index, r.copy, r.sectors);
+  if (a.outcome == L2Slice::Outcome::Stall) return false;
+  const auto missed = static_cast<std::uint64_t>(count(a.missed));
+  const auto hits = static_cast<std::uint64_t>(count(r.sectors)) - missed;
+  (r.fetch ? counters_.fabric_hit_sectors : counters_.hit_sectors) += hits;
+  (r.fetch ? counters_.fabric_miss_sectors : counters_.miss_sectors) += missed;
+  r.way = a.way;
+  r.missing = a.missing;
+  if (a.outcome == L2Slice::Outcome::Hit) {
+    finish(id, now);
+    return true;
+  }
+  L2Slice::Miss& miss = cache.entry(a.miss);
+  r.next = kNone;
+  (miss.first == kNone ? miss.first : records_[miss.last].next) = id;
+  miss.last = id;
+  if (a.evicted.dirty != 0) evict(slice_id, a.evicted, now + hit_cycles_ + controller_out_);
+  if (a.fetch != 0) fetch(r, a, now);
+  return true;
+}
+
+bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
+  const Record& r = records_[id];
+  Slice& slice = slices_[r.slice];
+  const L2Slice::Access a = slice.cache.write(r.index, r.sectors, r.full, r.bytes);
+  if (a.outcome == L2Slice::Outcome::Stall) return false;
+  if (a.evicted.dirty != 0) evict(r.slice, a.evicted, now + hit_cycles_ + controller_out_);
+  if (replicate_) slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
+  counters_.hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
+  const Cycle start = fine_ceil(slice.data.take(to_fine(now), data_cost_[static_cast<std::size_t>(count(r.sectors))]));
+  schedule(start + hit_cycles_ + response_cycles_ + (r.crosses ? far_back_ : 0), Step::Reply, 0, id);
+  return true;
+}
+
+/// Sends for what a lookup found missing: to DRAM, or for a copy to the line's home.
+void MemorySystem::State::fetch(Record& r, const L2Slice::Access& a, Cycle now) {
+  const std::uint16_t slice = r.slice;
+  const std::uint64_t index = r.index;
+  if (!r.copy) {
+    std::uint16_t channel = 0;
+    const std::uint32_t chain = bursts(slice, index, a.fetch, a.miss, false, kNone, channel);
+    schedule(now + hit_cycles_ + controller_out_, Step::Dram, channel, chain);
+    return;
+  }
+  const std::uint32_t id = records_.take();  // r is not valid any more
+  Record& f = records_[id];
+  f.index = index;
+  f.slice = mirror(slice);
+  f.miss = a.miss;
+  f.sectors = a.fetch;
+  f.fetch = true;
+  schedule(now + far_out_, Step::Arrive, 0, id);
+}
+
+void MemorySystem::State::evict(std::uint16_t slice, const Eviction& e, Cycle at) {
+  std::uint16_t channel = 0;
+  std::uint32_t chain = bursts(slice, e.index, e.dirty, L2Slice::kNoMiss, true, kNone, channel);
+  if (e.partial != 0) chain = bursts(slice, e.index, e.partial, L2Slice::kNoMiss, false, chain, channel);
+  schedule(at, Step::Dram, channel, chain);
+}
+
+/// A chain of the column accesses that move these sectors, put before `after`.
+std::uint32_t MemorySystem::State::bursts(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors,
+                                          std::uint16_t miss, bool write, std::uint32_t after, std::uint16_t& channel) {
+  const AddressMap::Dram place = map_.dram(slice, index);
+  channel = static_cast<std::uint16_t>(place.channel);
+  const std::uint32_t step = geometry_.burst_sectors;
+  for (std::uint32_t s = 4; s >= step; s -= step) {
+    const auto part = static_cast<std::uint8_t>(sectors & (((1u << step) - 1) << (s - step)));
+    if (part == 0) continue;
+    const std::uint32_t id = bursts_.take();
+    Burst& b = bursts_[id];
+    b.next = after;
+    b.row = place.row;
+    b.bank = static_cast<std::uint16_t>(place.bank);
+    b.slice = slice;
+    b.miss = miss;
+    b.sectors = part;
+    b.write = write;
+    after = id;
+  }
+  return after;
+}
+
+/// The sectors of a request are all there: read or modify them and send the answer.
+void MemorySystem::State::finish(std::uint32_t id, Cycle now) {
+  const Record& r = records_[id];
+  Slice& slice = slices_[r.slice];
+  // Waiting requests have been through the lookup's latency already, on their way to DRAM.
+  const Cycle latency = r.missing == 0 ? hit_cycles_ : 0;
+  const auto n = static_cast<std::size_t>(count(r.sectors));
+  Cycle start = 0;
+  if (r.kind == RequestKind::Read) {
+    start = fine_ceil(slice.data.take(to_fine(now), data_cost_[n]));
+  } else {
+    const FineCycle passes = std::max<FineCycle>(n, (r.operations + 7u) / 8);
+    start = fine_ceil(slice.atomics.take(to_fine(now), passes * atomic_cost_));
+    slice.cache.modify(r.way, r.sectors);
+    if (replicate_) slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
+  }
+  start += latency;
+  if (r.kind == RequestKind::Reduction) {
+    schedule(start + response_cycles_ + (r.crosses ? far_back_ : 0), Step::Reply, 0, id);
+  } else if (r.crosses || r.fetch) {
+    schedule(start, Step::FabricBack, 0, id);
+  } else {
+    schedule(start + response_cycles_, Step::Response, 0, id);
+  }
+}
+
+void MemorySystem::State::fill(std::uint16_t slice_id, std::uint16_t miss_id, std::uint8_t sectors, Cycle now) {
+  L2Slice& cache = slices_[slice_id].cache;
+  L2Slice::Miss& miss = cache.arrive(miss_id, sectors);
+  std::uint32_t before = kNone;
+  for (std::uint32_t id = miss.first; id != kNone;) {
+    Record& r = records_[id];
+    const std::uint32_t next = r.next;
+    if ((r.missing & ~miss.pending & 15) == r.missing) {
+      (before == kNone ? miss.first : records_[before].next) = next;
+      if (miss.last == id) miss.last = before;
+      finish(id, now);
+    } else {
+      before = id;
+    }
+    id = next;
+  }
+  cache.release(miss_id);
+  resume(slice_id, now);
+}
+
+/// Entries have become free: queues that stopped for want of one may go on.
+void MemorySystem::State::resume(std::uint16_t slice_id, Cycle now) {
+  Slice& slice = slices_[slice_id];
+  if (!slice.queue[0].stalled && !slice.queue[1].stalled) return;
+  slice.queue[0].stalled = slice.queue[1].stalled = false;
+  if (!slice.serving) serve(slice_id, now);
+}
+
+// ---- Slice to SM ----------------------------------------------------------------------------------------------------
+
+void MemorySystem::State::fabric_back(std::uint32_t id, Cycle now) {
+  const Record& r = records_[id];
+  const int n = count(r.sectors);
+  const Cycle at = crossbar_.cross(partition(r.slice), n, now) + far_back_;
+  counters_.fabric_sectors += static_cast<std::uint64_t>(n);
+  if (r.fetch) {
+    schedule(at, Step::Fill, mirror(r.slice), r.miss, r.sectors);
+    records_.give(id);
+  } else {
+    schedule(at + response_cycles_, Step::Response, 0, id);
+  }
+}
+
+void MemorySystem::State::response(std::uint32_t id, Cycle now, std::vector<MemoryReply>& replies) {
+  const Record& r = records_[id];
+  const Cycle at = crossbar_.deliver(r.sm, count(r.sectors), now);
+  if (at > now) {
+    schedule(at, Step::Reply, 0, id);
+  } else {
+    reply(id, now, replies);
+  }
+}
+
+void MemorySystem::State::reply(std::uint32_t id, Cycle now, std::vector<MemoryReply>& replies) {
+  const Record& r = records_[id];
+  if (r.kind == RequestKind::Read) {
+    ++counters_.read_replies;
+    counters_.read_latency_cycles += now - r.pushed;
+  } else {
+    --posted_[r.sm];
+  }
+  replies.push_back({r.tag, r.sm, r.sectors});
+  records_.give(id);
+}
+
+// ---- DRAM -----------------------------------------------------------------------------------------------------------
+
+void MemorySystem::State::run_channel(std::uint16_t channel_id, Cycle now) {
+  Channel& channel = channels_[channel_id];
+  channel.hbm.advance(now, counters_, output_);
+  for (const ChannelOutput::Done& d : output_.done) {
+    const Cycle at = ((d.at + (Tick{1} << kTickBits) - 1) >> kTickBits) + controller_back_;
+    schedule(at, Step::Fill, d.slice, d.miss, d.sectors);
+  }
+  output_.done.clear();
+  for (const ChannelOutput::Taken& t : output_.taken) {
+    slices_[t.slice].cache.written_back(count(t.sectors));
+    resume(t.slice, now);
+  }
+  output_.taken.clear();
+  const Cycle wake = channel.hbm.wake_cycle();
+  if (wake != channel.wake && wake != kNever) schedule(std::max(wake, now + 1), Step::Channel, channel_id, 0);
+  channel.wake = wake;
+}
+
+// ---- Events ---------------------------------------------------------------------------------------------------------
+
+void MemorySystem::State::handle(const Event& e, Cycle now, std::vector<MemoryReply>& replies) {
+  switch (static_cast<Step>(e.type)) {
+    case Step::GpcWrite: {
+      const Record& r = records_[e.subject];
+      send_to_slice(e.subject, crossbar_.gather(r.sm, count(r.sectors), now));
+      break;
+    }
+    case Step::FabricOut: {
+      const Record& r = records_[e.subject];
+      const int n = count(r.sectors);
+      counters_.fabric_sectors += static_cast<std::uint64_t>(n);
+      schedule(crossbar_.cross(crossbar_.partition(r.sm), n, now) + far_out_, Step::Arrive, 0, e.subject);
+      break;
+    }
+    case Step::Arrive: arrive(e.subject, now); break;
+    case Step::Serve: serve(e.unit, now); break;
+    case Step::Dram:
+      channels_[e.unit].hbm.push(e.subject, now, output_);
+      run_channel(e.unit, now);
+      break;
+    case Step::Channel:
+      // The plan may have changed since this was scheduled; then another event carries it.
+      if (channels_[e.unit].wake <= now) run_channel(e.unit, now);
+      break;
+    case Step::Fill: fill(e.unit, static_cast<std::uint16_t>(e.subject), e.sectors, now); break;
+    case Step::FabricBack: fabric_back(e.subject, now); break;
+    case Step::Response: response(e.subject, now, replies); break;
+    case Step::Reply: reply(e.subject, now, replies); break;
+  }
+}
+
+// ---- Interface ------------------------------------------------------------------------------------------------------
+
+MemorySystem::MemorySystem(const GpuModel& model) : state_(std::make_unique<State>(model)) {}
+MemorySystem::~MemorySystem() = default;
+
+bool MemorySystem::accepts(std::uint16_t sm, Cycle now) const {
+  return state_->posted_[sm] < state_->posted_limit_ && state_->crossbar_.accepts(sm, now);
+}
+
+Cycle MemorySystem::accepts_again(std::uint16_t sm, Cycle now) const {
+  return state_->posted_[sm] < state_->posted_limit_ ? state_->crossbar_.accepts_again(sm, now) : kNever;
+}
+
+void MemorySystem::push(const MemoryRequest& request, Cycle now) {
+  FW_CHECK(accepts(request.sm, now), "a memory request was pushed into a full port");
+  FW_CHECK((request.sectors & 15) != 0, "a memory request without sectors");
+  state_->events_.advance(std::min(now, state_->events_.next()));
+  state_->push(request, now);
+}
+
+Cycle MemorySystem::next_event() const { return state_->events_.next(); }
+
+void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
+  Event event;
+  Cycle at = 0;
+  while (state_->events_.pop(now, event, at)) state_->handle(event, at, replies);
+  state_->events_.advance(now);
+}
+
+const MemoryCounters& MemorySystem::counters() const { return state_->counters_; }
+
+int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back) {
+  State& s = *state_;
+  const AddressMap::Home home = s.map_.home(line);
+  const bool crosses = s.crossbar_.partition(sm) != static_cast<int>(home.partition);
+  int written = 0, fetched = 0;
+  const auto account = [&](const L2Slice::Access& a) { written += count(s.geometry_.whole_bursts(a.evicted.dirty)); };
+  if (crosses && s.replicate_ && !write) {
+    const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false);
+    account(a);
+    sectors = a.outcome == L2Slice::Outcome::Stall ? sectors : a.missed;
+  }
+  if (sectors != 0) {
+    const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write);
+    account(a);
+    fetched = count(a.fetch);
+    if (write && s.replicate_) s.slices_[s.mirror(home.slice)].cache.invalidate_copy(home.index, sectors);
+  }
+  if (written_back != nullptr) *written_back = written;
+  return fetched;
+}
+
+std::uint64_t MemorySystem::dirty_bytes() const {
+  std::uint64_t sectors = 0;
+  for (const State::Slice& slice : state_->slices_) sectors += slice.cache.dirty_sectors();
+  return sectors * kSectorBytes;
+}
+
+}  // namespace forewarp
