@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "trace/class_index.h"
 #include "base/error.h"
+#include "trace/class_index.h"
 
 using namespace forewarp;
 

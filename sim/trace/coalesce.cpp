@@ -58,8 +58,8 @@ bool is_atomic(const AccessPattern& pattern) {
   return pattern.kind == MemoryKind::Atomic || pattern.kind == MemoryKind::Reduction;
 }
 
-// The banks. All of it was measured on an H200 with Nsight Compute's l1tex__data_pipe_lsu_wavefronts_mem_shared_op_* and
-// l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_*, one warp and one instruction a launch, over 530 patterns of
+// The banks. All of it was measured on an H200 with Nsight Compute's l1tex__data_pipe_lsu_wavefronts_mem_shared_op_*
+// and l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_*, one warp and one instruction a launch, over 530 patterns of
 // lanes (strides, permutations, shared addresses, random addresses and masks); every one agrees with these rules:
 // - 32 banks of 4 bytes; lanes on the same 32-bit word are served together (also CUDA C++ Programming Guide, "Shared
 //   Memory" of compute capability 5.x and after).
@@ -132,8 +132,8 @@ void count_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rul
   counts.bank_conflicts = static_cast<std::uint16_t>(silent ? 0 : wavefronts - groups);
 }
 
-/// Atomics on one address go in passes: the first lane of every address, then the second, and so on; each pass looks its
-/// sectors up. Measured like the banks: l1tex__t_sectors_pipe_lsu_mem_global_op_{atom,red}, 57 patterns, all agree.
+/// Atomics on one address go in passes: the first lane of every address, then the second, and so on; each pass looks
+/// its sectors up. Measured like the banks: l1tex__t_sectors_pipe_lsu_mem_global_op_{atom,red}, 57 patterns, all agree.
 void count_atomic_passes(const std::array<Piece, kMaxPieces>& pieces, int piece_count, CoalescedCounts& counts) {
   std::array<std::int64_t, kWarpLanes> last_sector;
   last_sector.fill(INT64_MIN);

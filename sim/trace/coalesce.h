@@ -13,8 +13,8 @@ namespace forewarp {
 
 /// A touched line: lines from the one that holds the access's base, and which of its four sectors.
 struct LineSectors {
-  std::int32_t line = 0;      ///< address = (base rounded down to kLineBytes) + line * kLineBytes
-  std::uint8_t sectors = 0;   ///< bit i = sector i of the line
+  std::int32_t line = 0;     ///< address = (base rounded down to kLineBytes) + line * kLineBytes
+  std::uint8_t sectors = 0;  ///< bit i = sector i of the line
   bool operator==(const LineSectors&) const = default;
 };
 
@@ -27,19 +27,19 @@ inline std::uint64_t line_address(std::uint64_t base, std::int32_t line) {
 struct SharedMemoryRules {
   int banks = 32;
   int bank_bytes = 4;
-  int lanes_64 = 16;         ///< lanes served together when a lane moves 64 bits
-  int lanes_128 = 8;         ///< lanes served together when a lane moves 128 bits
-  bool merge_loads = true;   ///< loads: twice as many lanes go together when neighbours share addresses
+  int lanes_64 = 16;        ///< lanes served together when a lane moves 64 bits
+  int lanes_128 = 8;        ///< lanes served together when a lane moves 128 bits
+  bool merge_loads = true;  ///< loads: twice as many lanes go together when neighbours share addresses
 };
 
 /// The numbers of one pattern; its lines are kept apart.
 struct CoalescedCounts {
-  std::uint16_t sectors = 0;           ///< distinct 32-byte sectors (global, local)
-  std::uint16_t tag_sectors = 0;       ///< the same, but for each pass of an atomic
-  std::uint16_t ideal_sectors = 0;     ///< lanes x bytes / 32, rounded up, at most `sectors`
-  std::uint16_t lines = 0;             ///< distinct 128-byte lines (tags)
-  std::uint16_t wavefronts = 0;        ///< passes through the banks: exact for shared memory; for global and local memory
-                                       ///< the data stage's bank conflicts alone (tags may take longer: tag_passes)
+  std::uint16_t sectors = 0;        ///< distinct 32-byte sectors (global, local)
+  std::uint16_t tag_sectors = 0;    ///< the same, but for each pass of an atomic
+  std::uint16_t ideal_sectors = 0;  ///< lanes x bytes / 32, rounded up, at most `sectors`
+  std::uint16_t lines = 0;          ///< distinct 128-byte lines (tags)
+  std::uint16_t wavefronts = 0;     ///< passes through the banks: exact for shared memory; for global and local memory
+                                    ///< the data stage's bank conflicts alone (tags may take longer: tag_passes)
   std::uint16_t ideal_wavefronts = 0;  ///< lanes x bytes / 128, rounded up, at most `wavefronts`
   std::uint16_t bank_conflicts = 0;    ///< wavefronts beyond those that the width alone asks for
   std::uint16_t bytes = 0;             ///< distinct bytes
@@ -48,9 +48,9 @@ struct CoalescedCounts {
   bool operator==(const CoalescedCounts&) const = default;
 };
 
-/// Passes of the tag stage: four tags each when lines follow one another. Lines scattered over memory meet in one of the
-/// four tag banks and take up to 1.5 times as long (measured on H200, l1tex__t_output_wavefronts: 32 lines in a row 8,
-/// 32 random lines 11 to 12).
+/// Passes of the tag stage: four tags each when lines follow one another. Lines scattered over memory meet in one of
+/// the four tag banks and take up to 1.5 times as long (measured on H200, l1tex__t_output_wavefronts: 32 lines in a row
+/// 8, 32 random lines 11 to 12).
 inline int tag_passes(const CoalescedCounts& counts) { return (counts.lines + 3) / 4; }
 
 /// Wavefronts an instruction takes for each that its pattern takes: compare-and-swap in shared memory passes twice.

@@ -22,7 +22,11 @@ CoalescedCounts shared(int bytes, const std::function<std::int64_t(int)>& addres
 }  // namespace
 
 TEST_CASE("strided floats touch the sectors and lines that arithmetic says") {
-  struct Row { int stride; int sectors; int lines; };
+  struct Row {
+    int stride;
+    int sectors;
+    int lines;
+  };
   // 32 floats `stride` floats apart, from a line's start: span = 31 * 4 * stride + 4 bytes.
   for (const Row& row : {Row{1, 4, 1}, Row{2, 8, 2}, Row{3, 12, 3}, Row{4, 16, 4}, Row{8, 32, 8}, Row{32, 32, 32},
                          Row{33, 32, 32}, Row{1024, 32, 32}}) {
@@ -59,15 +63,23 @@ TEST_CASE("lanes on one address are one sector") {
   CHECK(c.bytes == 4);
   CHECK(c.ideal_sectors == 1);  // never more than it takes
   CHECK(c.addresses == 1);
-  CHECK(global(4, [](int l) { return l * 4; }, 0x1).sectors == 1);
-  CHECK(global(4, [](int l) { return l * 4; }, 0).sectors == 0);
+  CHECK(global(
+            4, [](int l) { return l * 4; }, 0x1)
+            .sectors == 1);
+  CHECK(global(
+            4, [](int l) { return l * 4; }, 0)
+            .sectors == 0);
 }
 
 TEST_CASE("lines come in ascending order with their sectors, also below the base") {
   std::vector<LineSectors> lines;
   // Lane 0 at byte 64 of its line, lane 1 300 bytes before, lane 2 straddling two lines.
-  const auto p = pattern_of(MemorySpace::Global, MemoryKind::Load, 16,
-                            [](int l) { return std::array<std::int64_t, 3>{1024 + 64, 1024 - 300, 1024 + 120}[l]; }, 7);
+  const auto p = pattern_of(
+      MemorySpace::Global, MemoryKind::Load, 16,
+      [](int l) {
+        return std::array<std::int64_t, 3>{1024 + 64, 1024 - 300, 1024 + 120}[l];
+      },
+      7);
   coalesce(p, {}, &lines);
   REQUIRE(lines.size() == 3);
   CHECK(lines[0] == LineSectors{-3, 0b1100});  // bytes 724..739 = line 640 + 84..99
@@ -119,8 +131,12 @@ TEST_CASE("lanes on one word share a pass") {
   CHECK(shared(1, [](int l) { return l; }).wavefronts == 1);
   CHECK(shared(2, [](int l) { return l * 2; }).wavefronts == 1);
   CHECK(shared(2, [](int l) { return l * 128; }).wavefronts == 32);
-  CHECK(shared(4, [](int l) { return l * 4; }, ~LaneMask{0}, MemoryKind::Store).wavefronts == 1);
-  CHECK(shared(4, [](int l) { return l * 128; }, ~LaneMask{0}, MemoryKind::Store).wavefronts == 32);
+  CHECK(shared(
+            4, [](int l) { return l * 4; }, ~LaneMask{0}, MemoryKind::Store)
+            .wavefronts == 1);
+  CHECK(shared(
+            4, [](int l) { return l * 128; }, ~LaneMask{0}, MemoryKind::Store)
+            .wavefronts == 32);
 }
 
 TEST_CASE("64-bit requests go half a warp at a time") {
@@ -129,9 +145,15 @@ TEST_CASE("64-bit requests go half a warp at a time") {
   CHECK(shared(8, [](int l) { return l * 8; }).bank_conflicts == 0);
   CHECK(shared(8, [](int l) { return l * 16; }).wavefronts == 4);
   CHECK(shared(8, [](int l) { return l * 16; }).bank_conflicts == 2);
-  CHECK(shared(8, [](int l) { return l * 8; }, 0x0000ffff).wavefronts == 1);
-  CHECK(shared(8, [](int l) { return l * 8; }, 0x00ff00ff).wavefronts == 2);
-  CHECK(shared(8, [](int l) { return l * 8; }, 0x00ff00ff).ideal_wavefronts == 1);
+  CHECK(shared(
+            8, [](int l) { return l * 8; }, 0x0000ffff)
+            .wavefronts == 1);
+  CHECK(shared(
+            8, [](int l) { return l * 8; }, 0x00ff00ff)
+            .wavefronts == 2);
+  CHECK(shared(
+            8, [](int l) { return l * 8; }, 0x00ff00ff)
+            .ideal_wavefronts == 1);
   CHECK(shared(8, [](int l) { return l / 2 * 8; }).wavefronts == 1);  // pairs (i, i^1) share
   CHECK(shared(8, [](int) { return 0; }).wavefronts == 1);
 }
@@ -140,7 +162,9 @@ TEST_CASE("128-bit requests go a quarter at a time") {
   CHECK(shared(16, [](int l) { return l * 16; }).wavefronts == 4);
   CHECK(shared(16, [](int l) { return l * 16; }).ideal_wavefronts == 4);
   CHECK(shared(16, [](int l) { return l * 32; }).wavefronts == 8);
-  CHECK(shared(16, [](int l) { return l * 16; }, 0xff).wavefronts == 1);
+  CHECK(shared(
+            16, [](int l) { return l * 16; }, 0xff)
+            .wavefronts == 1);
   CHECK(shared(16, [](int l) { return l / 2 * 16; }).wavefronts == 2);
   CHECK(shared(16, [](int) { return 0; }).wavefronts == 2);
   CHECK(shared(16, [](int l) { return l % 16 * 16; }).wavefronts == 4);
@@ -148,33 +172,42 @@ TEST_CASE("128-bit requests go a quarter at a time") {
 
 // Patterns measured with Nsight Compute on an H200; the second number is wavefronts - bank conflicts.
 TEST_CASE("wavefronts agree with an H200") {
-  struct Row { MemoryKind kind; int bytes; LaneMask lanes; int wavefronts; int groups; std::array<int, 32> at; };
+  struct Row {
+    MemoryKind kind;
+    int bytes;
+    LaneMask lanes;
+    int wavefronts;
+    int groups;
+    std::array<int, 32> at;
+  };
   const Row rows[] = {
-      {MemoryKind::Load, 16, 0xbbe02c43, 4, 4,
-       {0, 32, 0, 16, 16, 80, 32, 0, 48, 64, 0, 80, 0, 48, 80, 80, 0, 112, 96, 80, 32, 0, 96, 0, 16, 80, 112, 96, 64,
-        112, 0, 0}},
-      {MemoryKind::Load, 16, 0x31c28c27, 6, 4,
-       {64, 144, 16, 80, 160, 176, 224, 240, 112, 160, 176, 80, 48, 144, 32, 224, 48, 48, 80, 192, 224, 16, 16, 16, 48,
-        208, 64, 208, 176, 32, 176, 80}},
-      {MemoryKind::Store, 16, 0x9a4e2545, 5, 4,
-       {704, 992, 432, 880, 144, 832, 240, 704, 256, 864, 416, 480, 448, 480, 448, 688, 32, 816, 560, 576, 112, 16, 848,
-        608, 784, 608, 336, 960, 928, 944, 576, 816}},
-      {MemoryKind::Store, 8, 0xffffffff, 4, 2,
-       {400, 64,  400, 64,  368, 280, 368, 280, 336, 392, 336, 392, 8, 8,  8, 8,
-        376, 304, 376, 304, 224, 304, 224, 304, 488, 360, 488, 360, 8, 24, 8, 24}},
-      {MemoryKind::Store, 8, 0x966d73eb, 3, 2,
-       {152, 152, 192, 192, 64, 64, 40, 40, 8, 8, 112, 112, 40, 40, 32, 32, 144, 144, 224, 224, 120, 120, 24, 24, 208,
-        208, 24, 24, 48, 48, 32, 32}},
+      {MemoryKind::Load, 16, 0xbbe02c43, 4, 4, {0, 32,  0,  16, 16, 80, 32, 0, 48, 64, 0,   80, 0,  48,  80, 80,
+                                                0, 112, 96, 80, 32, 0,  96, 0, 16, 80, 112, 96, 64, 112, 0,  0}},
+      {MemoryKind::Load, 16, 0x31c28c27, 6, 4, {64, 144, 16,  80,  160, 176, 224, 240, 112, 160, 176,
+                                                80, 48,  144, 32,  224, 48,  48,  80,  192, 224, 16,
+                                                16, 16,  48,  208, 64,  208, 176, 32,  176, 80}},
+      {MemoryKind::Store, 16, 0x9a4e2545, 5, 4, {704, 992, 432, 880, 144, 832, 240, 704, 256, 864, 416,
+                                                 480, 448, 480, 448, 688, 32,  816, 560, 576, 112, 16,
+                                                 848, 608, 784, 608, 336, 960, 928, 944, 576, 816}},
+      {MemoryKind::Store, 8, 0xffffffff, 4, 2, {400, 64,  400, 64,  368, 280, 368, 280, 336, 392, 336,
+                                                392, 8,   8,   8,   8,   376, 304, 376, 304, 224, 304,
+                                                224, 304, 488, 360, 488, 360, 8,   24,  8,   24}},
+      {MemoryKind::Store, 8, 0x966d73eb, 3, 2, {152, 152, 192, 192, 64, 64,  40,  40,  8,   8,   112,
+                                                112, 40,  40,  32,  32, 144, 144, 224, 224, 120, 120,
+                                                24,  24,  208, 208, 24, 24,  48,  48,  32,  32}},
   };
   for (const Row& row : rows) {
-    const auto c = shared(row.bytes, [&](int l) { return row.at[static_cast<std::size_t>(l)]; }, row.lanes, row.kind);
+    const auto c = shared(
+        row.bytes, [&](int l) { return row.at[static_cast<std::size_t>(l)]; }, row.lanes, row.kind);
     CHECK(c.wavefronts == row.wavefronts);
     CHECK(c.wavefronts - c.bank_conflicts == row.groups);
   }
   // The same addresses that a load reads in half the passes.
   const auto pairs = [](int l) { return l / 2 * 16; };
   CHECK(shared(16, pairs, ~LaneMask{0}, MemoryKind::Store).wavefronts == 4);
-  CHECK(shared(8, [](int) { return 0; }, ~LaneMask{0}, MemoryKind::Store).wavefronts == 2);
+  CHECK(shared(
+            8, [](int) { return 0; }, ~LaneMask{0}, MemoryKind::Store)
+            .wavefronts == 2);
 }
 
 TEST_CASE("atomics on one word follow one another") {
@@ -197,10 +230,14 @@ TEST_CASE("global atomics look their sectors up once for each pass") {
   const auto atomic = [](const std::function<std::int64_t(int)>& at) {
     return coalesce(pattern_of(MemorySpace::Global, MemoryKind::Reduction, 4, at));
   };
-  struct Row { std::function<std::int64_t(int)> at; int sectors, tag_sectors, passes, addresses; };
-  for (const Row& row : {Row{[](int l) { return l / 8 * 4; }, 1, 8, 8, 4}, Row{[](int l) { return l % 2 * 4; }, 1, 16, 16, 2},
-                         Row{[](int l) { return l % 16 * 4; }, 2, 4, 2, 16}, Row{[](int l) { return l * 4; }, 4, 4, 1, 32},
-                         Row{[](int l) { return l * 4096; }, 32, 32, 1, 32}, Row{[](int) { return 0; }, 1, 32, 32, 1}}) {
+  struct Row {
+    std::function<std::int64_t(int)> at;
+    int sectors, tag_sectors, passes, addresses;
+  };
+  for (const Row& row :
+       {Row{[](int l) { return l / 8 * 4; }, 1, 8, 8, 4}, Row{[](int l) { return l % 2 * 4; }, 1, 16, 16, 2},
+        Row{[](int l) { return l % 16 * 4; }, 2, 4, 2, 16}, Row{[](int l) { return l * 4; }, 4, 4, 1, 32},
+        Row{[](int l) { return l * 4096; }, 32, 32, 1, 32}, Row{[](int) { return 0; }, 1, 32, 32, 1}}) {
     CHECK(atomic(row.at).sectors == row.sectors);
     CHECK(atomic(row.at).tag_sectors == row.tag_sectors);
     CHECK(atomic(row.at).atomic_passes == row.passes);
@@ -233,9 +270,9 @@ TEST_CASE("sectors of scattered lanes agree with a set") {
           lines.insert((address[l] + b) / 128);
         }
     std::vector<LineSectors> found;
-    const auto c =
-        coalesce(pattern_of(MemorySpace::Global, MemoryKind::Load, bytes, [&](int l) { return address[l]; }, lanes), {},
-                 &found);
+    const auto c = coalesce(pattern_of(
+                                MemorySpace::Global, MemoryKind::Load, bytes, [&](int l) { return address[l]; }, lanes),
+                            {}, &found);
     REQUIRE(c.sectors == sectors.size());
     REQUIRE(c.lines == lines.size());
     REQUIRE(c.bytes == touched.size());

@@ -26,11 +26,11 @@ struct Run {
 
 /// The lanes of one memory instruction relative to the access's base. Interned: equal patterns are stored once.
 struct AccessPattern {
-  LaneMask lanes = 0;                 ///< lanes that access memory (active and predicated on)
-  MemorySpace space{};                ///< Global, Shared or Local (Generic is resolved)
+  LaneMask lanes = 0;   ///< lanes that access memory (active and predicated on)
+  MemorySpace space{};  ///< Global, Shared or Local (Generic is resolved)
   MemoryKind kind{};
-  std::uint8_t bytes = 0;             ///< per lane
-  std::uint8_t base_offset = 0;       ///< base modulo kLineBytes, part of the pattern's identity
+  std::uint8_t bytes = 0;                          ///< per lane
+  std::uint8_t base_offset = 0;                    ///< base modulo kLineBytes, part of the pattern's identity
   std::array<std::int32_t, kWarpLanes> offsets{};  ///< bytes from the access's base; 0 for lanes not in the mask
   bool operator==(const AccessPattern&) const = default;
 };
@@ -68,30 +68,32 @@ struct WarpPath {
 };
 
 struct WarpTrace {
-  std::uint32_t path = 0;         ///< index into BlockClass::paths
-  std::vector<Access> accesses;   ///< in execution order, one for each executed Lsu memory instruction (global, shared,
-                                  ///< local; loads, stores, atomics), also when no lane takes part (then lanes == 0)
+  std::uint32_t path = 0;        ///< index into BlockClass::paths
+  std::vector<Access> accesses;  ///< in execution order, one for each executed Lsu memory instruction (global, shared,
+                                 ///< local; loads, stores, atomics), also when no lane takes part (then lanes == 0)
   bool operator==(const WarpTrace&) const = default;
 };
 
 /// Exact totals of one instruction over the warps of one block.
 struct InstructionCount {
-  std::uint64_t executed = 0;          ///< warp instructions
-  std::uint64_t active_lanes = 0;      ///< threads active, before the guard
-  std::uint64_t enabled_lanes = 0;     ///< threads active whose guard was true
-  std::uint64_t executed_on = 0;       ///< warp instructions with at least one thread enabled
-  std::uint64_t divergent = 0;         ///< branches: lanes went both ways
-  std::uint64_t requests = 0;          ///< global/local memory: executions with at least one lane enabled
-  std::uint64_t shared_requests = 0;   ///< shared memory: executions with at least one lane enabled
-  std::uint64_t sectors = 0;           ///< global/local memory: distinct sectors per request, summed
-  std::uint64_t tag_sectors = 0;       ///< sectors as the tag stage counts them: an atomic's once for each pass
-  std::uint64_t ideal_sectors = 0;     ///< sectors if the lanes' bytes lay together (lanes x bytes / 32), at most `sectors`
-  std::uint64_t lines = 0;             ///< distinct 128-byte lines (L1 tags) per request, summed
-  std::uint64_t wavefronts = 0;        ///< shared memory: passes through the data stage
-  std::uint64_t ideal_wavefronts = 0;  ///< passes if the lanes' bytes lay together (lanes x bytes / 128), at most `wavefronts`
-  std::uint64_t bank_conflicts = 0;    ///< shared memory: passes beyond those that the access width alone asks for
-  std::uint64_t bytes = 0;             ///< memory: distinct bytes per request, summed
-  std::uint64_t addresses = 0;         ///< atomics and reductions: distinct addresses per request, summed
+  std::uint64_t executed = 0;         ///< warp instructions
+  std::uint64_t active_lanes = 0;     ///< threads active, before the guard
+  std::uint64_t enabled_lanes = 0;    ///< threads active whose guard was true
+  std::uint64_t executed_on = 0;      ///< warp instructions with at least one thread enabled
+  std::uint64_t divergent = 0;        ///< branches: lanes went both ways
+  std::uint64_t requests = 0;         ///< global/local memory: executions with at least one lane enabled
+  std::uint64_t shared_requests = 0;  ///< shared memory: executions with at least one lane enabled
+  std::uint64_t sectors = 0;          ///< global/local memory: distinct sectors per request, summed
+  std::uint64_t tag_sectors = 0;      ///< sectors as the tag stage counts them: an atomic's once for each pass
+  std::uint64_t ideal_sectors =
+      0;                         ///< sectors if the lanes' bytes lay together (lanes x bytes / 32), at most `sectors`
+  std::uint64_t lines = 0;       ///< distinct 128-byte lines (L1 tags) per request, summed
+  std::uint64_t wavefronts = 0;  ///< shared memory: passes through the data stage
+  std::uint64_t ideal_wavefronts =
+      0;  ///< passes if the lanes' bytes lay together (lanes x bytes / 128), at most `wavefronts`
+  std::uint64_t bank_conflicts = 0;  ///< shared memory: passes beyond those that the access width alone asks for
+  std::uint64_t bytes = 0;           ///< memory: distinct bytes per request, summed
+  std::uint64_t addresses = 0;       ///< atomics and reductions: distinct addresses per request, summed
 
   /// Adds `other` `times` over.
   void add(const InstructionCount& other, std::uint64_t times = 1);
@@ -99,13 +101,13 @@ struct InstructionCount {
 };
 
 struct BlockClass {
-  Dim3 representative{0, 0, 0};             ///< block index that was emulated
-  bool single = false;                      ///< holds the representative alone (data-dependent)
-  std::vector<BlockCondition> conditions;   ///< all must hold for a block to belong here
-  std::uint64_t population = 0;             ///< blocks of the grid that belong here
+  Dim3 representative{0, 0, 0};            ///< block index that was emulated
+  bool single = false;                     ///< holds the representative alone (data-dependent)
+  std::vector<BlockCondition> conditions;  ///< all must hold for a block to belong here
+  std::uint64_t population = 0;            ///< blocks of the grid that belong here
   std::vector<WarpPath> paths;
-  std::vector<WarpTrace> warps;             ///< one per warp of the block
-  std::vector<InstructionCount> counts;     ///< by instruction index, for one block
+  std::vector<WarpTrace> warps;          ///< one per warp of the block
+  std::vector<InstructionCount> counts;  ///< by instruction index, for one block
 
   bool contains(const Dim3& block) const;
   bool operator==(const BlockClass&) const = default;
@@ -127,8 +129,8 @@ struct KernelTrace {
   std::shared_ptr<const Kernel> kernel;
   int sm = 0;
   std::vector<AccessPattern> patterns;
-  std::vector<BlockSlope> slopes;      ///< slopes[0] is zero
-  std::vector<BlockClass> classes;     ///< partition of the grid
+  std::vector<BlockSlope> slopes;   ///< slopes[0] is zero
+  std::vector<BlockClass> classes;  ///< partition of the grid
 
   /// Class of a block, by linear index (x fastest): an index into classes. Scans the classes; who asks for many blocks
   /// builds a ClassIndex (trace/class_index.h).
