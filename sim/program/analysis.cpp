@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::uint8_t kAllPredicates = 0x7f;
 constexpr int kMatrixDescriptorRegisters = 4;  // two 64-bit descriptors, A and B (sass.md 2.6)
-constexpr int kTensorCoordinates = 5;          // of a tensor copy; fewer dimensions use fewer, reading more is harmless
-
 void add_predicate(std::uint8_t& set, int index) {
   if (index != kPredicateTrue) set = static_cast<std::uint8_t>(set | 1u << index);
 }
@@ -19,19 +17,31 @@ void add_predicate(std::uint8_t& set, int index) {
 /// P2R and R2P touch the predicates whose bits are set in their mask, an immediate.
 std::uint8_t predicate_file_mask(const Instruction& instruction) {
   const Operand& last = instruction.operands[instruction.operand_count - 1];
-  return last.kind == OperandKind::Immediate ? static_cast<std::uint8_t>(last.immediate & kAllPredicates) : kAllPredicates;
+  return last.kind == OperandKind::Immediate ? static_cast<std::uint8_t>(last.immediate & kAllPredicates)
+                                             : kAllPredicates;
 }
 
-/// Tensor copies name a register and mean several.
+int tensor_dimensions(const Instruction& instruction) {
+  constexpr Modifier kDimensions[] = {Modifier::Dim1, Modifier::Dim2, Modifier::Dim3, Modifier::Dim4, Modifier::Dim5};
+  for (int i = 0; i < 5; ++i) {
+    if (instruction.has(kDimensions[i])) return i + 1;
+  }
+  return 5;
+}
+
+/// Bulk copies name a register and mean several: [shared address, barrier, coordinates], [tensor map].
 int uniform_address_width(const Instruction& instruction, int index) {
   switch (instruction.opcode) {
     case Opcode::UTMALDG:
     case Opcode::UTMASTG:
     case Opcode::UTMAREDG:
-    case Opcode::UTMAPF: return index == 0 ? 2 : kTensorCoordinates;
+    case Opcode::UTMAPF:
+      return index == 0 ? 2 + tensor_dimensions(instruction) : 2;
     case Opcode::UBLKCP:
-    case Opcode::UBLKRED: return 2;
-    default: break;
+    case Opcode::UBLKRED:
+      return 2;
+    default:
+      break;
   }
   const bool far = instruction.space == MemorySpace::Global || instruction.space == MemorySpace::Generic;
   const bool near_half = instruction.opcode == Opcode::LDGSTS && index == 0;
@@ -49,45 +59,67 @@ void add_read(const Instruction& instruction, int index, Effects& result) {
   const Operand& operand = instruction.operands[index];
   LocationSet& reads = result.value_reads;
   switch (operand.kind) {
-    case OperandKind::Register: reads.registers.add(operand.index, operand_width(instruction, index), kRegisterZero); break;
+    case OperandKind::Register:
+      reads.registers.add(operand.index, operand_width(instruction, index), kRegisterZero);
+      break;
     case OperandKind::UniformRegister:
       reads.uniforms.add(operand.index, operand_width(instruction, index), kUniformRegisterZero);
       break;
-    case OperandKind::Predicate: add_predicate(reads.predicates, operand.index); break;
-    case OperandKind::UniformPredicate: add_predicate(reads.uniform_predicates, operand.index); break;
+    case OperandKind::Predicate:
+      add_predicate(reads.predicates, operand.index);
+      break;
+    case OperandKind::UniformPredicate:
+      add_predicate(reads.uniform_predicates, operand.index);
+      break;
     case OperandKind::PredicateFile:
       (operand.index == 0 ? reads.predicates : reads.uniform_predicates) |= predicate_file_mask(instruction);
       break;
-    case OperandKind::Barrier: reads.barriers = static_cast<std::uint16_t>(reads.barriers | 1u << operand.index); break;
+    case OperandKind::Barrier:
+      reads.barriers = static_cast<std::uint16_t>(reads.barriers | 1u << operand.index);
+      break;
     case OperandKind::Descriptor:
-      reads.uniforms.add(operand.index, traits(instruction.opcode).operation == OperationClass::Mma ? kMatrixDescriptorRegisters : 2,
+      reads.uniforms.add(operand.index,
+                         traits(instruction.opcode).operation == OperationClass::Mma ? kMatrixDescriptorRegisters : 2,
                          kUniformRegisterZero);
       break;
-    case OperandKind::Memory: add_address(instruction, index, result); break;
+    case OperandKind::Memory:
+      add_address(instruction, index, result);
+      break;
     case OperandKind::Constant:
-      // The place of a constant is data to an ALU instruction, an address to LDC; it is needed exactly when the value is.
+      // The place of a constant is data to an ALU instruction, an address to LDC; it is needed exactly when the value
+      // is.
       reads.registers.add(operand.index, 1, kRegisterZero);
       reads.uniforms.add(operand.uniform, 1, kUniformRegisterZero);
       reads.uniforms.add(operand.descriptor, 2, kUniformRegisterZero);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
 void add_write(const Instruction& instruction, int index, LocationSet& writes) {
   const Operand& operand = instruction.operands[index];
   switch (operand.kind) {
-    case OperandKind::Register: writes.registers.add(operand.index, operand_width(instruction, index), kRegisterZero); break;
+    case OperandKind::Register:
+      writes.registers.add(operand.index, operand_width(instruction, index), kRegisterZero);
+      break;
     case OperandKind::UniformRegister:
       writes.uniforms.add(operand.index, operand_width(instruction, index), kUniformRegisterZero);
       break;
-    case OperandKind::Predicate: add_predicate(writes.predicates, operand.index); break;
-    case OperandKind::UniformPredicate: add_predicate(writes.uniform_predicates, operand.index); break;
+    case OperandKind::Predicate:
+      add_predicate(writes.predicates, operand.index);
+      break;
+    case OperandKind::UniformPredicate:
+      add_predicate(writes.uniform_predicates, operand.index);
+      break;
     case OperandKind::PredicateFile:
       (operand.index == 0 ? writes.predicates : writes.uniform_predicates) |= predicate_file_mask(instruction);
       break;
-    case OperandKind::Barrier: writes.barriers = static_cast<std::uint16_t>(writes.barriers | 1u << operand.index); break;
-    default: break;
+    case OperandKind::Barrier:
+      writes.barriers = static_cast<std::uint16_t>(writes.barriers | 1u << operand.index);
+      break;
+    default:
+      break;
   }
 }
 
@@ -109,7 +141,8 @@ void SpanList::add(int first, int count, int zero_index) {
 }
 
 bool SpanList::contains(int index) const {
-  return std::any_of(begin(), end(), [&](const RegisterSpan& s) { return index >= s.first && index < s.first + s.count; });
+  return std::any_of(begin(), end(),
+                     [&](const RegisterSpan& s) { return index >= s.first && index < s.first + s.count; });
 }
 
 Effects effects(const Instruction& instruction) {
@@ -160,8 +193,10 @@ bool is_control(Opcode opcode) {
     case Opcode::BPT:
     case Opcode::ENDCOLLECTIVE:
     case Opcode::WARPGROUP:
-    case Opcode::BAR: return true;
-    default: return false;
+    case Opcode::BAR:
+      return true;
+    default:
+      return false;
   }
 }
 

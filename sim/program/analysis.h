@@ -39,7 +39,6 @@ struct LocationSet {
   std::uint16_t barriers = 0;           ///< bit i: convergence barrier Bi
 };
 
-
 struct Effects {
   LocationSet value_reads;
   LocationSet address_reads;
@@ -60,7 +59,9 @@ class ControlFlow {
   explicit ControlFlow(const Kernel&);
 
   std::span<const std::uint32_t> successors(std::uint32_t instruction) const { return list(successors_, instruction); }
-  std::span<const std::uint32_t> predecessors(std::uint32_t instruction) const { return list(predecessors_, instruction); }
+  std::span<const std::uint32_t> predecessors(std::uint32_t instruction) const {
+    return list(predecessors_, instruction);
+  }
   std::uint32_t size() const { return static_cast<std::uint32_t>(successors_.offsets.size() - 1); }
 
  private:

@@ -62,7 +62,9 @@ class Builder {
           add_call(i, instruction);
           falls_through = has_condition(instruction) || target_operand(instruction) == nullptr;
           break;
-        case Opcode::WARPSYNC: add_target(i, instruction); break;  // .COLLECTIVE names where its section ends
+        case Opcode::WARPSYNC:
+          add_target(i, instruction);
+          break;  // .COLLECTIVE names where its section ends
         case Opcode::BRX:
         case Opcode::BRXU:
         case Opcode::JMX:
@@ -72,8 +74,11 @@ class Builder {
           break;
         case Opcode::RET:
         case Opcode::EXIT:
-        case Opcode::KILL: falls_through = has_condition(instruction); break;
-        default: break;
+        case Opcode::KILL:
+          falls_through = has_condition(instruction);
+          break;
+        default:
+          break;
       }
     }
     if (falls_through) add(i, i + 1);

@@ -15,8 +15,8 @@
 namespace forewarp {
 namespace {
 
-constexpr int kMachineCuda = 190;           // EM_CUDA
-constexpr std::uint8_t kEntrySymbol = 0x10;  // st_other of a kernel's entry (STO_CUDA_ENTRY)
+constexpr int kMachineCuda = 190;                   // EM_CUDA
+constexpr std::uint8_t kEntrySymbol = 0x10;         // st_other of a kernel's entry (STO_CUDA_ENTRY)
 constexpr std::uint32_t kReservedShared90 = 0x400;  // sm_90: the driver's first KiB of shared memory (sass.md 2.2)
 
 // Attributes of .nv.info and .nv.info.K (sass.md 1.6; 0x05, 0x10, 0x11, 0x12, 0x34 and 0x4c read off compiler output
@@ -36,7 +36,7 @@ enum Attribute : std::uint8_t {
 
 struct AttributeRecord {
   std::uint8_t attribute = 0;
-  std::uint16_t value = 0;        ///< where the value is in the record's head
+  std::uint16_t value = 0;  ///< where the value is in the record's head
   const std::uint8_t* payload = nullptr;
   std::uint32_t size = 0;
 
@@ -55,7 +55,8 @@ struct Section {
 
 std::string demangle(const std::string& name) {
   int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                   &std::free);
   return status == 0 && text ? std::string(text.get()) : name;
 }
 
@@ -118,7 +119,8 @@ class ImageReader {
       if (name == nullptr) fail_cut();
       section.name = name;
       if (section.header.sh_type != SHT_NOBITS) {
-        if (section.header.sh_offset > bytes_.size() || section.header.sh_size > bytes_.size() - section.header.sh_offset) {
+        if (section.header.sh_offset > bytes_.size() ||
+            section.header.sh_size > bytes_.size() - section.header.sh_offset) {
           fail_cut();
         }
         section.bytes = bytes_.data() + section.header.sh_offset;
@@ -132,7 +134,8 @@ class ImageReader {
     result.kernel.name = section.name.substr(6);
     result.kernel.demangled = demangle(result.kernel.name);
     if (section.bytes == nullptr || section.header.sh_size % sizeof(CodeWord) != 0) {
-      fail("section " + section.name + " is no sequence of 16-byte instructions", "write the cubin again with nvcc -cubin");
+      fail("section " + section.name + " is no sequence of 16-byte instructions",
+           "write the cubin again with nvcc -cubin");
     }
     result.code.resize(section.header.sh_size / sizeof(CodeWord));
     std::memcpy(result.code.data(), section.bytes, section.header.sh_size);
@@ -231,19 +234,30 @@ class ImageReader {
   static void apply_attribute(const AttributeRecord& record, CodeSection& section) {
     Kernel& kernel = section.kernel;
     switch (record.attribute) {
-      case kParameterBank: kernel.parameter_base = record.word(1) & 0xffff; break;
-      case kParameterBytes: kernel.parameter_bytes = record.value; break;
+      case kParameterBank:
+        kernel.parameter_base = record.word(1) & 0xffff;
+        break;
+      case kParameterBytes:
+        kernel.parameter_bytes = record.value;
+        break;
       case kParameterInfo:  // index, ordinal and offset, flags with the size in bits 18..31
         kernel.parameters.push_back({record.word(1) >> 16, record.word(2) >> 18});
         break;
-      case kMaxThreads: kernel.max_threads = record.word(0) * record.word(1) * record.word(2); break;
+      case kMaxThreads:
+        kernel.max_threads = record.word(0) * record.word(1) * record.word(2);
+        break;
       case kRequiredThreads:
         kernel.required_block = {record.word(0), record.word(1), record.word(2)};
         kernel.max_threads = record.word(0) * record.word(1) * record.word(2);
         break;
-      case kBarrierCount: kernel.barrier_count = record.value & 0xff; break;
-      case kIndirectTargets: read_indirect_targets(record, section); break;
-      default: break;
+      case kBarrierCount:
+        kernel.barrier_count = record.value & 0xff;
+        break;
+      case kIndirectTargets:
+        read_indirect_targets(record, section);
+        break;
+      default:
+        break;
     }
   }
 
@@ -271,8 +285,8 @@ class ImageReader {
   std::unique_ptr<Elf, CloseElf> elf_;
   int sm_ = 0;
   std::vector<Section> sections_;
-  std::map<std::size_t, std::size_t> section_of_index_;          ///< ELF section index -> CubinImage::sections
-  std::map<std::uint32_t, std::size_t> section_of_symbol_;       ///< symbol index of entries -> CubinImage::sections
+  std::map<std::size_t, std::size_t> section_of_index_;     ///< ELF section index -> CubinImage::sections
+  std::map<std::uint32_t, std::size_t> section_of_symbol_;  ///< symbol index of entries -> CubinImage::sections
 };
 
 }  // namespace

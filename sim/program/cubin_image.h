@@ -17,8 +17,8 @@ struct CodeSymbol {
 
 /// One .text section: a kernel and the functions the compiler put behind it.
 struct CodeSection {
-  Kernel kernel;                    ///< everything but instructions, functions and text
-  bool is_kernel = false;           ///< has an entry point; a device function of its own otherwise
+  Kernel kernel;           ///< everything but instructions, functions and text
+  bool is_kernel = false;  ///< has an entry point; a device function of its own otherwise
   std::vector<CodeWord> code;
   std::vector<CodeSymbol> symbols;  ///< functions in this section, by offset
   std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> indirect_branches;  ///< byte offsets

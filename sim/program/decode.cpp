@@ -12,7 +12,8 @@ namespace {
 
 // Places of fields in the code word, sass.md 1.1.
 constexpr int kGuardBit = 12, kGuardNegatedBit = 15;
-constexpr int kStallBit = 105, kYieldBit = 109, kWriteBarrierBit = 110, kReadBarrierBit = 113, kWaitMaskBit = 116, kReuseBit = 122;
+constexpr int kStallBit = 105, kYieldBit = 109, kWriteBarrierBit = 110, kReadBarrierBit = 113, kWaitMaskBit = 116,
+              kReuseBit = 122;
 
 Control decode_control(const CodeWord& code) {
   Control control;
@@ -47,7 +48,8 @@ std::optional<MatrixShape> matrix_shape(std::string_view text) {
   if (first != std::string_view::npos) {
     const std::size_t second = text.find('x', first + 1);
     if (second == std::string_view::npos) return std::nullopt;
-    const std::string_view m = text.substr(0, first), n = text.substr(first + 1, second - first - 1), k = text.substr(second + 1);
+    const std::string_view m = text.substr(0, first), n = text.substr(first + 1, second - first - 1),
+                           k = text.substr(second + 1);
     if (!all_digits(m) || !all_digits(n) || !all_digits(k)) return std::nullopt;
     return MatrixShape{extent(number(m)), extent(number(n)), extent(number(k))};
   }
@@ -58,7 +60,8 @@ std::optional<MatrixShape> matrix_shape(std::string_view text) {
   return MatrixShape{extent(tall ? 16 : 8), 8, extent(number(depth))};
 }
 
-void decode_mnemonic(std::string_view mnemonic, const std::string& place, Instruction& instruction, UnknownForms& unknown) {
+void decode_mnemonic(std::string_view mnemonic, const std::string& place, Instruction& instruction,
+                     UnknownForms& unknown) {
   const std::size_t dot = mnemonic.find('.');
   instruction.opcode = find_opcode(mnemonic.substr(0, dot));
   if (instruction.opcode == Opcode::Unknown) {
@@ -86,17 +89,6 @@ void decode_mnemonic(std::string_view mnemonic, const std::string& place, Instru
   }
 }
 
-/// P2R Ra,PR,... and R2P PR,...: the JSON puts the PR into the field of the guard. This gives it back its place.
-std::string operands_with_predicate_file(const TextInstruction& text) {
-  if (text.predicate.empty() || text.predicate[0] == '@') return text.operands;
-  const std::size_t blank = text.predicate.find_last_of("@ ");
-  const std::string file = blank == std::string::npos ? text.predicate : text.predicate.substr(blank + 1);
-  if (text.opcode.starts_with("R2P")) return file + "," + text.operands;
-  const std::size_t comma = text.operands.find(',');
-  if (comma == std::string::npos) return text.operands + "," + file;
-  return text.operands.substr(0, comma + 1) + file + text.operands.substr(comma);
-}
-
 }  // namespace
 
 std::string UnknownForms::list() const {
@@ -108,7 +100,8 @@ std::string UnknownForms::list() const {
 }
 
 bool guard_matches(const TextInstruction& text, const CodeWord& code) {
-  if (!text.predicate.starts_with('@')) return code.bits(kGuardBit, 4) == 7 || !text.predicate.empty();
+  if (text.predicate.empty()) return code.bits(kGuardBit, 4) == kPredicateTrue;
+  if (text.predicate[0] != '@') return false;
   std::string_view guard = std::string_view(text.predicate).substr(1);
   const bool negated = guard.starts_with('!');
   if (negated) guard.remove_prefix(1);
@@ -132,7 +125,7 @@ Instruction decode(const TextInstruction& text, const DecodeContext& context, Un
     return instruction;
   }
   try {
-    parse_operands(operands_with_predicate_file(text), context.operand, instruction);
+    parse_operands(text.operands, context.operand, instruction);
   } catch (const OperandError& error) {
     unknown.note("operands '" + text.operands + "' of " + text.opcode + " (" + error.what() + ")", context.place);
     instruction.operand_count = 0;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -38,6 +39,26 @@ std::uint32_t number_at(const json& object, const char* key, const std::string& 
   return found->get<std::uint32_t>();
 }
 
+/// nvdisasm writes P2R R16,PR,RZ,0x1 with "PR" as its predicate, and puts the guard, if any, where PR belongs.
+void restore_predicate_file(TextInstruction& text) {
+  if (text.predicate.empty() || text.predicate[0] == '@') return;
+  std::string file;
+  file.swap(text.predicate);
+  const std::size_t comma = text.operands.find(',');
+  if (comma == std::string::npos) {
+    text.operands += "," + file;
+    return;
+  }
+  std::size_t end = comma + 1;
+  if (end < text.operands.size() && text.operands[end] == '@') {
+    end = std::min(text.operands.find(',', end), text.operands.size());
+    text.predicate = text.operands.substr(comma + 1, end - comma - 1);
+    text.operands.replace(comma + 1, end - comma - 1, file);
+  } else {
+    text.operands.insert(comma + 1, file + ",");
+  }
+}
+
 DisassembledFunction read_function(const json& object, const std::string& origin) {
   if (!object.is_object()) fail(origin, "a function is no object");
   DisassembledFunction function;
@@ -52,6 +73,7 @@ DisassembledFunction read_function(const json& object, const std::string& origin
   for (const json& entry : *list) {
     TextInstruction instruction{text_at(entry, "predicate"), text_at(entry, "opcode"), text_at(entry, "operands")};
     if (instruction.opcode.empty()) fail(origin, "an instruction of " + function.name + " has no opcode");
+    restore_predicate_file(instruction);
     function.instructions.push_back(std::move(instruction));
   }
   return function;

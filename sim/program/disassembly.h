@@ -8,7 +8,7 @@
 namespace forewarp {
 
 struct TextInstruction {
-  std::string predicate;  ///< "@P0", "@!UP1"; "PR" where the register file of predicates is an operand
+  std::string predicate;  ///< "@P0", "@!UP1" or empty
   std::string opcode;     ///< with its modifiers
   std::string operands;
 };

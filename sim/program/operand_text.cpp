@@ -37,7 +37,8 @@ bool is_name_character(char c) {
 }
 
 /// Numbered names: prefix and a number below `limit`, or prefix and `zero_letter` for the last index.
-std::optional<int> numbered(std::string_view name, std::string_view prefix, int limit, char zero_letter, int zero_index) {
+std::optional<int> numbered(std::string_view name, std::string_view prefix, int limit, char zero_letter,
+                            int zero_index) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
   if (name.size() == 1 && name[0] == zero_letter) return zero_index;
@@ -57,9 +58,12 @@ bool takes_target(const Instruction& instruction) {
     case Opcode::BRX:
     case Opcode::BRXU:
     case Opcode::JMX:
-    case Opcode::JMXU: return true;
-    case Opcode::WARPSYNC: return instruction.has(Modifier::COLLECTIVE);
-    default: return false;
+    case Opcode::JMXU:
+      return true;
+    case Opcode::WARPSYNC:
+      return instruction.has(Modifier::COLLECTIVE);
+    default:
+      return false;
   }
 }
 
@@ -203,9 +207,7 @@ class Parser {
   }
 
   /// The first address of LDGSTS is in shared memory.
-  bool is_far_operand() const {
-    return instruction_.opcode != Opcode::LDGSTS || instruction_.operand_count > 0;
-  }
+  bool is_far_operand() const { return instruction_.opcode != Opcode::LDGSTS || instruction_.operand_count > 0; }
 
   void parse_sum(Operand& operand) {
     narrow_index_ = false;
@@ -279,7 +281,8 @@ class Parser {
 
   std::uint8_t take_uniform() {
     const std::string_view name = take_name();
-    const auto uniform = numbered(name.substr(0, name.find('.')), "UR", kUniformRegisterZero, 'Z', kUniformRegisterZero);
+    const auto uniform =
+        numbered(name.substr(0, name.find('.')), "UR", kUniformRegisterZero, 'Z', kUniformRegisterZero);
     if (!uniform) fail("a uniform register expected before");
     return static_cast<std::uint8_t>(*uniform);
   }

@@ -19,7 +19,7 @@ struct CodeWord {
 
   /// Bits first .. first + count - 1 of the 128.
   std::uint64_t bits(int first, int count) const {
-    const std::uint64_t value = first >= 64 ? high >> (first - 64)
+    const std::uint64_t value = first >= 64  ? high >> (first - 64)
                                 : first == 0 ? low
                                              : (low >> first) | (high << (64 - first));
     return count >= 64 ? value : value & ((std::uint64_t{1} << count) - 1);

@@ -28,8 +28,10 @@ bool is_type(Modifier modifier) {
     case Modifier::F16:
     case Modifier::BF16:
     case Modifier::F32:
-    case Modifier::F64: return true;
-    default: return false;
+    case Modifier::F64:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -45,22 +47,30 @@ int conversion_width(const Instruction& instruction, bool result) {
   if (count == 0 || !is_64_bit(types[0])) return 1;
   const bool is_float = types[0] == Modifier::F64;
   switch (instruction.opcode) {
-    case Opcode::F2I: return result == !is_float ? 2 : 1;
-    case Opcode::I2F: return result == is_float ? 2 : 1;
-    default: return 2;  // FRND.F64, F2F between equal types
+    case Opcode::F2I:
+      return result == !is_float ? 2 : 1;
+    case Opcode::I2F:
+      return result == is_float ? 2 : 1;
+    default:
+      return 2;  // FRND.F64, F2F between equal types
   }
 }
 
 int element_bits(const Instruction& instruction) {
   switch (instruction.opcode) {
-    case Opcode::DMMA: return 64;
+    case Opcode::DMMA:
+      return 64;
     case Opcode::IMMA:
-    case Opcode::IGMMA: return instruction.has(Modifier::U4) || instruction.has(Modifier::S4) ? 4 : 8;
+    case Opcode::IGMMA:
+      return instruction.has(Modifier::U4) || instruction.has(Modifier::S4) ? 4 : 8;
     case Opcode::QMMA:
-    case Opcode::QGMMA: return 8;
+    case Opcode::QGMMA:
+      return 8;
     case Opcode::BMMA:
-    case Opcode::BGMMA: return 1;
-    default: return instruction.has(Modifier::TF32) ? 32 : 16;
+    case Opcode::BGMMA:
+      return 1;
+    default:
+      return instruction.has(Modifier::TF32) ? 32 : 16;
   }
 }
 
@@ -74,10 +84,17 @@ int warp_matrix_width(const Instruction& instruction, int index) {
   int total = 0;
   switch (index) {
     case 0:
-    case 3: total = shape.m * shape.n * sum_bits; break;
-    case 1: total = shape.m * shape.k * bits / (instruction.has(Modifier::SP) ? 2 : 1); break;
-    case 2: total = shape.k * shape.n * bits; break;
-    default: return 1;  // metadata and selector of sparse forms
+    case 3:
+      total = shape.m * shape.n * sum_bits;
+      break;
+    case 1:
+      total = shape.m * shape.k * bits / (instruction.has(Modifier::SP) ? 2 : 1);
+      break;
+    case 2:
+      total = shape.k * shape.n * bits;
+      break;
+    default:
+      return 1;  // metadata and selector of sparse forms
   }
   return total <= kWarpRegisterBits ? 1 : total / kWarpRegisterBits;
 }
@@ -89,9 +106,7 @@ int group_matrix_width(const Instruction& instruction, int index) {
   return narrow_sum ? instruction.shape.n / 4 : instruction.shape.n / 2;
 }
 
-int memory_data_width(const Instruction& instruction) {
-  return words(instruction.access_bytes);
-}
+int memory_data_width(const Instruction& instruction) { return words(instruction.access_bytes); }
 
 int texture_width(int index) { return index == 0 ? 4 : 2; }
 
@@ -105,7 +120,8 @@ int register_width(const Instruction& instruction, int index) {
     case Opcode::DADD:
     case Opcode::DMUL:
     case Opcode::DFMA:
-    case Opcode::DSETP: return 2;
+    case Opcode::DSETP:
+      return 2;
     case Opcode::IMAD:
     case Opcode::UIMAD: {
       const bool third = !result && source_number(instruction, index) == 2;
@@ -115,27 +131,38 @@ int register_width(const Instruction& instruction, int index) {
     case Opcode::F2F:
     case Opcode::F2I:
     case Opcode::I2F:
-    case Opcode::FRND: return conversion_width(instruction, result);
+    case Opcode::FRND:
+      return conversion_width(instruction, result);
     case Opcode::HMMA:
     case Opcode::IMMA:
     case Opcode::BMMA:
     case Opcode::DMMA:
-    case Opcode::QMMA: return warp_matrix_width(instruction, index);
+    case Opcode::QMMA:
+      return warp_matrix_width(instruction, index);
     case Opcode::HGMMA:
     case Opcode::IGMMA:
     case Opcode::QGMMA:
-    case Opcode::BGMMA: return group_matrix_width(instruction, index);
-    case Opcode::CS2R: return first && !instruction.has(Modifier::B32) ? 2 : 1;
-    case Opcode::MATCH: return !result && instruction.has(Modifier::U64) ? 2 : 1;
+    case Opcode::BGMMA:
+      return group_matrix_width(instruction, index);
+    case Opcode::UIADD3:
+    case Opcode::UMOV:
+    case Opcode::USEL:
+      return instruction.has(Modifier::B64) ? 2 : 1;
+    case Opcode::CS2R:
+      return first && !instruction.has(Modifier::B32) ? 2 : 1;
+    case Opcode::MATCH:
+      return !result && instruction.has(Modifier::U64) ? 2 : 1;
     case Opcode::RET:
     case Opcode::BRX:
     case Opcode::JMX:
     case Opcode::BRXU:
     case Opcode::JMXU:
     case Opcode::CALL:
-    case Opcode::LEPC: return 2;
+    case Opcode::LEPC:
+      return 2;
     case Opcode::UBLKCP:
-    case Opcode::UBLKRED: return 1;
+    case Opcode::UBLKRED:
+      return 1;
     case Opcode::TEX:
     case Opcode::TLD:
     case Opcode::TLD4:
@@ -143,8 +170,10 @@ int register_width(const Instruction& instruction, int index) {
     case Opcode::TXQ:
     case Opcode::TMML:
     case Opcode::SULD:
-    case Opcode::SUST: return texture_width(index);
-    default: return instruction.memory != MemoryKind::None ? memory_data_width(instruction) : 1;
+    case Opcode::SUST:
+      return texture_width(index);
+    default:
+      return instruction.memory != MemoryKind::None ? memory_data_width(instruction) : 1;
   }
 }
 

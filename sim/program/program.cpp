@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <optional>
 
@@ -26,21 +27,25 @@ std::string hex(std::uint32_t value) {
   return text;
 }
 
-/// Spaces after commas, and the comma that the JSON leaves out between a register and an address.
+/// One line as people read it: blanks after commas, and the comma that the JSON leaves out in front of an address.
 std::string readable(const TextInstruction& text) {
   std::string line = text.predicate.empty() ? "" : text.predicate + " ";
-  line += text.opcode;
-  if (!text.operands.empty()) line += " ";
+  line += text.opcode + " ";
   int depth = 0;
-  char before = ' ';
-  for (const char c : text.operands) {
-    const bool opens_address = c == '[' && depth == 0 && (std::isdigit(static_cast<unsigned char>(before)) || before == 'Z');
-    if (opens_address || (c == '[' && depth == 0 && before == ']' && text.opcode.starts_with("LDGSTS"))) line += ", ";
-    if (c == '[') ++depth;
-    if (c == ']') --depth;
+  std::size_t operand_start = 0;  // in text.operands
+  for (std::size_t i = 0; i < text.operands.size(); ++i) {
+    const char c = text.operands[i];
+    if (c == '[' && depth == 0) {
+      const char first = text.operands[operand_start];
+      const bool new_operand = i > operand_start && (std::isupper(static_cast<unsigned char>(first)) || first == '[');
+      if (new_operand) line += ", ";
+    }
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
     line += c;
-    if (c == ',') line += " ";
-    before = c;
+    if (c == ',' && depth == 0) {
+      line += ' ';
+      operand_start = i + 1;
+    }
   }
   while (line.ends_with(' ')) line.pop_back();
   return line;
@@ -54,7 +59,8 @@ class Assembler {
 
   std::vector<Kernel> run(UnknownForms& unknown) {
     if (disassembly_.sm != 0 && disassembly_.sm != image_.sm) {
-      fail_foreign("it is for sm_" + std::to_string(disassembly_.sm) + ", the cubin for sm_" + std::to_string(image_.sm));
+      fail_foreign("it is for sm_" + std::to_string(disassembly_.sm) + ", the cubin for sm_" +
+                   std::to_string(image_.sm));
     }
     texts_.resize(image_.sections.size());
     for (std::size_t s = 0; s < texts_.size(); ++s) texts_[s].resize(image_.sections[s].code.size(), nullptr);
@@ -68,8 +74,7 @@ class Assembler {
 
  private:
   [[noreturn]] void fail_foreign(const std::string& why) const {
-    throw InputError(SourcePosition{disassembly_.origin, 0, 0},
-                     "this is not the disassembly of " + path_ + ": " + why,
+    throw InputError(SourcePosition{disassembly_.origin, 0, 0}, "this is not the disassembly of " + path_ + ": " + why,
                      "write it again with: nvdisasm -json " + path_ + " > " + path_ + ".json");
   }
 
@@ -196,7 +201,8 @@ const Kernel& Program::kernel(const std::string& name) const {
     const std::string_view demangled = without_return_type(candidate.demangled);
     if (candidate.name == name || candidate.demangled == name || demangled == name) exact.push_back(&candidate);
     if (!name.empty() && demangled.substr(0, demangled.find('(')) == name) whole_name.push_back(&candidate);
-    if (!name.empty() && (demangled.starts_with(name) || candidate.demangled.starts_with(name))) prefix.push_back(&candidate);
+    if (!name.empty() && (demangled.starts_with(name) || candidate.demangled.starts_with(name)))
+      prefix.push_back(&candidate);
   }
   for (const auto* matches : {&exact, &whole_name, &prefix}) {
     if (matches->size() == 1) return *matches->front();

@@ -76,8 +76,10 @@ bool is_per_lane(const Instruction& instruction) {
     case Opcode::ELECT:
     case Opcode::LDSM:
     case Opcode::MOVM:
-    case Opcode::B2R: return false;
-    default: return instruction.pipe != Pipe::Tensor && instruction.operation != OperationClass::Uniform;
+    case Opcode::B2R:
+      return false;
+    default:
+      return instruction.pipe != Pipe::Tensor && instruction.operation != OperationClass::Uniform;
   }
 }
 
@@ -85,17 +87,24 @@ bool is_per_lane(const Instruction& instruction) {
 void set_spaces(const Instruction& instruction, Step& step) {
   const MemorySpace space = instruction.space == MemorySpace::Constant ? MemorySpace::None : instruction.space;
   switch (instruction.memory) {
-    case MemoryKind::Load: step.reads_space = space; break;
-    case MemoryKind::Store: step.writes_space = space; break;
+    case MemoryKind::Load:
+      step.reads_space = space;
+      break;
+    case MemoryKind::Store:
+      step.writes_space = space;
+      break;
     case MemoryKind::Atomic:
-    case MemoryKind::Reduction: step.reads_space = step.writes_space = space; break;
+    case MemoryKind::Reduction:
+      step.reads_space = step.writes_space = space;
+      break;
     case MemoryKind::AsyncCopy: {
       const bool outward = instruction.opcode == Opcode::UTMASTG || instruction.opcode == Opcode::UTMAREDG;
       step.reads_space = outward ? MemorySpace::Shared : MemorySpace::Global;
       step.writes_space = outward ? MemorySpace::Global : MemorySpace::Shared;
       break;
     }
-    case MemoryKind::None: break;
+    case MemoryKind::None:
+      break;
   }
 }
 
@@ -151,12 +160,16 @@ class Slicer {
  private:
   bool space_needed(MemorySpace space) const {
     switch (space) {
-      case MemorySpace::Shared: return slice_.needs_shared_values;
-      case MemorySpace::Global: return slice_.needs_global_values;
-      case MemorySpace::Local: return slice_.needs_local_values;
+      case MemorySpace::Shared:
+        return slice_.needs_shared_values;
+      case MemorySpace::Global:
+        return slice_.needs_global_values;
+      case MemorySpace::Local:
+        return slice_.needs_local_values;
       case MemorySpace::Generic:
         return slice_.needs_shared_values || slice_.needs_global_values || slice_.needs_local_values;
-      default: return false;
+      default:
+        return false;
     }
   }
 

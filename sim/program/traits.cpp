@@ -7,18 +7,27 @@ constexpr std::size_t kOpcodes = static_cast<std::size_t>(Opcode::Count);
 
 std::array<OpcodeTraits, kOpcodes> make_traits() {
   std::array<OpcodeTraits, kOpcodes> table{};
-#define FW_TRAITS(opcode, pipe80, pipe90, operation, destinations, latency, space, memory)                            \
-  table[static_cast<std::size_t>(Opcode::opcode)] = {Pipe::pipe80,          Pipe::pipe90,                             \
-                                                     OperationClass::operation, Destinations::destinations,           \
-                                                     Latency::latency,      MemorySpace::space, MemoryKind::memory};
+#define FW_TRAITS(opcode, pipe80, pipe90, operation, destinations, latency, space, memory)         \
+  table[static_cast<std::size_t>(Opcode::opcode)] = {                                              \
+      Pipe::pipe80,     Pipe::pipe90,       OperationClass::operation, Destinations::destinations, \
+      Latency::latency, MemorySpace::space, MemoryKind::memory};
 #include "program/traits.def"
 #undef FW_TRAITS
   return table;
 }
 
-std::array<Opcode, 512> make_encodings() {
-  std::array<Opcode, 512> table{};
-#define FW_ENCODING(bits, opcode) table[bits] = Opcode::opcode;
+/// Some encodings carry two names: the RED of sm_80 is the REDG of sm_90.
+struct EncodingNames {
+  Opcode first = Opcode::Unknown;
+  Opcode second = Opcode::Unknown;
+};
+
+std::array<EncodingNames, 512> make_encodings() {
+  std::array<EncodingNames, 512> table{};
+  const auto add = [&](int bits, Opcode opcode) {
+    (table[bits].first == Opcode::Unknown ? table[bits].first : table[bits].second) = opcode;
+  };
+#define FW_ENCODING(bits, opcode) add(bits, Opcode::opcode);
 #include "program/encodings.def"
 #undef FW_ENCODING
   return table;
@@ -37,9 +46,14 @@ int count_destinations(const Instruction& instruction, Destinations rule) {
   const int count = instruction.operand_count;
   int results = 0;
   switch (rule) {
-    case Destinations::Zero: break;
-    case Destinations::One: results = 1; break;
-    case Destinations::Two: results = 2; break;
+    case Destinations::Zero:
+      break;
+    case Destinations::One:
+      results = 1;
+      break;
+    case Destinations::Two:
+      results = 2;
+      break;
     case Destinations::Carry:
       results = 1;
       while (results < count && is_predicate(operands[results])) ++results;
@@ -48,7 +62,9 @@ int count_destinations(const Instruction& instruction, Destinations rule) {
       while (results < count && is_predicate(operands[results])) ++results;
       if (results < count && is_register(operands[results])) ++results;
       break;
-    case Destinations::AllButLast: results = count - 1; break;
+    case Destinations::AllButLast:
+      results = count - 1;
+      break;
   }
   return results < 0 ? 0 : (results > count ? count : results);
 }
@@ -77,8 +93,10 @@ bool has_access_bytes(Opcode opcode) {
     case Opcode::UTMASTG:
     case Opcode::UTMAREDG:
     case Opcode::UBLKCP:
-    case Opcode::UBLKRED: return false;
-    default: return true;
+    case Opcode::UBLKRED:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -89,17 +107,14 @@ const OpcodeTraits& traits(Opcode opcode) {
   return table[static_cast<std::size_t>(opcode)];
 }
 
-Opcode opcode_by_encoding(std::uint16_t encoding) {
+Opcode native_opcode(std::uint16_t encoding, Opcode written) {
   static const auto table = make_encodings();
-  return table[encoding & 0x1ff];
+  const EncodingNames& names = table[encoding & 0x1ff];
+  return names.first == Opcode::Unknown || names.second == written ? written : names.first;
 }
 
 void classify(Instruction& instruction, int sm) {
-  const Opcode encoded = opcode_by_encoding(instruction.encoding);
-  // Some encodings carry two names (RED and REDG); the text's is the more precise where both are of one kind.
-  const bool same_kind = encoded == Opcode::Unknown || traits(encoded).memory == MemoryKind::Reduction;
-  instruction.native = same_kind ? instruction.opcode : encoded;
-
+  instruction.native = native_opcode(instruction.encoding, instruction.opcode);
   const OpcodeTraits& native = traits(instruction.native);
   const bool hfma2_mma = (instruction.encoding & 0x1ff) == 0x035;
   // The counter of tensor instructions names HFMA2.MMA among them (sm__inst_executed_pipe_tensor_op_hmma_type_hfma2).
@@ -113,8 +128,7 @@ void classify(Instruction& instruction, int sm) {
   instruction.memory = written.memory;
   const bool moves = written.memory != MemoryKind::None && has_access_bytes(instruction.opcode);
   instruction.access_bytes = static_cast<std::uint8_t>(moves ? access_bytes(instruction) : 0);
-  instruction.destination_count =
-      static_cast<std::uint8_t>(count_destinations(instruction, written.destinations));
+  instruction.destination_count = static_cast<std::uint8_t>(count_destinations(instruction, written.destinations));
 }
 
 }  // namespace forewarp

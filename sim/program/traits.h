@@ -29,8 +29,8 @@ struct OpcodeTraits {
 
 const OpcodeTraits& traits(Opcode);
 
-/// The opcode that bits 0..11 of a code word stand for, or Opcode::Unknown.
-Opcode opcode_by_encoding(std::uint16_t encoding);
+/// The opcode that bits 0..11 of a code word stand for; `written` if they allow it or are not known.
+Opcode native_opcode(std::uint16_t encoding, Opcode written);
 
 /// Fills native, pipe, operation, space, memory, access_bytes, variable_latency and destination_count from opcode,
 /// modifiers, encoding and operands.
