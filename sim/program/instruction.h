@@ -61,7 +61,8 @@ enum class OperandKind : std::uint8_t {
 
 enum class SpecialRegister : std::uint8_t {
   LaneId, TidX, TidY, TidZ, CtaIdX, CtaIdY, CtaIdZ, VirtId, SmId, EqMask, LtMask, LeMask, GtMask, GeMask, ClockLo, ClockHi,
-  GlobalTimerLo, GlobalTimerHi, SwinHi, SmemSize, CgaCtaId, Zero, Other
+  GlobalTimerLo, GlobalTimerHi, SwinHi, SmemSize, CgaCtaId, Zero, Other,
+  CombinedTid, SwinLo, LwinHi, LwinLo
 };
 
 /// Rows, columns and depth of a matrix instruction (HMMA.16816 is 16 x 8 x 16); zero elsewhere.
@@ -70,8 +71,8 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 
-/// How a packed-half source is read: HADD2.F32 style .H0_H0 / .H1_H1 selections.
-enum class HalfSelect : std::uint8_t { Packed, H0, H1 };
+/// How a packed-half source is read: both halves, one of them twice (.H0_H0, .H1_H1), or a float rounded to half (.F32).
+enum class HalfSelect : std::uint8_t { Packed, H0, H1, F32 };
 
 inline constexpr int kRegisterZero = 255;
 inline constexpr int kUniformRegisterZero = 63;

@@ -29,6 +29,10 @@ constexpr std::pair<std::string_view, SpecialRegister> kSpecialRegisters[] = {
     {"SR_SWINHI", SpecialRegister::SwinHi},
     {"SR_SMEMSZ", SpecialRegister::SmemSize},
     {"SR_CgaCtaId", SpecialRegister::CgaCtaId},
+    {"SR_TID", SpecialRegister::CombinedTid},
+    {"SR_SWINLO", SpecialRegister::SwinLo},
+    {"SR_LWINHI", SpecialRegister::LwinHi},
+    {"SR_LWINLO", SpecialRegister::LwinLo},
     {"SRZ", SpecialRegister::Zero},
 };
 
@@ -250,6 +254,7 @@ class Parser {
     operand.index = kRegisterZero;
     operand.bank = static_cast<std::uint8_t>(take_hex());
     expect(']');
+    while (peek() == ' ') ++at_;  // half precision instructions print c[0x0] [0x160]
     expect('[');
     parse_sum(operand);
     expect(']');
@@ -367,6 +372,8 @@ class Parser {
       operand.half = HalfSelect::H0;
     } else if (suffix == "H1_H1") {
       operand.half = HalfSelect::H1;
+    } else if (suffix == "F32") {
+      operand.half = HalfSelect::F32;
     } else if (suffix == "64") {
       operand.wide = true;
     } else if (suffix.size() == 2 && suffix[0] == 'B' && suffix[1] >= '0' && suffix[1] <= '3') {
