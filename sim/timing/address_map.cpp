@@ -13,9 +13,14 @@ namespace {
 // section 4) and the row size of an HBM pseudo-channel.
 constexpr int kChunkBits = 3;
 
-// Parity of these address bits is the L2 half (hardware.md section 4).
+// Parity of these address bits is the L2 half, or its opposite, within a 2 MB page (hardware.md section 4).
 constexpr std::uint64_t kHalfBitsSm80 = (1u << 13) | (1u << 17) | (1u << 20);
 constexpr std::uint64_t kHalfBitsSm90 = (1u << 12) | (1u << 13) | (1u << 16) | (1u << 17) | (1u << 19);
+
+constexpr int kPageBits = 21 - 7;  ///< of a line number
+
+/// Which way round the halves of a page are: physical pages are handed out in no order that a program can see.
+std::uint64_t page_turn(std::uint64_t line) { return (((line >> kPageBits) * 0x9E3779B97F4A7C15ull) >> 63) & 1; }
 
 std::uint64_t fold(std::uint64_t x, int bits) {
   if (bits == 0) return 0;
@@ -24,31 +29,11 @@ std::uint64_t fold(std::uint64_t x, int bits) {
   return r & ((std::uint64_t{1} << bits) - 1);
 }
 
-/// Rotation of a row of places: a multiplicative hash, of which the upper bits are the good ones.
-std::uint64_t rotation(std::uint64_t quotient, const FastDivisor& places) {
-  return places.remainder((quotient * 0x9E3779B97F4A7C15ull) >> 40);
-}
-
 void require(bool ok, const std::string& what) {
   if (!ok) throw InputError("the GPU model's memory does not fit together: " + what, "correct the l2 and hbm sections");
 }
 
 }  // namespace
-
-Placement place_rotated(std::uint64_t x, const FastDivisor& places) {
-  Placement p;
-  p.quotient = places.quotient(x);
-  std::uint64_t place = x - p.quotient * places.divisor() + rotation(p.quotient, places);
-  if (place >= places.divisor()) place -= places.divisor();
-  p.place = static_cast<std::uint32_t>(place);
-  return p;
-}
-
-std::uint64_t unplace_rotated(Placement p, const FastDivisor& places) {
-  const std::uint64_t turn = rotation(p.quotient, places);
-  const std::uint64_t digit = p.place >= turn ? p.place - turn : p.place + places.divisor() - turn;
-  return p.quotient * places.divisor() + digit;
-}
 
 AddressMap::AddressMap(const GpuModel& model) {
   const auto& l2 = model.l2;
@@ -78,7 +63,7 @@ AddressMap::Home AddressMap::home(std::uint64_t line) const {
   std::uint64_t local = line;
   if (halves_) {
     // The parity replaces its lowest bit, so what remains numbers the lines of one half without gaps.
-    h.partition = static_cast<std::uint32_t>(std::popcount(line & half_mask_) & 1);
+    h.partition = static_cast<std::uint32_t>((static_cast<unsigned>(std::popcount(line & half_mask_)) & 1) ^ page_turn(line));
     const std::uint64_t below = (std::uint64_t{1} << half_bit_) - 1;
     local = (line & below) | ((line >> 1) & ~below);
   }

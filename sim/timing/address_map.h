@@ -36,9 +36,27 @@ struct Placement {
   std::uint32_t place = 0;
   std::uint64_t quotient = 0;
 };
-Placement place_rotated(std::uint64_t x, const FastDivisor&);
+
+/// Rotation of a row of places: a multiplicative hash, of which the upper bits are the good ones.
+inline std::uint64_t rotation(std::uint64_t quotient, const FastDivisor& places) {
+  return places.remainder((quotient * 0x9E3779B97F4A7C15ull) >> 40);
+}
+
+inline Placement place_rotated(std::uint64_t x, const FastDivisor& places) {
+  Placement p;
+  p.quotient = places.quotient(x);
+  std::uint64_t place = x - p.quotient * places.divisor() + rotation(p.quotient, places);
+  if (place >= places.divisor()) place -= places.divisor();
+  p.place = static_cast<std::uint32_t>(place);
+  return p;
+}
+
 /// The x of a placement.
-std::uint64_t unplace_rotated(Placement, const FastDivisor&);
+inline std::uint64_t unplace_rotated(Placement p, const FastDivisor& places) {
+  const std::uint64_t turn = rotation(p.quotient, places);
+  const std::uint64_t digit = p.place >= turn ? p.place - turn : p.place + places.divisor() - turn;
+  return p.quotient * places.divisor() + digit;
+}
 
 class AddressMap {
  public:

@@ -44,11 +44,6 @@ L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
   for (std::size_t i = misses_.size(); i-- > 0;) free_misses_.push_back(static_cast<std::uint16_t>(i));
 }
 
-L2Slice::Place L2Slice::place(std::uint64_t index, bool copy) const {
-  const Placement p = place_rotated(index, geometry_.sets);
-  return {p.place * geometry_.ways, static_cast<std::uint32_t>(p.quotient << 1) | (copy ? 1u : 0u)};
-}
-
 std::uint64_t L2Slice::index_of(std::uint32_t way) const {
   return unplace_rotated({way / geometry_.ways, tags_[way] >> 1}, geometry_.sets);
 }
@@ -65,7 +60,11 @@ std::uint32_t L2Slice::victim(Place p, bool copy) const {
   std::uint32_t best = kNoWay, copies_in_flight = 0;
   std::uint64_t best_age = 0;
   for (std::uint32_t way = p.first_way; way < p.first_way + geometry_.ways; ++way) {
-    if (tags_[way] == kFree) return way;
+    if (tags_[way] == kFree) {
+      if (best_age != ~std::uint64_t{0}) best = way;
+      best_age = ~std::uint64_t{0};
+      continue;
+    }
     const bool is_copy = (tags_[way] & 1) != 0;
     if (lines_[way].miss != kNoMiss) {
       copies_in_flight += is_copy;
@@ -97,8 +96,7 @@ Eviction L2Slice::replace(std::uint32_t way, Place p) {
 }
 
 bool L2Slice::room(bool copy, std::uint8_t fetch, std::uint32_t victim_way) const {
-  const std::uint32_t wanted = in_flight_[copy] + static_cast<std::uint32_t>(std::popcount(unsigned{fetch}));
-  if (wanted > geometry_.miss_entries) return false;
+  if (!may_fetch(copy, fetch)) return false;
   if (victim_way == kNoWay || write_backs_ == 0) return true;
   return write_backs_ + static_cast<std::uint32_t>(std::popcount(unsigned{lines_[victim_way].dirty})) <=
          geometry_.miss_entries;
@@ -119,19 +117,22 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
   const Place p = place(index, copy);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
-    const std::uint8_t fetch = copy ? sectors : geometry_.whole_bursts(sectors);
+    a.fetch = copy ? sectors : geometry_.whole_bursts(sectors);
     way = victim(p, copy);
-    if (way == kNoWay || !room(copy, fetch, tags_[way] == kFree ? kNoWay : way)) return a;
+    if (way == kNoWay || !room(copy, a.fetch, tags_[way] == kFree ? kNoWay : way)) return a;
     a.evicted = replace(way, p);
     a.missing = a.missed = sectors;
-    a.fetch = fetch;
   } else {
     const Line& line = lines_[way];
     a.missing = bits(sectors & ~line.valid);
     a.missed = bits(a.missing & ~line.pending);
     a.fetch = copy ? a.missed : geometry_.whole_bursts(a.missed);
     // A sector of the burst may be here already or on its way for another reason; it is not counted twice.
-    if (!room(copy, bits(a.fetch & ~line.valid & ~line.pending), kNoWay)) return a;
+    const std::uint8_t added = bits(a.fetch & ~line.valid & ~line.pending);
+    if (!room(copy, added, kNoWay)) {
+      a.fetch = added;
+      return a;
+    }
   }
   Line& line = lines_[way];
   line.used = ++clock_;

@@ -11,6 +11,7 @@
 //   that lines which every SM reads fall back to far hits well before they fall out of L2.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -52,7 +53,7 @@ class L2Slice {
     Outcome outcome = Outcome::Stall;
     std::uint8_t missing = 0;      ///< of the sectors asked for: what to wait for
     std::uint8_t missed = 0;       ///< of those, what this access found absent and not yet asked for
-    std::uint8_t fetch = 0;        ///< what has to be fetched now; whole bursts for home lines
+    std::uint8_t fetch = 0;        ///< what has to be fetched now (when stalled: what would be); whole bursts for home lines
     std::uint16_t miss = kNoMiss;  ///< entry to wait at
     std::uint32_t way = kNoWay;
     Eviction evicted;
@@ -67,6 +68,14 @@ class L2Slice {
   };
 
   explicit L2Slice(const L2Geometry&);
+
+  /// Brings the line's set near the host's processor; the tags of a GPU's L2 are larger than the host's caches.
+  void prefetch(std::uint64_t index) const {
+    const std::size_t first = place(index, false).first_way;
+    __builtin_prefetch(tags_.data() + first);
+    __builtin_prefetch(lines_.data() + first);
+    __builtin_prefetch(lines_.data() + first + geometry_.ways / 2);
+  }
 
   /// Looks sectors up for reading (or for an atomic). Wait: Access::miss is the entry. Stall: no room for another miss,
   /// nothing has changed.
@@ -89,6 +98,10 @@ class L2Slice {
   Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write);
 
   std::uint64_t dirty_sectors() const { return dirty_sectors_; }
+  /// Is there room for so many more sectors in flight? A stalled request need not be looked up again before.
+  bool may_fetch(bool copy, std::uint8_t fetch) const {
+    return in_flight_[copy] + static_cast<std::uint32_t>(std::popcount(unsigned{fetch})) <= geometry_.miss_entries;
+  }
   std::uint32_t in_flight(bool copy) const { return in_flight_[copy]; }
   /// Sectors readable now; for tests and for comparing states.
   std::uint8_t valid(std::uint64_t index, bool copy) const;
@@ -106,7 +119,10 @@ class L2Slice {
   };
   static constexpr std::uint32_t kFree = ~0u;  ///< tag of an empty way
 
-  Place place(std::uint64_t index, bool copy) const;
+  Place place(std::uint64_t index, bool copy) const {
+    const Placement p = place_rotated(index, geometry_.sets);
+    return {p.place * geometry_.ways, static_cast<std::uint32_t>(p.quotient << 1) | (copy ? 1u : 0u)};
+  }
   std::uint64_t index_of(std::uint32_t way) const;
   std::uint32_t find(Place) const;
   /// Best way to give up, kNoWay if all are in flight (or, for a copy, if none would be left for home lines).

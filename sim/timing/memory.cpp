@@ -94,7 +94,9 @@ struct MemorySystem::State {
   /// that waits for that partition.
   struct Queue {
     std::uint32_t first = kNone, last = kNone;
-    bool stalled = false;  ///< the head waits for a miss entry
+    bool stalled = false;    ///< the head waits for a miss entry
+    bool copy = false;       ///< ... of a copy
+    std::uint8_t fetch = 0;  ///< ... with room for these sectors
   };
   struct Slice {
     explicit Slice(const L2Geometry& g) : cache(g) {}
@@ -206,14 +208,15 @@ void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
   r.bytes = request.bytes;
   r.slice = static_cast<std::uint16_t>(home.slice);
   r.crosses = crossbar_.partition(request.sm) != static_cast<int>(home.partition);
+  if (r.kind == RequestKind::Read && r.crosses && replicate_) {
+    r.copy = true;
+    r.crosses = false;
+    r.slice = mirror(home.slice);
+  }
+  slices_[r.slice].cache.prefetch(r.index);
   const int n = count(r.sectors);
   const auto sectors = static_cast<std::uint64_t>(n);
   if (r.kind == RequestKind::Read) {
-    if (r.crosses && replicate_) {
-      r.copy = true;
-      r.crosses = false;
-      r.slice = mirror(home.slice);
-    }
     ++counters_.read_requests;
     counters_.read_sectors += sectors;
     send_to_slice(id, crossbar_.send(r.sm, 0, now));
@@ -292,7 +295,12 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   const std::uint16_t slice_id = r.slice;
   L2Slice& cache = slices_[slice_id].cache;
   const L2Slice::Access a = cache.read(r.index, r.copy, r.sectors);
-  if (a.outcome == L2Slice::Outcome::Stall) return false;
+  if (a.outcome == L2Slice::Outcome::Stall) {
+    Queue& queue = slices_[slice_id].queue[r.fetch];
+    queue.copy = r.copy;
+    queue.fetch = a.fetch;
+    return false;
+  }
   const auto missed = static_cast<std::uint64_t>(count(a.missed));
   const auto hits = static_cast<std::uint64_t>(count(r.sectors)) - missed;
   (r.fetch ? counters_.fabric_hit_sectors : counters_.hit_sectors) += hits;
@@ -316,7 +324,10 @@ bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
   const Record& r = records_[id];
   Slice& slice = slices_[r.slice];
   const L2Slice::Access a = slice.cache.write(r.index, r.sectors, r.full, r.bytes);
-  if (a.outcome == L2Slice::Outcome::Stall) return false;
+  if (a.outcome == L2Slice::Outcome::Stall) {
+    slice.queue[0].fetch = 0;
+    return false;
+  }
   if (a.evicted.dirty != 0) evict(r.slice, a.evicted, now + hit_cycles_ + controller_out_);
   if (replicate_) slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
   counters_.hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
@@ -342,6 +353,7 @@ void MemorySystem::State::fetch(Record& r, const L2Slice::Access& a, Cycle now) 
   f.miss = a.miss;
   f.sectors = a.fetch;
   f.fetch = true;
+  slices_[f.slice].cache.prefetch(index);
   schedule(now + far_out_, Step::Arrive, 0, id);
 }
 
@@ -424,9 +436,13 @@ void MemorySystem::State::fill(std::uint16_t slice_id, std::uint16_t miss_id, st
 /// Entries have become free: queues that stopped for want of one may go on.
 void MemorySystem::State::resume(std::uint16_t slice_id, Cycle now) {
   Slice& slice = slices_[slice_id];
-  if (!slice.queue[0].stalled && !slice.queue[1].stalled) return;
-  slice.queue[0].stalled = slice.queue[1].stalled = false;
-  if (!slice.serving) serve(slice_id, now);
+  bool go = false;
+  for (Queue& queue : slice.queue) {
+    if (!queue.stalled || !slice.cache.may_fetch(queue.copy, queue.fetch)) continue;
+    queue.stalled = false;
+    go = true;
+  }
+  if (go && !slice.serving) serve(slice_id, now);
 }
 
 // ---- Slice to SM ----------------------------------------------------------------------------------------------------

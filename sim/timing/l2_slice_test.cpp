@@ -1,0 +1,191 @@
+#include "timing/l2_slice.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+#include "timing/memory_test_model.h"
+
+using namespace forewarp;
+using Outcome = L2Slice::Outcome;
+
+namespace {
+
+/// One set of four ways, so that every line competes; eight sectors may be in flight.
+GpuModel tiny(int access_bytes = 32) {
+  GpuModel m = test_model();
+  m.l2.bytes = 80 * 4 * kLineBytes;
+  m.l2.ways = 4;
+  m.l2.miss_entries = 8;
+  m.hbm.access_bytes = access_bytes;
+  return m;
+}
+
+/// Reads and lets the data come at once.
+L2Slice::Access load(L2Slice& s, std::uint64_t index, std::uint8_t sectors = 15, bool copy = false) {
+  const auto a = s.read(index, copy, sectors);
+  if (a.outcome == Outcome::Wait) {
+    s.arrive(a.miss, a.fetch);
+    s.release(a.miss);
+  }
+  s.written_back(std::popcount(unsigned{a.evicted.dirty}));
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("a sector misses once, is waited for while it comes, then hits") {
+  const L2Geometry g(tiny());
+  L2Slice s(g);
+  const auto first = s.read(5, false, 0b0011);
+  CHECK(first.outcome == Outcome::Wait);
+  CHECK(first.fetch == 0b0011);
+  const auto second = s.read(5, false, 0b0110);  // one on its way, one new
+  CHECK(second.outcome == Outcome::Wait);
+  CHECK(second.miss == first.miss);
+  CHECK(second.missing == 0b0110);
+  CHECK(second.missed == 0b0100);
+  CHECK(second.fetch == 0b0100);
+  CHECK(s.in_flight(false) == 3);
+  s.arrive(first.miss, 0b0011);
+  CHECK(s.valid(5, false) == 0b0011);
+  CHECK(s.read(5, false, 0b0010).outcome == Outcome::Hit);
+  s.arrive(first.miss, 0b0100);
+  s.release(first.miss);
+  CHECK(s.in_flight(false) == 0);
+  CHECK(s.read(5, false, 0b0111).outcome == Outcome::Hit);
+}
+
+TEST_CASE("a fetch brings whole bursts") {
+  const L2Geometry g64(tiny(64)), g128(tiny(128));
+  CHECK(g64.whole_bursts(0b0100) == 0b1100);
+  CHECK(g64.whole_bursts(0b1010) == 0b1111);
+  CHECK(g128.whole_bursts(0b0010) == 0b1111);
+  L2Slice s(g64);
+  const auto a = load(s, 1, 0b0001);
+  CHECK(a.missed == 0b0001);
+  CHECK(a.fetch == 0b0011);
+  CHECK(s.read(1, false, 0b0010).outcome == Outcome::Hit);
+  CHECK(s.read(1, false, 0b0100).outcome == Outcome::Wait);
+}
+
+TEST_CASE("the least recently used line leaves and takes its dirty sectors along") {
+  const L2Geometry g(tiny());
+  REQUIRE(g.sets.divisor() == 1);
+  L2Slice s(g);
+  s.write(10, 0b0101, true, 0);
+  for (std::uint64_t i = 11; i < 14; ++i) load(s, i);
+  CHECK(s.dirty_sectors() == 2);
+  s.read(10, false, 0b0001);            // 11 is the oldest now
+  CHECK(load(s, 14).evicted.dirty == 0);
+  CHECK(s.valid(11, false) == 0);
+  for (std::uint64_t i = 12; i < 15; ++i) load(s, i);
+  const auto a = load(s, 15);
+  CHECK(a.evicted.dirty == 0b0101);
+  CHECK(a.evicted.index == 10);
+  CHECK(a.evicted.partial == 0);
+  CHECK(s.dirty_sectors() == 0);
+}
+
+TEST_CASE("too many sectors in flight, or a set full of misses, stall without a trace") {
+  const L2Geometry g(tiny());
+  L2Slice s(g);
+  const auto a = s.read(1, false, 15);
+  s.read(2, false, 15);
+  CHECK(s.read(3, false, 1).outcome == Outcome::Stall);
+  CHECK(s.read(1, false, 15).outcome == Outcome::Wait);  // nothing new
+  CHECK(s.write(3, 15, true, 0).outcome == Outcome::Hit);
+  CHECK_FALSE(s.may_fetch(false, 1));
+  s.arrive(a.miss, 15);
+  s.release(a.miss);
+  CHECK(s.read(4, false, 0b0011).outcome == Outcome::Wait);
+  CHECK(s.read(5, false, 0b0011).outcome == Outcome::Wait);  // replaces 1: the only one neither in flight nor newer
+  CHECK(s.valid(1, false) == 0);
+  CHECK(s.valid(3, false) == 15);
+}
+
+TEST_CASE("write-backs that DRAM has not taken hold further evictions up") {
+  const L2Geometry g(tiny());
+  L2Slice s(g);
+  for (std::uint64_t i = 0; i < 4; ++i) s.write(i, 15, true, 0);
+  CHECK(s.write(4, 15, true, 0).evicted.dirty == 15);
+  CHECK(s.write(5, 15, true, 0).evicted.dirty == 15);
+  CHECK(s.write(6, 15, true, 0).outcome == Outcome::Stall);
+  CHECK(s.read(7, false, 1).outcome == Outcome::Stall);
+  s.written_back(4);
+  CHECK(s.write(6, 15, true, 0).outcome == Outcome::Hit);
+}
+
+TEST_CASE("sectors written in part") {
+  const L2Geometry g(tiny());
+  L2Slice s(g);
+  SECTION("are fetched when read and stay dirty") {
+    s.write(1, 0b0001, false, 4);
+    CHECK(s.valid(1, false) == 0);
+    CHECK(load(s, 1, 0b0001).fetch == 0b0001);
+    CHECK(s.valid(1, false) == 1);
+    for (std::uint64_t i = 2; i < 5; ++i) load(s, i);
+    const auto e = load(s, 5).evicted;
+    CHECK(e.dirty == 1);
+    CHECK(e.partial == 0);
+  }
+  SECTION("are read and written when evicted") {
+    s.write(1, 0b0011, false, 8);
+    for (std::uint64_t i = 2; i < 5; ++i) load(s, i);
+    const auto e = load(s, 5).evicted;
+    CHECK(e.dirty == 0b0011);
+    CHECK(e.partial == 0b0011);
+  }
+  SECTION("are complete when the pieces add up") {
+    for (int i = 0; i < 7; ++i) s.write(1, 0b0001, false, 4);
+    CHECK(s.valid(1, false) == 0);
+    s.write(1, 0b0001, false, 4);
+    CHECK(s.valid(1, false) == 1);
+  }
+  SECTION("are complete when written in full, or present before") {
+    s.write(1, 0b0001, false, 4);
+    s.write(1, 0b0001, true, 0);
+    CHECK(s.valid(1, false) == 1);
+    s.write(1, 0b0001, false, 4);
+    CHECK(s.valid(1, false) == 1);
+  }
+}
+
+TEST_CASE("copies are lines of their own, lose written sectors and are given up first") {
+  const L2Geometry g(tiny());
+  L2Slice s(g);
+  load(s, 1);
+  CHECK(load(s, 1, 15, true).missed == 15);
+  CHECK(s.read(1, true, 15).outcome == Outcome::Hit);
+  s.invalidate_copy(1, 0b0011);
+  CHECK(s.valid(1, true) == 0b1100);
+  CHECK(s.valid(1, false) == 15);
+  s.invalidate_copy(1, 0b1100);
+  load(s, 2, 15, true);
+  load(s, 3);
+  load(s, 4);
+  load(s, 2, 15, true);  // used after all home lines but 4 ... and yet
+  load(s, 3);
+  load(s, 4);
+  load(s, 5);
+  CHECK(s.valid(2, true) == 0);
+  CHECK(s.valid(1, false) == 15);
+}
+
+TEST_CASE("copies in flight leave a way for home lines") {
+  GpuModel m = tiny();
+  m.l2.miss_entries = 16;
+  const L2Geometry g(m);
+  L2Slice s(g);
+  for (std::uint64_t i = 0; i < 3; ++i) CHECK(s.read(i, true, 1).outcome == Outcome::Wait);
+  CHECK(s.read(7, true, 1).outcome == Outcome::Stall);  // the last way, though free
+  CHECK(s.read(7, false, 1).outcome == Outcome::Wait);
+}
+
+TEST_CASE("a slice that cannot work is refused") {
+  GpuModel m = tiny();
+  m.hbm.access_bytes = 48;
+  CHECK_THROWS_AS(L2Geometry(m), InputError);
+  m = tiny();
+  m.l2.miss_entries = 2;
+  CHECK_THROWS_AS(L2Geometry(m), InputError);
+}

@@ -1,0 +1,293 @@
+// The memory system request by request: latencies to the cycle, merging, write-back, atomics, copies, touch.
+#include "timing/memory.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+#include <vector>
+
+#include "base/error.h"
+#include "timing/address_map.h"
+#include "timing/memory_test_model.h"
+
+using namespace forewarp;
+
+namespace {
+
+GpuModel quiet() {
+  GpuModel m = test_model();
+  m.hbm.t_refi = 0;
+  return m;
+}
+
+MemoryRequest request(std::uint64_t line, std::uint8_t sectors = 1, RequestKind kind = RequestKind::Read,
+                      std::uint16_t sm = 0) {
+  MemoryRequest r;
+  r.line = line;
+  r.sectors = sectors;
+  r.kind = kind;
+  r.sm = sm;
+  return r;
+}
+
+/// The first line from `from` whose home is partition 0 (near SM 0) or 1 (far).
+std::uint64_t line_in(const GpuModel& m, std::uint32_t partition, std::uint64_t from = 0) {
+  const AddressMap map(m);
+  while (map.home(from).partition != partition) ++from;
+  return from;
+}
+
+/// A line of the same bank as `line`, but another row.
+std::uint64_t same_bank(const GpuModel& m, std::uint64_t line) {
+  const AddressMap map(m);
+  const auto h = map.home(line);
+  const auto d = map.dram(h.slice, h.index);
+  for (std::uint64_t other = line + 1;; ++other) {
+    const auto oh = map.home(other);
+    const auto o = map.dram(oh.slice, oh.index);
+    if (o.channel == d.channel && o.bank == d.bank && o.row != d.row) return other;
+  }
+}
+
+constexpr Cycle kHit = 70 + 80 + 50;                 // request, slice, response
+constexpr Cycle kMiss = kHit + 101 + 14 + 14 + 4;    // controller, tRCD, tCL, burst
+constexpr Cycle kFar = 181;
+
+}  // namespace
+
+TEST_CASE("near reads take the sum of their parts") {
+  const GpuModel m = quiet();
+  const std::uint64_t line = line_in(m, 0);
+  MemorySystem memory(m);
+  CHECK(memory.next_event() == kNever);
+  CHECK(latency_of(memory, request(line), 1000) == kMiss);
+  CHECK(latency_of(memory, request(line), 2000) == kHit);
+  CHECK(latency_of(memory, request(line, 2), 3000) == kHit);  // came along in the 64 B burst
+  CHECK(latency_of(memory, request(line, 4), 4000) == kMiss - 14);  // the row is open
+  CHECK(latency_of(memory, request(line, 15), 5000) == kHit + 2);   // three more sectors at 64 B a cycle
+  CHECK(latency_of(memory, request(same_bank(m, line)), 6000) == kMiss + 14);  // precharge
+  CHECK(latency_of(memory, request(line + 1, 15), 7000) == kMiss + 14 + 6 + 2);  // two bursts of one bank: tCCD_L
+  const MemoryCounters& c = memory.counters();
+  CHECK(c.read_requests == 7);
+  CHECK(c.read_sectors == 5 + 4 + 4);
+  CHECK(c.hit_sectors == 2 + 4);
+  CHECK(c.miss_sectors == 3 + 4);
+  CHECK(c.dram_read_bytes == 5 * 64);
+  CHECK(c.row_hits == 2);
+  CHECK(c.row_misses == 1);
+  CHECK(c.row_conflicts == 2);
+  CHECK(c.read_replies == 7);
+  CHECK(c.read_latency_cycles == 3 * kHit + 2 + kMiss + (kMiss - 14) + (kMiss + 14) + (kMiss + 22));
+  CHECK(c.fabric_sectors == 0);
+}
+
+TEST_CASE("far reads take far_cycles more") {
+  GpuModel m = quiet();
+  const std::uint64_t line = line_in(m, 1);
+  SECTION("and leave a copy on the near side") {
+    MemorySystem memory(m);
+    CHECK(latency_of(memory, request(line), 1000) == kMiss + kFar);
+    CHECK(latency_of(memory, request(line), 2000) == kHit);
+    CHECK(latency_of(memory, request(line, 1, RequestKind::Read, 107), 3000) == kHit);  // near for the other side
+    CHECK(latency_of(memory, request(line, 2), 4000) == kHit + kFar);  // not asked for, so only at home
+    CHECK(memory.counters().fabric_sectors == 2);
+    CHECK(memory.counters().fabric_hit_sectors == 1);
+    CHECK(memory.counters().fabric_miss_sectors == 1);
+    CHECK(memory.counters().hit_sectors == 2);
+    CHECK(memory.counters().miss_sectors == 2);
+    CHECK(memory.counters().dram_read_bytes == 64);
+  }
+  SECTION("every time where no copies are kept") {
+    m.l2.replicate_far_lines = false;
+    MemorySystem memory(m);
+    CHECK(latency_of(memory, request(line), 1000) == kMiss + kFar);
+    CHECK(latency_of(memory, request(line), 2000) == kHit + kFar);
+    CHECK(latency_of(memory, request(line, 1, RequestKind::Read, 107), 3000) == kHit);
+    CHECK(memory.counters().fabric_sectors == 2);
+  }
+  SECTION("and one partition has no far side") {
+    MemorySystem memory(one_partition_model());
+    CHECK(latency_of(memory, request(line), 1000) == kMiss);
+  }
+}
+
+TEST_CASE("writes are acknowledged after the slice, atomics return with data") {
+  const GpuModel m = quiet();
+  const std::uint64_t near = line_in(m, 0), far = line_in(m, 1);
+  MemorySystem memory(m);
+  CHECK(latency_of(memory, request(near, 15, RequestKind::Write), 1000) == kHit);
+  CHECK(latency_of(memory, request(far, 15, RequestKind::Write), 2000) == kHit + kFar);
+  CHECK(latency_of(memory, request(near, 1, RequestKind::Atomic), 3000) == kHit);
+  CHECK(latency_of(memory, request(far, 1, RequestKind::Reduction), 4000) == kHit + kFar);
+  CHECK(latency_of(memory, request(far, 1, RequestKind::Atomic), 5000) == kHit + kFar);
+  CHECK(latency_of(memory, request(line_in(m, 0, 1 << 20), 1, RequestKind::Atomic), 6000) == kMiss);
+  const MemoryCounters& c = memory.counters();
+  CHECK(c.write_requests == 2);
+  CHECK(c.write_sectors == 8);
+  CHECK(c.atomic_requests == 4);
+  CHECK(c.atomic_sectors == 3);
+  CHECK(c.reduction_sectors == 1);
+  CHECK(memory.dirty_bytes() == 9 * 32);
+}
+
+TEST_CASE("a write takes away the copy of the other side") {
+  const GpuModel m = quiet();
+  const std::uint64_t far = line_in(m, 1);
+  MemorySystem memory(m);
+  latency_of(memory, request(far), 1000);
+  CHECK(latency_of(memory, request(far), 2000) == kHit);
+  latency_of(memory, request(far, 1, RequestKind::Write, 107), 3000);
+  CHECK(latency_of(memory, request(far), 4000) == kHit + kFar);
+  latency_of(memory, request(far, 1, RequestKind::Reduction, 107), 5000);
+  CHECK(latency_of(memory, request(far), 6000) == kHit + kFar);
+}
+
+TEST_CASE("simultaneous misses of all SMs become one DRAM read") {
+  const GpuModel m = quiet();
+  for (const std::uint32_t partition : {0u, 1u}) {
+    const std::uint64_t line = line_in(m, partition);
+    MemorySystem memory(m);
+    for (std::uint16_t sm = 0; sm < 108; ++sm) memory.push(request(line, 15, RequestKind::Read, sm), 0);
+    std::vector<MemoryReply> replies;
+    drain(memory, replies);
+    CHECK(replies.size() == 108);
+    CHECK(memory.counters().dram_read_bytes == 128);
+    CHECK(memory.counters().fabric_sectors == 4);  // once for all SMs of the other side
+    CHECK(memory.counters().miss_sectors == 8);
+    CHECK(memory.counters().hit_sectors == 106 * 4);
+  }
+}
+
+TEST_CASE("atomics on one line follow each other at the slice's interval") {
+  const GpuModel m = quiet();  // two cycles a sector
+  const std::uint64_t line = line_in(m, 0);
+  const auto last = [&](int requests, std::uint8_t sectors, std::uint8_t operations) {
+    MemorySystem memory(m);
+    latency_of(memory, request(line, 15), 0);
+    std::vector<MemoryReply> replies;
+    memory.run_until(1000, replies);
+    for (int i = 0; i < requests; ++i) {
+      MemoryRequest r = request(line, sectors, RequestKind::Reduction, static_cast<std::uint16_t>(i));
+      r.operations = operations;
+      memory.push(r, 1000);
+    }
+    return drain(memory, replies) - 1000;
+  };
+  CHECK(last(1, 1, 1) == kHit);
+  CHECK(last(50, 1, 1) == kHit + 49 * 2);
+  CHECK(last(50, 15, 32) == kHit + 49 * 8);    // 32 words in four sectors: four passes
+  CHECK(last(50, 1, 64) == kHit + 49 * 16);    // eight lanes on one word: eight passes
+}
+
+TEST_CASE("dirty data goes to DRAM when the footprint exceeds L2, and only then") {
+  GpuModel m = quiet();
+  const std::uint64_t lines = 80 * 16 * 16;  // sixteen sets a slice
+  m.l2.bytes = static_cast<std::int64_t>(lines) * kLineBytes;
+  for (const std::uint64_t times : {1u, 4u}) {
+    MemorySystem memory(m);
+    const std::uint64_t total = times == 1 ? lines / 2 : lines * times;
+    std::uint64_t cursor = 0;
+    run_load(memory, 108, 16, 0, [&](int, std::uint64_t, MemoryRequest& r) {
+      if (cursor == total) return false;
+      r = request(cursor++, 15, RequestKind::Write, r.sm);
+      return true;
+    });
+    CHECK(memory.counters().dram_write_bytes + memory.dirty_bytes() == total * 128);
+    CHECK(memory.counters().dram_read_bytes == 0);
+    if (times == 1) {
+      CHECK(memory.counters().dram_write_bytes < total * 128 / 20);  // hashed sets: a few overflow early
+    } else {
+      CHECK(memory.dirty_bytes() == lines * kLineBytes);
+    }
+  }
+}
+
+TEST_CASE("a write of one sector moves a whole burst, a partial sector is read first") {
+  GpuModel m = quiet();
+  m.l2.bytes = 80 * 16 * kLineBytes;  // one set a slice
+  for (const bool full : {true, false}) {
+    MemorySystem memory(m);
+    MemoryRequest r = request(0, 1, RequestKind::Write);
+    r.full_sectors = full;
+    r.bytes = full ? 0 : 4;
+    latency_of(memory, r, 0);
+    Cycle now = 1000;
+    const AddressMap map(m);
+    const auto slice = map.home(0).slice;
+    int others = 0;
+    for (std::uint64_t line = 1; others < 16; ++line) {
+      if (map.home(line).slice != slice) continue;
+      latency_of(memory, request(line, 15, RequestKind::Write), now += 1000);
+      ++others;
+    }
+    std::vector<MemoryReply> replies;
+    drain(memory, replies);
+    CHECK(memory.counters().dram_write_bytes == 64);
+    CHECK(memory.counters().dram_read_bytes == (full ? 0 : 64));
+  }
+}
+
+TEST_CASE("touch leaves the state that the timed path leaves, and counts the same traffic") {
+  GpuModel m = quiet();
+  m.l2.bytes = 1 << 20;
+  for (const bool copies : {true, false}) {
+    m.l2.replicate_far_lines = copies;
+    MemorySystem timed(m), touched(m);
+    std::mt19937 random(7);
+    std::uint64_t read_sectors = 0, written_sectors = 0;
+    Cycle now = 0;
+    for (int i = 0; i < 40000; ++i) {
+      const bool write = random() % 3 == 0;
+      MemoryRequest r = request(random() % 12000, static_cast<std::uint8_t>(1 + random() % 15),
+                                write ? RequestKind::Write : RequestKind::Read, static_cast<std::uint16_t>(random() % 108));
+      latency_of(timed, r, now += 1000);
+      int written = 0;
+      read_sectors += static_cast<std::uint64_t>(touched.touch(r.line, r.sectors, write, r.sm, &written));
+      written_sectors += static_cast<std::uint64_t>(written);
+    }
+    std::vector<MemoryReply> replies;
+    drain(timed, replies);
+    CHECK(timed.counters().dram_read_bytes == read_sectors * 32);
+    CHECK(timed.counters().dram_write_bytes == written_sectors * 32);
+    CHECK(timed.dirty_bytes() == touched.dirty_bytes());
+    // The same hits from here on; only DRAM's open rows differ.
+    now += 100000;
+    const MemoryCounters before = timed.counters();
+    for (std::uint64_t line = 0; line < 12000; line += 7) {
+      latency_of(timed, request(line, 2), now);
+      latency_of(touched, request(line, 2), now);
+      now += 5000;
+      REQUIRE(timed.counters().hit_sectors - before.hit_sectors == touched.counters().hit_sectors);
+      REQUIRE(timed.counters().fabric_hit_sectors - before.fabric_hit_sectors == touched.counters().fabric_hit_sectors);
+    }
+    CHECK(touched.counters().hit_sectors > 100);
+  }
+}
+
+TEST_CASE("pushing into a full port and empty requests are refused") {
+  MemorySystem memory(quiet());
+  Cycle now = 5;
+  int pushed = 0;
+  while (memory.accepts(0, now)) memory.push(request(static_cast<std::uint64_t>(pushed++)), now);
+  CHECK(pushed == 4);
+  CHECK_THROWS_AS(memory.push(request(1), now), InternalError);
+  const Cycle again = memory.accepts_again(0, now);
+  CHECK(again == now + 1);
+  CHECK(memory.accepts(0, again));
+  CHECK_THROWS_AS(memory.push(request(1, 0), again), InternalError);
+}
+
+TEST_CASE("an SM whose writes are not acknowledged is held back") {
+  MemorySystem memory(quiet());
+  Cycle now = 0;
+  int pushed = 0;
+  std::vector<MemoryReply> replies;
+  // Unloaded round trip to the far side 381 cycles, 64 B a cycle, twice: 381 lines. No event is handled meanwhile.
+  while (memory.accepts_again(0, now) != kNever) {
+    now = memory.accepts_again(0, now);
+    memory.push(request(static_cast<std::uint64_t>(pushed++), 15, RequestKind::Write), now);
+  }
+  CHECK(pushed == 381);
+  memory.run_until(now, replies);
+  CHECK(!replies.empty());
+  CHECK(memory.accepts_again(0, now) == now + 2);  // the port is still sending
+}
