@@ -35,6 +35,7 @@ Gpu::Gpu(const LaunchContext& context)
   const InstructionCacheSpec& icache = context.gpu.icache;
   for (std::size_t g = 0; g < context.gpu.chip.tpcs_per_gpc.size(); ++g)
     instruction_caches_.push_back({InstructionCacheLevel(context.program.code_lines(), icache.l2_bytes / icache.line_bytes)});
+  dispatch();
 }
 
 void Gpu::dispatch() {
@@ -98,8 +99,10 @@ LoopProgress Gpu::loop_progress() const {
   return total;
 }
 
-void Gpu::skip_iterations(std::uint32_t count) {
-  for (const auto& sm : sms_) sm->skip_iterations(*loops_, count, memory_);
+SkippedAccesses::Traffic Gpu::skip_iterations(std::uint32_t count) {
+  SkippedAccesses skipped;
+  for (const auto& sm : sms_) sm->skip_iterations(*loops_, count, skipped);
+  return skipped.apply(count, memory_);
 }
 
 std::uint64_t Gpu::issued() const {

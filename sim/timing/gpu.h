@@ -29,7 +29,7 @@ class Gpu {
   // For skipping what repeats.
   void set_loops(const std::vector<std::vector<PathLoop>>* loops) { loops_ = loops; }
   LoopProgress loop_progress() const;
-  void skip_iterations(std::uint32_t count);
+  SkippedAccesses::Traffic skip_iterations(std::uint32_t count);
   Cycle last_end() const { return last_end_; }
   std::uint64_t issued() const;
   std::uint64_t finished_blocks() const { return finished_blocks_; }

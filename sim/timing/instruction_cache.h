@@ -74,18 +74,20 @@ class InstructionFetch {
   Cycle from_l1(std::uint32_t line, Cycle now, SharedInstructionCache& gpc, InstructionCacheCounters& counters) {
     if (!l1_.holds(line)) {
       ++counters.l1_misses;
-      Cycle arrival = 0;
       if (!gpc.gpc.holds(line)) {
         ++counters.l2_misses;
         // One line after another comes from L2; the first costs the whole way, the next ones a line's transfer.
-        gpc.port_free = std::max(gpc.port_free + kLineTransfer, now + static_cast<Cycle>(spec_.memory_cycles));
-        gpc.gpc.insert(line, gpc.port_free);
+        const Cycle start = std::max(gpc.port_free, now);
+        gpc.port_free = start + kLineTransfer;
+        gpc.gpc.insert(line, start + static_cast<Cycle>(spec_.memory_cycles));
       }
-      arrival = std::max(gpc.gpc.arrival(line), now) + static_cast<Cycle>(spec_.l2_hit_cycles);
+      const Cycle arrival = std::max(gpc.gpc.arrival(line), now) + static_cast<Cycle>(spec_.l2_hit_cycles);
       l1_.insert(line, arrival);
     }
-    port_free_ = std::max(port_free_ + 1, std::max(l1_.arrival(line), now));
-    return port_free_ + static_cast<Cycle>(spec_.l1_hit_cycles);
+    // One line a cycle goes to the sub-partitions.
+    const Cycle start = std::max({port_free_, l1_.arrival(line), now});
+    port_free_ = start + 1;
+    return start + static_cast<Cycle>(spec_.l1_hit_cycles);
   }
 
   static constexpr Cycle kLineTransfer = 4;  ///< 128 bytes over a 32-byte port

@@ -278,29 +278,28 @@ Cycle MemoryPipe::retry(Cycle now, const MemorySystem& memory) const {
 }
 
 Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases) {
-  // 1. Requests leave for the crossbar, which makes room for new misses.
-  Cycle next = send(now, memory);
-  // 2. The oldest memory instruction is served; it holds the pipe until all its lines are looked up.
-  if (head_ != tail_) {
-    const MemoryOperation& operation = queue_[head_ & kQueueMask];
-    // The banks may lag behind the tags by a few instructions; beyond that the pipe stands.
-    const Cycle banks = data_free_ > kBankSlack ? data_free_ - kBankSlack : 0;
-    const Cycle earliest = std::max({operation.arrival, accept_free_, banks});
-    if (earliest > now) {
-      next = std::min(next, earliest);
-    } else {
-      const bool room = !out_full() || operation.instruction->space == MemorySpace::Shared || operation.instruction->path == Path::Shuffle;
-      if (room && serve(operation, now, releases)) {
-        ++head_;
-        if (head_ != tail_)
-          next = std::min(next, std::max({queue_[head_ & kQueueMask].arrival, accept_free_, now + 1}));
-      } else if (room && !out_full() && miss_lines_ < gpu_.l1.miss_lines && miss_sectors_ < gpu_.l1.miss_sectors) {
-        next = now + 1;  // more lines of the same instruction
-      }
-      if (out_head_ != out_tail_) next = std::min(next, retry(now, memory));
-    }
+  Cycle next = kNever;
+  // 1. The oldest memory instruction is served; it holds the pipe until all its lines are looked up.
+  if (head_ != tail_) next = serve_head(now, releases);
+  // 2. Requests leave for the crossbar, which makes room for new misses.
+  return std::min(next, send(now, memory));
+}
+
+Cycle MemoryPipe::serve_head(Cycle now, std::vector<Release>& releases) {
+  const MemoryOperation& operation = queue_[head_ & kQueueMask];
+  // The banks may lag behind the tags by a few instructions; beyond that the pipe stands.
+  const Cycle banks = data_free_ > kBankSlack ? data_free_ - kBankSlack : 0;
+  const Cycle earliest = std::max({operation.arrival, accept_free_, banks});
+  if (earliest > now) return earliest;
+  const bool below = operation.instruction->space != MemorySpace::Shared && operation.instruction->path != Path::Shuffle;
+  if (below && out_full()) return kNever;  // send() says when there is room
+  if (serve(operation, now, releases)) {
+    ++head_;
+    return head_ == tail_ ? kNever : std::max({queue_[head_ & kQueueMask].arrival, accept_free_, now + 1});
   }
-  return next;
+  // More lines of the same instruction, unless the miss table is full: then a reply wakes the pipe.
+  const bool room = miss_lines_ < gpu_.l1.miss_lines && miss_sectors_ < gpu_.l1.miss_sectors;
+  return room && !out_full() ? now + 1 : kNever;
 }
 
 }  // namespace forewarp

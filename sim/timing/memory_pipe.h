@@ -50,8 +50,7 @@ class MemoryPipe {
   MemoryPipe(const GpuModel&, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns&, std::span<const PatternTiming>);
 
   void push(const MemoryOperation& operation) { queue_[tail_++ & kQueueMask] = operation; }
-  std::uint64_t stores_in_flight() const { return stores_in_flight_; }
-  bool idle() const { return head_ == tail_ && out_head_ == out_tail_ && live_loads_ == 0; }
+  bool idle() const { return head_ == tail_ && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
 
   /// Serves what can be served at `now`; releases are appended. Returns the next cycle with work, kNever if none is
   /// known (a reply will wake it).
@@ -89,6 +88,7 @@ class MemoryPipe {
   static constexpr std::uint32_t kOutRoom = 32;      ///< requests L1 holds for the crossbar
   static constexpr Cycle kBankSlack = 8;             ///< cycles the banks may be booked ahead of the tags
 
+  Cycle serve_head(Cycle now, std::vector<Release>& releases);
   bool serve(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool serve_lines(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);

@@ -13,14 +13,7 @@ namespace {
 PatternTiming time_pattern(const AccessPattern& pattern, const CoalescedCounts& counts) {
   PatternTiming timing;
   if (pattern.lanes == 0) return timing;
-  if (pattern.space == MemorySpace::Shared) {
-    timing.wavefronts = counts.wavefronts;
-  } else {
-    // L1 data lies in the same banks as shared memory: words of different lines in one bank conflict alike.
-    AccessPattern banked = pattern;
-    banked.space = MemorySpace::Shared;
-    timing.wavefronts = static_cast<std::uint16_t>(shared_wavefronts(banked, {}));
-  }
+  timing.wavefronts = counts.wavefronts;
   timing.full_sectors = counts.bytes == counts.sectors * kSectorBytes;
   const int lines = std::max<int>(1, counts.lines);
   timing.operations = static_cast<std::uint8_t>(std::max(1, std::popcount(pattern.lanes) / lines));

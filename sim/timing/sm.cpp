@@ -116,6 +116,7 @@ void Sm::apply_releases(Cycle now) {
         SubPartition& sub = subs_[warp.sub_partition];
         --sub.queued_memory;
         if (sub.waits_for_queue) sub.next = std::min(sub.next, now + 1);
+        if (--warp.queued == 0 && warp.draining) retire(warp, now);
         break;
       }
       case Release::Kind::StoreAcknowledged:
@@ -189,6 +190,11 @@ void Sm::release_barrier_if_full(Block& block, int id, int threads, Cycle now) {
 }
 
 void Sm::retire(Warp& warp, Cycle now) {
+  if (warp.queued > 0) {
+    warp.draining = warp.held = true;
+    subs_[warp.sub_partition].ready[warp.slot] = kNever;
+    return;
+  }
   Block& block = blocks_[warp.block_slot];
   SubPartition& sub = subs_[warp.sub_partition];
   const Cycle end = now + static_cast<Cycle>(context_.gpu.issue.exit_cycles);
@@ -198,7 +204,8 @@ void Sm::retire(Warp& warp, Cycle now) {
   if (--sub.live == 0) sub.active_cycles += end - sub.active_since;
   if (sub.last == warp.slot) sub.last = -1;
   warp_cycles_ += end - warp.started;
-  stalls_[static_cast<std::size_t>(Stall::Drain)] += end - now - (end > now ? 1 : 0);
+  const Cycle drained = end - (warp.issued + 1);
+  stalls_[static_cast<std::size_t>(Stall::Drain)] += drained;
   if (--block.live_warps > 0) {
     for (int id = 0; id < static_cast<int>(block.arrived.size()); ++id)
       if (block.arrived[static_cast<std::size_t>(id)] > 0) release_barrier_if_full(block, id, 0, now);
@@ -247,6 +254,7 @@ std::string Sm::describe_wait(Cycle now) const {
     if (!warp.alive) continue;
     text += "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc);
     if (warp.barrier != kNoBarrier) text += ": barrier " + std::to_string(warp.barrier);
+    else if (warp.draining) text += ": its memory instructions, after EXIT";
     else if (warp.wants_fence) text += ": its stores, at a fence";
     else if (subs_[warp.sub_partition].ready[warp.slot] == kNever) text += ": a scoreboard";
     else text += ": ready at " + std::to_string(subs_[warp.sub_partition].ready[warp.slot]) + ", now " + std::to_string(now);

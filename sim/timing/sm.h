@@ -13,6 +13,7 @@
 #include "timing/loops.h"
 #include "timing/memory_pipe.h"
 #include "timing/result.h"
+#include "timing/skipped_accesses.h"
 #include "timing/timed_program.h"
 #include "timing/warp.h"
 #include "trace/class_index.h"
@@ -59,14 +60,15 @@ class Sm {
   Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<FinishedBlock>&);
   void reply(const MemoryReply&, Cycle now);
 
-  bool idle() const { return resident_ == 0 && pipe_.stores_in_flight() == 0; }
+  bool idle() const { return resident_ == 0 && pipe_.idle(); }
   /// Adds this SM's events up to `now` to the launch's totals.
   void collect(Cycle now, TimingCounters&) const;
   void collect_stalls(std::vector<StallCycles>&) const;
   std::uint64_t issued() const { return issued_; }
   void add_loop_progress(const std::vector<std::vector<PathLoop>>&, LoopProgress&) const;
-  /// Moves every warp on by so many iterations of its loop; what they would have read or written is in L2 afterwards.
-  void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint32_t count, MemorySystem&);
+  /// Moves every warp on by so many iterations of its loop; what they would have read and written
+  /// is added to the skipped accesses.
+  void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint32_t count, SkippedAccesses&);
   /// For a deadlock report: what each warp waits for.
   std::string describe_wait(Cycle now) const;
 

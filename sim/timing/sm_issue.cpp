@@ -208,6 +208,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   operation.arrival = std::max(now, sub.address_free) + pipe_.lead_cycles();
   sub.address_free = operation.arrival;
   ++sub.queued_memory;
+  ++warp.queued;
   const auto mark = [&](std::uint8_t scoreboard) {
     if (scoreboard == kNoScoreboard) return;
     ++warp.pending[scoreboard];

@@ -22,11 +22,21 @@ void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, Loop
   }
 }
 
-void Sm::skip_iterations(const std::vector<std::vector<PathLoop>>& loops, std::uint32_t count, MemorySystem& memory) {
-  (void)memory;
+void Sm::skip_iterations(const std::vector<std::vector<PathLoop>>& loops, std::uint32_t count, SkippedAccesses& skipped) {
   for (Warp& warp : warps_) {
     if (!warp.alive) continue;
     const PathLoop& loop = loops[warp.cls][warp.path];
+    const std::vector<std::int64_t>& shifts = blocks_[warp.block_slot].shifts;
+    for (std::uint32_t a = 0; a < loop.accesses; ++a) {
+      const Access& access = warp.access[a];
+      const AccessPattern& pattern = context_.trace.patterns[access.pattern];
+      if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
+      const auto step = static_cast<std::int64_t>(warp.access[a + loop.accesses].base - access.base);
+      const std::uint64_t base = access.base / kLineBytes + static_cast<std::uint64_t>(shifts[access.slope]);
+      for (const LineSectors& line : context_.patterns.lines(access.pattern))
+        skipped.add((base + static_cast<std::uint64_t>(std::int64_t{line.line})) * kLineBytes + access.base % kLineBytes, step,
+                    line.sectors, pattern.kind == MemoryKind::Store || pattern.kind == MemoryKind::Reduction, id_);
+    }
     warp.run += std::size_t{count} * loop.period;
     warp.access += std::size_t{count} * loop.accesses;
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
 
 #include "timing/gpu.h"
 #include "timing/loops.h"
@@ -10,11 +9,12 @@
 namespace forewarp {
 namespace {
 
+constexpr std::uint64_t kWindows = 8;    // the budget pays for so many windows
 constexpr Cycle kSlice = 256;            // cycles between two looks at the progress
 constexpr double kSteady = 0.02;         // two windows agree when their rates differ by less
 constexpr std::uint32_t kMargin = 3;     // iterations left after a skip, so that the exit is simulated
 constexpr std::uint32_t kLeastSkip = 6;  // iterations worth skipping
-constexpr std::uint64_t kPatience = 12;  // times the budget after which an unsettled launch is extrapolated as it is
+constexpr std::uint64_t kPatience = 6;   // times the budget after which an unsettled launch is extrapolated as it is
 
 /// a + (b - c) * factor for every event count.
 void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters& c, double factor) {
@@ -79,11 +79,16 @@ class SteadyState {
     const std::uint64_t capacity = static_cast<std::uint64_t>(context.gpu.chip.sm_count) * static_cast<std::uint64_t>(context.blocks_per_sm);
     blocks_ = context.trace.launch.grid.count();
     wave_ = std::min(capacity, blocks_);
+    instructions_ = launch_instructions(context.trace);
+    // Short blocks: several waves at a time, so that their rate is a mean over many.
+    const std::uint64_t wave_instructions = std::max<std::uint64_t>(1, instructions_ / blocks_ * wave_);
+    mark_blocks_ = wave_ * std::max<std::uint64_t>(1, options.detailed_instructions / kWindows / wave_instructions);
+    next_mark_ = mark_blocks_;
   }
 
   TimingResult run() {
     TimingResult result;
-    result.coverage.warp_instructions = launch_instructions(context_.trace);
+    result.coverage.warp_instructions = instructions_;
     bool over = false;
     if (options_.full || result.coverage.warp_instructions <= options_.detailed_instructions) {
       over = gpu_.run(~std::uint64_t{0}, kNever - 1);
@@ -121,11 +126,12 @@ class SteadyState {
   // --- Waves -------------------------------------------------------------------------------------------------------
   // Every time another wave's worth of blocks has left, its time is noted; once two agree, whole waves are left out.
   bool try_skip_blocks() {
-    if (gpu_.finished_blocks() < (marks_.size() + 1) * wave_) return false;
+    if (gpu_.finished_blocks() + skipped_blocks_ < next_mark_) return false;
+    next_mark_ += mark_blocks_;
     marks_.push_back({virtual_now(), gpu_.counters()});
     add_scaled(marks_.back().counters, skipped_, TimingCounters{}, 1);
     const std::size_t n = marks_.size();
-    if (n < 3) return false;
+    if (n < 4) return false;  // the first wave starts in step; it does not count
     const double last = static_cast<double>(marks_[n - 1].at - marks_[n - 2].at), before = static_cast<double>(marks_[n - 2].at - marks_[n - 3].at);
     const double drift = std::abs(last - before) / last;
     const bool out_of_budget = gpu_.issued() > options_.detailed_instructions;
@@ -135,11 +141,11 @@ class SteadyState {
     const std::uint64_t waves = left / wave_ - 1;  // at least a whole wave and the tail remain
     gpu_.dispatcher().skip(waves * wave_);
     skipped_blocks_ += waves * wave_;
-    const double factor = static_cast<double>(waves) / 2;
+    const double factor = static_cast<double>(waves * wave_) / static_cast<double>(2 * mark_blocks_);
     skipped_cycles_ += factor * (last + before);
     add_scaled(skipped_, marks_[n - 1].counters, marks_[n - 3].counters, factor);
     uncertainty_ = std::max(uncertainty_, drift);
-    for (std::uint64_t i = 0; i < waves; ++i) marks_.push_back(marks_.back());
+    next_mark_ = ~std::uint64_t{0};  // what is left is the tail
     return true;
   }
 
@@ -167,8 +173,11 @@ class SteadyState {
     window_.rate = rate;
   }
 
-  /// Long iterations are seen twice before they are believed, short ones a few times more.
-  double least_move(const LoopProgress& progress) const { return progress.instructions > 200 ? 1.0 : progress.instructions > 40 ? 2.0 : 4.0; }
+  /// Iterations a window spans: a share of the budget, so that short bodies are averaged over many.
+  double least_move(const LoopProgress& progress) const {
+    const double window = static_cast<double>(options_.detailed_instructions) / kWindows;
+    return std::clamp(window / static_cast<double>(progress.instructions * progress.warps), 1.0, 32.0);
+  }
 
   void restart_window(const LoopProgress& progress) {
     window_ = {};
@@ -182,17 +191,21 @@ class SteadyState {
     const std::uint32_t count = progress.least_remaining - kMargin;
     const double cycles = count / rate;
     const TimingCounters now = gpu_.counters();
+    const SkippedAccesses::Traffic traffic = gpu_.skip_iterations(count);
+    // Lines that nobody had touched come from DRAM once; what the window measured would count its own reuse again.
+    const std::uint64_t read = skipped_.memory.dram_read_bytes + traffic.dram_read_bytes;
+    const std::uint64_t written = skipped_.memory.dram_write_bytes + traffic.dram_write_bytes;
     add_scaled(skipped_, now, window_.counters, cycles / static_cast<double>(gpu_.now() - window_.at));
+    skipped_.memory.dram_read_bytes = read;
+    skipped_.memory.dram_write_bytes = written;
     skipped_cycles_ += cycles;
     skipped_iterations_ += count;
-    gpu_.skip_iterations(count);
+    skipped_instructions_ += progress.warps * progress.instructions * count;
   }
 
   // --- Launches that do not settle ---------------------------------------------------------------------------------
   void extrapolate_rest(TimingResult& result) {
-    const double total = static_cast<double>(result.coverage.warp_instructions);
-    const double done = total * progress_share();
-    const double factor = done > 0 ? total / done - 1 : 0;
+    const double factor = 1 / progress_share() - 1;
     add_scaled(result.counters, result.counters, TimingCounters{}, factor);
     result.elapsed_cycles += static_cast<Cycle>(static_cast<double>(virtual_now()) * factor);
     uncertainty_ = std::max(uncertainty_, 0.15);
@@ -200,8 +213,8 @@ class SteadyState {
   }
 
   double progress_share() const {
-    const double simulated = static_cast<double>(gpu_.issued());
-    const double total = static_cast<double>(launch_instructions(context_.trace));
+    const double simulated = static_cast<double>(gpu_.issued() + skipped_instructions_);
+    const double total = static_cast<double>(instructions_);
     const double left_out = static_cast<double>(skipped_blocks_) / static_cast<double>(blocks_);
     return std::clamp(simulated / total + left_out, 1e-9, 1.0);
   }
@@ -230,7 +243,7 @@ class SteadyState {
   SimulateOptions options_;
   Gpu gpu_;
   std::vector<std::vector<PathLoop>> loops_;
-  std::uint64_t blocks_ = 0, wave_ = 0, skipped_blocks_ = 0, skipped_iterations_ = 0;
+  std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, mark_blocks_ = 0, next_mark_ = 0, skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0;
   double skipped_cycles_ = 0, uncertainty_ = 0;
   TimingCounters skipped_;
   std::vector<Mark> marks_;

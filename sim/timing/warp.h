@@ -38,6 +38,7 @@ struct Warp {
   std::uint8_t slot = 0;              ///< within its sub-partition
   std::uint16_t block_slot = 0;
   std::uint32_t stores_in_flight = 0;
+  std::uint32_t queued = 0;           ///< memory instructions the shared unit has not taken yet
   std::uint16_t generation = 0;       ///< tells late acknowledgements of an earlier warp of this slot apart
   std::uint32_t cls = 0, path = 0;    ///< which class and path it replays
   std::uint32_t age = 0;              ///< order of arrival; larger is younger
@@ -47,6 +48,7 @@ struct Warp {
   bool needs_fetch = false;           ///< its first instruction has not been asked for
   bool held = false;                  ///< at a barrier or fence: no time known
   bool wants_fence = false;           ///< waits for its stores
+  bool draining = false;              ///< has exited, but its memory instructions are still queued
 
   bool done() const { return run == runs_end; }
 };

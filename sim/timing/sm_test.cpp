@@ -1,0 +1,226 @@
+// The SM to the cycle: one hand-made kernel a rule, its cycles worked out in the test.
+#include "timing/sm.h"
+
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "timing/sm_test_support.h"
+
+using namespace forewarp;
+
+namespace {
+
+/// n instructions of one kind, then EXIT.
+std::vector<Instruction> repeat(const Instruction& in, int n) {
+  std::vector<Instruction> code(static_cast<std::size_t>(n), in);
+  code.push_back(exit_instruction());
+  return code;
+}
+
+std::uint64_t all_stalls(const TimingResult& r) {
+  return std::accumulate(r.counters.stalls.begin(), r.counters.stalls.end(), std::uint64_t{0});
+}
+
+}  // namespace
+
+TEST_CASE("a dependent chain takes its stall counts") {
+  // 10 instructions 4 cycles apart: issues at 0, 4, ..., 36; EXIT at 40, gone one cycle later.
+  const TimingResult r = HandMadeTrace(repeat(plain(Pipe::Fma, 4), 10), 1).simulate(sm_model());
+  CHECK(r.elapsed_cycles == 41);
+  CHECK(r.counters.instructions_issued == 11);
+  CHECK(r.counters.issue_active_cycles == 11);
+  CHECK(stalled(r, Stall::Selected) == 11);
+  CHECK(stalled(r, Stall::Wait) == 30);
+  CHECK(r.counters.warp_cycles == 41);
+  CHECK(all_stalls(r) == r.counters.warp_cycles);
+}
+
+TEST_CASE("four warps on four sub-partitions do not disturb each other") {
+  // Only their first fetches follow one another by a cycle.
+  const TimingResult r = HandMadeTrace(repeat(plain(Pipe::Fma, 4), 10), 4).simulate(sm_model());
+  CHECK(r.elapsed_cycles == 44);
+  CHECK(r.counters.issue_active_cycles == 44);
+  CHECK(r.counters.sm_active_cycles == 44);
+}
+
+TEST_CASE("two warps of one sub-partition share its issue slot") {
+  // Stall 1: each could issue every cycle; together 2 x 11 issues take 22 cycles, the last EXIT included.
+  const TimingResult r = HandMadeTrace(repeat(plain(Pipe::Fma, 1), 10), 5).simulate(sm_model());
+  CHECK(r.elapsed_cycles == 22);
+  CHECK(stalled(r, Stall::NotSelected) > 0);
+  CHECK(r.counters.issue_active_cycles == 5 * 11);
+}
+
+TEST_CASE("a pipe with an interval holds the next instruction back") {
+  // ALU interval 2: issues at 0, 2, ..., 18; EXIT one cycle after the last.
+  const TimingResult r = HandMadeTrace(repeat(plain(Pipe::Alu, 1), 10), 1).simulate(sm_model());
+  CHECK(r.elapsed_cycles == 20);
+  CHECK(stalled(r, Stall::MathPipeThrottle) == 9);
+}
+
+TEST_CASE("an FMA pipe of two halves takes an FFMA every cycle but an IMAD every second") {
+  GpuModel gpu = sm_model();
+  gpu.pipes[static_cast<std::size_t>(Pipe::FmaHeavy)].interval = 2;
+  CHECK(HandMadeTrace(repeat(plain(Pipe::Fma, 1), 10), 1).simulate(gpu).elapsed_cycles == 11);
+  CHECK(HandMadeTrace(repeat(plain(Pipe::FmaHeavy, 1), 10), 1).simulate(gpu).elapsed_cycles == 20);
+}
+
+TEST_CASE("a taken branch costs the time to resolve it") {
+  std::vector<Instruction> code = repeat(plain(Pipe::Fma, 1), 3);
+  code[1].opcode = Opcode::BRA;
+  code[1].pipe = Pipe::Cbu;
+  // 0, BRA at 1, back to 0 at 9, BRA at 10, falls through to 2 at 11, EXIT at 12.
+  const TimingResult r = HandMadeTrace(code, 1).runs({{0, 2}, {0, 4}}).simulate(sm_model());
+  CHECK(r.elapsed_cycles == 13);
+  CHECK(stalled(r, Stall::BranchResolving) == 7);
+}
+
+TEST_CASE("special functions queue behind their pipe and release a scoreboard") {
+  Instruction mufu = plain(Pipe::Xu, 1);
+  mufu.opcode = Opcode::MUFU;
+  mufu.control.write_barrier = 0;
+  // Issue at 0, result at 18.
+  const TimingResult r = HandMadeTrace({mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
+  CHECK(r.elapsed_cycles == 20);
+  CHECK(stalled(r, Stall::ShortScoreboard) == 17);
+  // Two in a row: the second starts 8 cycles after the first.
+  const TimingResult two = HandMadeTrace({mufu, mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
+  CHECK(two.elapsed_cycles == 28);
+}
+
+TEST_CASE("shared memory: latency, wavefronts and their order") {
+  const Instruction load = memory_instruction(Opcode::LDS, MemorySpace::Shared, MemoryKind::Load, 0);
+  const std::vector<Instruction> code{load, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()};
+  const TimingResult clean = HandMadeTrace(code, 1).access(0, 0, 4, MemorySpace::Shared).simulate(sm_model());
+  CHECK(clean.elapsed_cycles == 25);  // dependent issue at 23
+  CHECK(clean.counters.shared_wavefronts == 1);
+  // Stride 8 bytes: two lanes a bank, one more wavefront, two cycles of latency.
+  const TimingResult conflict = HandMadeTrace(code, 1).access(0, 0, 8, MemorySpace::Shared).simulate(sm_model());
+  CHECK(conflict.elapsed_cycles == 27);
+  CHECK(conflict.counters.shared_wavefronts == 2);
+}
+
+TEST_CASE("a full memory queue throttles") {
+  // The address unit takes one instruction in 4 cycles; 4 wait, so the 6th is refused.
+  const Instruction store = memory_instruction(Opcode::STS, MemorySpace::Shared, MemoryKind::Store);
+  HandMadeTrace trace(repeat(store, 10), 1);
+  for (int i = 0; i < 10; ++i) trace.access(0, 0, 4, MemorySpace::Shared, MemoryKind::Store);
+  const TimingResult r = trace.simulate(sm_model());
+  CHECK(stalled(r, Stall::MioThrottle) > 0);
+  CHECK(r.counters.shared_wavefronts == 10);
+}
+
+TEST_CASE("a global load: a miss takes the memory system's time, the next load of the line hits") {
+  const GpuModel gpu = sm_model();
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  const Instruction use = waiting(plain(Pipe::Fma, 1), 0);
+  const std::vector<Instruction> code{load, use, load, use, exit_instruction()};
+  HandMadeTrace trace(code, 1);
+  trace.access(0, 1 << 20, 4, MemorySpace::Global).access(0, 1 << 20, 4, MemorySpace::Global);
+  const TimingResult r = trace.simulate(gpu);
+  MemorySystem memory(gpu);
+  MemoryRequest request;
+  request.line = (1 << 20) / kLineBytes;
+  request.sectors = 0xf;
+  const Cycle below = latency_of(memory, request, 4);
+  // Miss: L1's own 33 plus what lies below; then one issue, then the hit.
+  CHECK(r.elapsed_cycles == below + 33 + 1 + 33 + 1 + 1);
+  CHECK(r.counters.l1_load_sectors == 8);
+  CHECK(r.counters.l1_load_hit_sectors == 4);
+  CHECK(r.counters.memory.read_sectors == 4);
+  CHECK(stalled(r, Stall::LongScoreboard) == below + 32 + 32);
+}
+
+TEST_CASE("warps that miss the same line share one request") {
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  HandMadeTrace trace({load, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 4);
+  for (int w = 0; w < 4; ++w) trace.access(w, 4096, 4, MemorySpace::Global);
+  const TimingResult r = trace.simulate(sm_model());
+  CHECK(r.counters.memory.read_sectors == 4);
+  CHECK(r.counters.memory.dram_read_bytes == 128);
+  CHECK(r.counters.l1_load_sectors == 16);
+  CHECK(r.counters.l1_load_hit_sectors == 0);  // a tag that waits for its data is a miss
+}
+
+TEST_CASE("a warp that walks down a column sends a request a lane") {
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  HandMadeTrace trace({load, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1);
+  trace.access(0, 1 << 20, 4096, MemorySpace::Global);
+  const TimingResult r = trace.simulate(sm_model());
+  CHECK(r.counters.memory.read_requests == 32);
+  CHECK(r.counters.memory.read_sectors == 32);
+  CHECK(r.counters.l1_tag_lookups == 32);
+}
+
+TEST_CASE("a barrier releases all warps after the last arrival") {
+  Instruction barrier = plain(Pipe::Adu, 1);
+  barrier.opcode = Opcode::BAR;
+  std::vector<Instruction> code{barrier, plain(Pipe::Fma, 1), exit_instruction()};
+  // The SM's instruction cache serves one sub-partition a cycle: four warps arrive at 0 to 3 and go on at 13.
+  const TimingResult r = HandMadeTrace(code, 4).simulate(sm_model());
+  CHECK(r.elapsed_cycles == 15);
+  CHECK(stalled(r, Stall::Barrier) > 0);
+}
+
+TEST_CASE("a barrier that some warps never reach is a deadlock with the warps named") {
+  Instruction barrier = plain(Pipe::Adu, 1);
+  barrier.opcode = Opcode::BAR;
+  Operand id, threads;
+  id.kind = threads.kind = OperandKind::Immediate;
+  threads.immediate = 64;
+  barrier.operands[0] = id;
+  barrier.operands[1] = threads;
+  barrier.operand_count = 2;
+  CHECK_THROWS_WITH(HandMadeTrace({barrier, exit_instruction()}, 1).simulate(sm_model()), Catch::Contains("barrier 0"));
+}
+
+TEST_CASE("the first touch of a constant line is a miss of the constant cache") {
+  Instruction in = plain(Pipe::Fma, 1);
+  in.operand_count = 1;
+  in.operands[0].kind = OperandKind::Constant;
+  const TimingResult r = HandMadeTrace(repeat(in, 3), 1).simulate(sm_model());
+  CHECK(stalled(r, Stall::ImcMiss) == 100);
+  CHECK(r.elapsed_cycles == 104);
+}
+
+TEST_CASE("instructions that are not in the caches cost fetch time") {
+  GpuModel gpu = sm_model();
+  gpu.icache.l1_hit_cycles = 10;
+  gpu.icache.l2_hit_cycles = 20;
+  gpu.icache.memory_cycles = 100;
+  const TimingResult r = HandMadeTrace(repeat(plain(Pipe::Fma, 1), 20), 1).simulate(gpu);  // three lines of code
+  CHECK(r.counters.icache_l2_misses == 3);
+  CHECK(stalled(r, Stall::NoInstruction) >= 3 * 128);
+  gpu.icache.prefetch_lines = 4;
+  const TimingResult ahead = HandMadeTrace(repeat(plain(Pipe::Fma, 1), 20), 1).simulate(gpu);
+  CHECK(ahead.elapsed_cycles < r.elapsed_cycles - 200);
+}
+
+TEST_CASE("register-file ports: three operands of one bank hold the dispatcher") {
+  GpuModel gpu = sm_model();
+  gpu.issue.register_bank_count = 2;
+  gpu.issue.register_window_cycles = 3;
+  Instruction in = plain(Pipe::Fma, 1);
+  in.operand_count = 4;
+  in.destination_count = 1;
+  for (std::size_t i = 0; i < 4; ++i) {
+    in.operands[i].kind = OperandKind::Register;
+    in.operands[i].index = static_cast<std::uint8_t>(2 * i + 2);
+  }
+  const TimingResult conflict = HandMadeTrace(repeat(in, 30), 1).simulate(gpu);
+  CHECK(stalled(conflict, Stall::DispatchStall) > 0);
+  CHECK(conflict.elapsed_cycles >= 3 * 29);  // one port, three reads an instruction
+  for (std::size_t i = 1; i < 4; ++i) in.operands[i].reuse = true;
+  const TimingResult reused = HandMadeTrace(repeat(in, 30), 1).simulate(gpu);
+  CHECK(reused.elapsed_cycles < 40);
+}
+
+TEST_CASE("a fence waits for the warp's stores") {
+  Instruction fence = plain(Pipe::Lsu, 1);
+  fence.opcode = Opcode::MEMBAR;
+  HandMadeTrace trace({memory_instruction(Opcode::STG, MemorySpace::Global, MemoryKind::Store), fence, plain(Pipe::Fma, 1), exit_instruction()}, 1);
+  trace.access(0, 4096, 4, MemorySpace::Global, MemoryKind::Store);
+  const TimingResult r = trace.simulate(sm_model());
+  CHECK(stalled(r, Stall::Membar) > 100);
+  CHECK(r.counters.memory.write_sectors == 4);
+}

@@ -1,0 +1,82 @@
+// Skipping what repeats must not change what is counted, and hardly what is timed.
+#include "timing/steady_state.h"
+
+#include <catch2/catch.hpp>
+
+#include "timing/loops.h"
+#include "timing/sm_test_support.h"
+
+using namespace forewarp;
+
+namespace {
+
+/// A loop of a load that walks over memory, some arithmetic on it, and a branch.
+HandMadeTrace streaming_loop(int iterations, int warps, std::uint32_t blocks) {
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  Instruction branch = plain(Pipe::Cbu, 5);
+  branch.opcode = Opcode::BRA;
+  HandMadeTrace made({plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch, exit_instruction()}, warps, blocks);
+  std::vector<Run> runs{{0, 4}};
+  for (int i = 1; i < iterations; ++i) runs.push_back({1, 3});
+  runs.push_back({4, 1});
+  made.runs(runs);
+  for (int w = 0; w < warps; ++w)
+    for (int i = 0; i < iterations; ++i)
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * iterations + i) * kLineBytes), 4, MemorySpace::Global);
+  // Every block has lines of its own.
+  made.trace().slopes.push_back({std::int64_t{warps} * iterations * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  return made;
+}
+
+double error(Cycle a, Cycle b) { return std::abs(static_cast<double>(a) - static_cast<double>(b)) / static_cast<double>(b); }
+
+}  // namespace
+
+TEST_CASE("the repeating part of a path is found") {
+  HandMadeTrace made = streaming_loop(50, 1, 1);
+  const TimedProgram program(*made.trace().kernel, sm_model());
+  const PathLoop loop = find_loop(made.trace().classes[0].paths[0], program);
+  CHECK(loop.first_run == 1);
+  CHECK(loop.period == 1);
+  CHECK(loop.iterations == 49);
+  CHECK(loop.accesses == 1);
+  CHECK(loop.accesses_before == 1);
+  CHECK(loop.instructions == 3);
+}
+
+TEST_CASE("skipped iterations: cycles and traffic as if simulated") {
+  const GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(400, 8, 4);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false);
+  CHECK_FALSE(full.coverage.extrapolated);
+  CHECK(skipping.coverage.extrapolated);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes << " sectors " << full.counters.memory.read_sectors << " / " << skipping.counters.memory.read_sectors);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.04);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+  CHECK(error(skipping.counters.warp_cycles, full.counters.warp_cycles) < 0.05);
+}
+
+TEST_CASE("skipped waves: cycles and traffic as if simulated") {
+  const GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(6, 4, 4003);
+  made.occupancy().blocks_per_sm = 4;
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 60000);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes << " sectors " << full.counters.memory.read_sectors << " / " << skipping.counters.memory.read_sectors);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.04);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.04);
+}
+
+TEST_CASE("the same launch gives the same numbers twice") {
+  const GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(20, 8, 40);
+  const TimingResult a = made.simulate(gpu), b = made.simulate(gpu);
+  CHECK(a.elapsed_cycles == b.elapsed_cycles);
+  CHECK(a.counters.stalls == b.counters.stalls);
+  CHECK(a.counters.memory.read_latency_cycles == b.counters.memory.read_latency_cycles);
+}
