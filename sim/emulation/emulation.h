@@ -1,0 +1,34 @@
+// Executes kernels on the CPU: once with all values, as the check that everything is right, and once for the trace
+// alone, where only what decides an address, a predicate or a way is computed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/launch.h"
+#include "program/program.h"
+#include "trace/trace.h"
+
+namespace forewarp {
+
+struct EmulationOptions {
+  /// Count instructions that cannot be executed instead of refusing the kernel.
+  bool ignore_unknown_instructions = false;
+  /// Warp instructions one block may execute before it counts as caught in a loop; 0: no limit.
+  std::uint64_t instruction_limit = 2'000'000'000;
+  /// If set: receives warnings.
+  std::vector<std::string>* warnings = nullptr;
+};
+
+struct EmulatedCase {
+  std::vector<std::vector<std::uint8_t>> buffers;  ///< contents after the last launch, as in Case::buffers
+  std::uint64_t warp_instructions = 0;
+};
+
+/// Runs every block of every launch of a case, values and all, and returns the buffers. Blocks run one after another in
+/// index order, so that results are the same every time. InputError for what a real GPU would report as a fault.
+EmulatedCase emulate_values(const Program&, const Case&, const EmulationOptions& = {});
+
+}  // namespace forewarp

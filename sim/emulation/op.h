@@ -1,0 +1,120 @@
+// A kernel decoded once more, for execution: every operand is resolved to a row of 32 lanes, so that an instruction is
+// a function over rows and nothing is looked up while it runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "program/program.h"
+
+namespace forewarp::emulation {
+
+struct Exec;
+struct Op;
+using Handler = void (*)(Exec&, const Op&);
+
+/// One 32-bit register of a warp. Uniform registers and immediates are rows too: 32 times the same value.
+struct alignas(64) Row {
+  std::array<std::uint32_t, kWarpLanes> lane{};
+};
+inline constexpr std::uint32_t kRowBytes = sizeof(Row);
+
+/// Rows whose offset has this bit lie in the kernel's literal pool, the others in the warp's register file.
+inline constexpr std::uint32_t kLiteralBit = 0x80000000u;
+
+/// A source operand. Integers read (row ^ flip) + add, floats (row & keep) ^ flip; add counts as a summand of its own
+/// where carries matter. 64-bit operands continue in the next row.
+struct Source {
+  std::uint32_t row = 0;  ///< byte offset
+  std::uint32_t keep = ~0u;
+  std::uint32_t flip = 0;
+  std::uint32_t add = 0;
+};
+
+/// Predicate slots of a warp: P0..P6, PT, UP0..UP6, UPT, and one for results that go nowhere.
+inline constexpr int kUniformPredicates = 8;
+inline constexpr int kDiscardedPredicate = 16;
+inline constexpr int kPredicateSlots = 17;
+
+struct PredicateSource {
+  std::uint8_t slot = kPredicateTrue;
+  LaneMask flip = 0;  ///< all ones for '!'
+};
+
+/// What the executor itself does with an instruction; everything else is Plain and runs through its handler.
+enum class OpKind : std::uint8_t {
+  Plain,
+  Memory,   ///< addresses, report, then the handler moves the data
+  Copy,     ///< LDGSTS: two accesses
+  Branch, BranchDivergent, BranchConverged, IndirectBranch, Call, Return, Exit,
+  BarrierSet, BarrierSync, BarrierBreak, WarpSync, WarpSyncCollective, EndCollective, Yield, Sleep,
+  BlockBarrier,
+  Skip,     ///< counts, does nothing
+};
+
+/// Comparison as bits: less, equal, greater, unordered.
+enum Compare : std::uint8_t { kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8 };
+
+enum class BarrierAction : std::uint8_t { Sync, Arrive, Reduce };
+enum class ReduceOperation : std::uint8_t { Popc, And, Or };
+
+struct Op {
+  Handler run = nullptr;
+  OpKind kind = OpKind::Skip;
+  std::uint8_t guard = kPredicateTrue;
+  bool uniform = false;        ///< uniform datapath: writes whole rows
+  bool value_needed = true;    ///< false in sliced emulation when no address, predicate or branch depends on it
+  LaneMask guard_flip = 0;
+
+  Source a, b, c, d;
+  std::uint32_t dst = 0;       ///< row; results of more than 32 bits continue in the following rows
+  std::array<std::uint8_t, 2> pdst{kDiscardedPredicate, kDiscardedPredicate};
+  std::array<PredicateSource, 3> p{};
+  std::uint32_t immediate = 0;
+  std::uint32_t target = 0;    ///< instruction index
+  std::uint8_t variant = 0;    ///< the handler's own: rounding, comparison, ...
+  std::uint8_t combine = 0;    ///< 0 and, 1 or, 2 xor, for comparisons with a predicate
+  bool carry_out = false;
+
+  // Memory.
+  MemorySpace space = MemorySpace::None;
+  MemoryKind memory = MemoryKind::None;
+  std::uint8_t bytes = 0;      ///< per lane
+  std::uint8_t scale = 1;
+  bool wide_index = false;     ///< index is a 64-bit pair
+  bool has_uniform = false;    ///< the uniform register in b is added
+  bool wide_uniform = false;
+  std::int64_t offset = 0;
+  LaneMask lanes = ~0u;        ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
+};
+
+/// The opcodes of a kernel that cannot be executed are listed in one InputError unless the caller wants them ignored.
+enum class UnknownInstruction : std::uint8_t { Reject, Ignore };
+
+struct DecodedKernel {
+  const Kernel* kernel = nullptr;
+  std::vector<Op> ops;
+  std::vector<Row> literals;
+  std::uint32_t rows = 0;          ///< of a warp's register file, everything included
+  std::uint32_t zero_row = 0;      ///< byte offset of rows that are always zero
+  std::uint32_t discard_row = 0;   ///< byte offset of rows that nobody reads
+  std::uint32_t uniform_row = 0;   ///< byte offset of UR0
+  bool uses_clock = false;
+  std::vector<std::string> warnings;
+};
+
+/// A constant bank's bytes as they are for one launch.
+struct ConstantBanks {
+  std::vector<ConstantBank> banks;
+  /// Zero beyond the end of a bank.
+  std::uint32_t word(int bank, std::uint32_t offset) const;
+  const std::vector<std::uint8_t>* find(int bank) const;
+};
+
+/// Resolves operands against the constants of one launch. InputError lists every instruction that is not supported.
+DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants, UnknownInstruction unknown);
+
+}  // namespace forewarp::emulation
