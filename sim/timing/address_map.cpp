@@ -63,7 +63,8 @@ AddressMap::Home AddressMap::home(std::uint64_t line) const {
   std::uint64_t local = line;
   if (halves_) {
     // The parity replaces its lowest bit, so what remains numbers the lines of one half without gaps.
-    h.partition = static_cast<std::uint32_t>((static_cast<unsigned>(std::popcount(line & half_mask_)) & 1) ^ page_turn(line));
+    h.partition =
+        static_cast<std::uint32_t>((static_cast<unsigned>(std::popcount(line & half_mask_)) & 1) ^ page_turn(line));
     const std::uint64_t below = (std::uint64_t{1} << half_bit_) - 1;
     local = (line & below) | ((line >> 1) & ~below);
   }

@@ -114,8 +114,8 @@ TEST_CASE("power-of-two strides spread over slices, channels, banks and sets") {
     const FastDivisor sets(256);
     for (int shift = 0; shift <= 16; ++shift) {  // 128 B to 8 MB
       CAPTURE(m.l2.slices, m.hbm.channels, shift);
-      std::vector<int> slices(static_cast<std::size_t>(m.l2.slices)), channels(static_cast<std::size_t>(m.hbm.channels)),
-          banks(16), places(256);
+      std::vector<int> slices(static_cast<std::size_t>(m.l2.slices)),
+          channels(static_cast<std::size_t>(m.hbm.channels)), banks(16), places(256);
       const std::uint64_t base = 0x7f1234000000ull / kLineBytes;
       for (std::uint64_t i = 0; i < (1u << 18); ++i) {
         const auto h = map.home(base + (i << shift));

@@ -226,9 +226,15 @@ void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
   --waiting_[mode_];
 
   switch (bank.opened) {
-    case Opened::Used: ++counters.row_hits; break;
-    case Opened::FromClosed: ++counters.row_misses; break;
-    case Opened::FromConflict: ++counters.row_conflicts; break;
+    case Opened::Used:
+      ++counters.row_hits;
+      break;
+    case Opened::FromClosed:
+      ++counters.row_misses;
+      break;
+    case Opened::FromConflict:
+      ++counters.row_conflicts;
+      break;
   }
   bank.opened = Opened::Used;
   const Tick at = now_;

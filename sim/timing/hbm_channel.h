@@ -32,11 +32,11 @@ struct HbmTimings {
 struct Burst {
   std::uint32_t next = ~0u;
   std::uint32_t row = 0;
-  std::uint32_t order = 0;       ///< of arrival at the channel
+  std::uint32_t order = 0;  ///< of arrival at the channel
   std::uint16_t slice = 0;
-  std::uint16_t miss = 0xFFFF;   ///< reads: L2 miss entry to fill; 0xFFFF: data that nobody waits for
+  std::uint16_t miss = 0xFFFF;  ///< reads: L2 miss entry to fill; 0xFFFF: data that nobody waits for
   std::uint16_t bank = 0;
-  std::uint8_t sectors = 0;      ///< sectors of the line that it moves; writes: dirty ones
+  std::uint8_t sectors = 0;  ///< sectors of the line that it moves; writes: dirty ones
   bool write = false;
 };
 
@@ -102,8 +102,8 @@ class HbmChannel {
   struct Bank {
     std::uint32_t row = kClosed;
     Opened opened = Opened::Used;
-    bool conflict = false;          ///< closed to make room for another row
-    std::uint32_t passed = 0;       ///< row hits served while an older request of the bank waited
+    bool conflict = false;     ///< closed to make room for another row
+    std::uint32_t passed = 0;  ///< row hits served while an older request of the bank waited
     Tick column_ok = 0, activate_ok = 0, precharge_ok = 0;
     Queue queue[2];  ///< reads, writes
   };
@@ -123,21 +123,21 @@ class HbmChannel {
   const HbmTimings& t_;
   BurstPool& pool_;
   std::vector<Bank> banks_;
-  std::vector<Tick> group_ok_;      ///< tCCD_L: next column command of a bank group
-  Tick column_ok_[2] = {0, 0};      ///< next read, next write
+  std::vector<Tick> group_ok_;  ///< tCCD_L: next column command of a bank group
+  Tick column_ok_[2] = {0, 0};  ///< next read, next write
   Tick activate_ok_ = 0;
   Tick recent_activates_[4] = {0, 0, 0, 0};  ///< plus tFAW
   std::uint32_t activates_ = 0;
   Tick now_ = 0, next_ = kNoTick, next_refresh_ = kNoTick;
   Command command_ = Command::None;
   std::uint32_t command_bank_ = 0;
-  std::uint64_t busy_[2] = {0, 0};  ///< banks with a read, a write waiting
+  std::uint64_t busy_[2] = {0, 0};     ///< banks with a read, a write waiting
   std::uint32_t waiting_[2] = {0, 0};  ///< in the window
   Queue overflow_[2];                  ///< before the window
   std::uint32_t order_ = 0;
-  int mode_ = 0;                       ///< 0 reads, 1 writes
-  int last_mode_ = -1;                 ///< of the last column command
-  bool draining_ = false;              ///< writing because the high mark was reached
+  int mode_ = 0;           ///< 0 reads, 1 writes
+  int last_mode_ = -1;     ///< of the last column command
+  bool draining_ = false;  ///< writing because the high mark was reached
 };
 
 }  // namespace forewarp

@@ -21,9 +21,10 @@ L2Geometry::L2Geometry(const GpuModel& model) {
   const bool ok = l2.bytes > 0 && l2.ways > (l2.replicate_far_lines ? 1 : 0) && l2.slices > 0 && l2.miss_entries >= 4 &&
                   (access == 32 || access == 64 || access == 128);
   if (!ok) {
-    throw InputError("the GPU model's L2 cannot be built",
-                     "bytes, slices and ways must be positive (ways > 1 with replicate_far_lines), miss_entries at least "
-                     "4 and hbm access_bytes 32, 64 or 128");
+    throw InputError(
+        "the GPU model's L2 cannot be built",
+        "bytes, slices and ways must be positive (ways > 1 with replicate_far_lines), miss_entries at least "
+        "4 and hbm access_bytes 32, 64 or 128");
   }
   ways = static_cast<std::uint32_t>(l2.ways);
   // Capacity need not divide evenly (50 MB over 96 slices): the nearest number of sets.

@@ -31,7 +31,8 @@ struct L2Geometry {
   /// All sectors of the bursts that the given sectors lie in.
   std::uint8_t whole_bursts(std::uint8_t sectors) const {
     if (burst_sectors == 1) return sectors;
-    if (burst_sectors == 2) return static_cast<std::uint8_t>(((sectors & 3) != 0 ? 3 : 0) | ((sectors & 12) != 0 ? 12 : 0));
+    if (burst_sectors == 2)
+      return static_cast<std::uint8_t>(((sectors & 3) != 0 ? 3 : 0) | ((sectors & 12) != 0 ? 12 : 0));
     return sectors != 0 ? 15 : 0;
   }
 };
@@ -51,9 +52,9 @@ class L2Slice {
   enum class Outcome : std::uint8_t { Hit, Wait, Stall };
   struct Access {
     Outcome outcome = Outcome::Stall;
-    std::uint8_t missing = 0;      ///< of the sectors asked for: what to wait for
-    std::uint8_t missed = 0;       ///< of those, what this access found absent and not yet asked for
-    std::uint8_t fetch = 0;        ///< what has to be fetched now (when stalled: what would be); whole bursts for home lines
+    std::uint8_t missing = 0;  ///< of the sectors asked for: what to wait for
+    std::uint8_t missed = 0;   ///< of those, what this access found absent and not yet asked for
+    std::uint8_t fetch = 0;  ///< what has to be fetched now (when stalled: what would be); whole bursts for home lines
     std::uint16_t miss = kNoMiss;  ///< entry to wait at
     std::uint32_t way = kNoWay;
     Eviction evicted;
@@ -76,6 +77,7 @@ class L2Slice {
     __builtin_prefetch(lines_.data() + first);
     __builtin_prefetch(lines_.data() + first + geometry_.ways / 2);
   }
+  void prefetch_miss(std::uint16_t miss) const { __builtin_prefetch(lines_.data() + misses_[miss].way); }
 
   /// Looks sectors up for reading (or for an atomic). Wait: Access::miss is the entry. Stall: no room for another miss,
   /// nothing has changed.

@@ -75,7 +75,7 @@ TEST_CASE("the least recently used line leaves and takes its dirty sectors along
   s.write(10, 0b0101, true, 0);
   for (std::uint64_t i = 11; i < 14; ++i) load(s, i);
   CHECK(s.dirty_sectors() == 2);
-  s.read(10, false, 0b0001);            // 11 is the oldest now
+  s.read(10, false, 0b0001);  // 11 is the oldest now
   CHECK(load(s, 14).evicted.dirty == 0);
   CHECK(s.valid(11, false) == 0);
   for (std::uint64_t i = 12; i < 15; ++i) load(s, i);

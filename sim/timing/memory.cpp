@@ -43,23 +43,23 @@ enum class Step : std::uint8_t {
 
 /// A request on its way, or a copy's fetch from the line's home.
 struct Record {
-  std::uint64_t index = 0;      ///< line within its slice
+  std::uint64_t index = 0;  ///< line within its slice
   Cycle pushed = 0;
   std::uint32_t tag = 0;
-  std::uint32_t next = kNone;   ///< in the slice's queue, then at a miss entry
+  std::uint32_t next = kNone;  ///< in the slice's queue, then at a miss entry
   std::uint32_t way = 0;
   std::uint16_t sm = 0;
-  std::uint16_t slice = 0;      ///< where it is going
-  std::uint16_t miss = 0;       ///< copy fetches: entry in the mirror slice that waits
+  std::uint16_t slice = 0;  ///< where it is going
+  std::uint16_t miss = 0;   ///< copy fetches: entry in the mirror slice that waits
   std::uint8_t sectors = 0;
-  std::uint8_t missing = 0;     ///< what it waits for
+  std::uint8_t missing = 0;  ///< what it waits for
   RequestKind kind = RequestKind::Read;
   std::uint8_t operations = 0;
   std::uint8_t bytes = 0;
   bool full = true;
-  bool copy = false;            ///< looks up the near copy of a far line
-  bool fetch = false;           ///< a copy's fetch
-  bool crosses = false;         ///< SM and slice are in different partitions
+  bool copy = false;     ///< looks up the near copy of a far line
+  bool fetch = false;    ///< a copy's fetch
+  bool crosses = false;  ///< SM and slice are in different partitions
 };
 
 class RecordPool {
@@ -161,8 +161,7 @@ struct MemorySystem::State {
   SectorCost data_cost_{};
 };
 
-MemorySystem::State::State(const GpuModel& model)
-    : map_(model), crossbar_(model), geometry_(model), timings_(model) {
+MemorySystem::State::State(const GpuModel& model) : map_(model), crossbar_(model), geometry_(model), timings_(model) {
   const CrossbarSpec& x = model.crossbar;
   const L2Spec& l2 = model.l2;
   per_partition_ = map_.slices_per_partition();
@@ -489,6 +488,7 @@ void MemorySystem::State::run_channel(std::uint16_t channel_id, Cycle now) {
   channel.hbm.advance(now, counters_, output_);
   for (const ChannelOutput::Done& d : output_.done) {
     const Cycle at = ((d.at + (Tick{1} << kTickBits) - 1) >> kTickBits) + controller_back_;
+    slices_[d.slice].cache.prefetch_miss(d.miss);
     schedule(at, Step::Fill, d.slice, d.miss, d.sectors);
   }
   output_.done.clear();
@@ -518,8 +518,12 @@ void MemorySystem::State::handle(const Event& e, Cycle now, std::vector<MemoryRe
       schedule(crossbar_.cross(crossbar_.partition(r.sm), n, now) + far_out_, Step::Arrive, 0, e.subject);
       break;
     }
-    case Step::Arrive: arrive(e.subject, now); break;
-    case Step::Serve: serve(e.unit, now); break;
+    case Step::Arrive:
+      arrive(e.subject, now);
+      break;
+    case Step::Serve:
+      serve(e.unit, now);
+      break;
     case Step::Dram:
       channels_[e.unit].hbm.push(e.subject, now, output_);
       run_channel(e.unit, now);
@@ -528,10 +532,18 @@ void MemorySystem::State::handle(const Event& e, Cycle now, std::vector<MemoryRe
       // The plan may have changed since this was scheduled; then another event carries it.
       if (channels_[e.unit].wake <= now) run_channel(e.unit, now);
       break;
-    case Step::Fill: fill(e.unit, static_cast<std::uint16_t>(e.subject), e.sectors, now); break;
-    case Step::FabricBack: fabric_back(e.subject, now); break;
-    case Step::Response: response(e.subject, now, replies); break;
-    case Step::Reply: reply(e.subject, now, replies); break;
+    case Step::Fill:
+      fill(e.unit, static_cast<std::uint16_t>(e.subject), e.sectors, now);
+      break;
+    case Step::FabricBack:
+      fabric_back(e.subject, now);
+      break;
+    case Step::Response:
+      response(e.subject, now, replies);
+      break;
+    case Step::Reply:
+      reply(e.subject, now, replies);
+      break;
   }
 }
 

@@ -52,7 +52,8 @@ TEST_CASE("a stream of 64 MB reaches what refresh leaves of the peak") {
   CHECK(memory.counters().dram_read_bytes == std::uint64_t{64} << 20);
   const double share = bytes_per_cycle(memory.counters().dram_read_bytes, run) / m.hbm.bytes_per_ns;
   std::cout << "stream read: " << share * 100 << " % of DRAM peak, row hits "
-            << static_cast<double>(memory.counters().row_hits) / (2.0 * static_cast<double>(run.pushed)) * 100 << " %\n";
+            << static_cast<double>(memory.counters().row_hits) / (2.0 * static_cast<double>(run.pushed)) * 100
+            << " %\n";
   CHECK(share < 1 - 260.0 / 3900);
   CHECK(share > 0.97 * (1 - 260.0 / 3900));
 }
@@ -155,11 +156,11 @@ TEST_CASE("a footprint that every SM reads fits L2 once, near copies and all") {
                          static_cast<double>(after.read_sectors - before.read_sectors)};
   };
   const auto small = traffic(3 * kMegabyte / 2), middle = traffic(5 * kMegabyte / 2), large = traffic(8 * kMegabyte);
-  CHECK(small.first < 0.02);    // home and copy both fit
+  CHECK(small.first < 0.02);  // home and copy both fit
   CHECK(small.second < 0.01);
-  CHECK(middle.first < 0.05);   // the homes fit, copies make room: more far hits, hardly any DRAM
+  CHECK(middle.first < 0.05);  // the homes fit, copies make room: more far hits, hardly any DRAM
   CHECK(middle.second > 2 * small.second);
-  CHECK(large.first > 0.5);     // beyond L2
+  CHECK(large.first > 0.5);  // beyond L2
 }
 
 TEST_CASE("random traffic loses nothing and repeats itself") {
@@ -225,8 +226,9 @@ TEST_CASE("host time of a request", "[long]") {
     const auto start = std::chrono::steady_clock::now();
     const LoadRun run = stream(memory, kind, lines, 48);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    std::cout << what << ": " << static_cast<double>(run.pushed) / seconds.count() / 1e6 << " million requests a second, "
-              << seconds.count() / static_cast<double>(run.pushed) * 1e6 << " us each\n";
+    std::cout << what << ": " << static_cast<double>(run.pushed) / seconds.count() / 1e6
+              << " million requests a second, " << seconds.count() / static_cast<double>(run.pushed) * 1e6
+              << " us each\n";
     CHECK(run.replied == run.pushed);
   };
   measure("stream read, copies  ", true, Stream::Read, 128 * kMegabyte);

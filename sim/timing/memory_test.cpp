@@ -48,8 +48,8 @@ std::uint64_t same_bank(const GpuModel& m, std::uint64_t line) {
   }
 }
 
-constexpr Cycle kHit = 70 + 80 + 50;                 // request, slice, response
-constexpr Cycle kMiss = kHit + 101 + 14 + 14 + 4;    // controller, tRCD, tCL, burst
+constexpr Cycle kHit = 70 + 80 + 50;               // request, slice, response
+constexpr Cycle kMiss = kHit + 101 + 14 + 14 + 4;  // controller, tRCD, tCL, burst
 constexpr Cycle kFar = 181;
 
 }  // namespace
@@ -61,10 +61,10 @@ TEST_CASE("near reads take the sum of their parts") {
   CHECK(memory.next_event() == kNever);
   CHECK(latency_of(memory, request(line), 1000) == kMiss);
   CHECK(latency_of(memory, request(line), 2000) == kHit);
-  CHECK(latency_of(memory, request(line, 2), 3000) == kHit);  // came along in the 64 B burst
-  CHECK(latency_of(memory, request(line, 4), 4000) == kMiss - 14);  // the row is open
-  CHECK(latency_of(memory, request(line, 15), 5000) == kHit + 2);   // three more sectors at 64 B a cycle
-  CHECK(latency_of(memory, request(same_bank(m, line)), 6000) == kMiss + 14);  // precharge
+  CHECK(latency_of(memory, request(line, 2), 3000) == kHit);                     // came along in the 64 B burst
+  CHECK(latency_of(memory, request(line, 4), 4000) == kMiss - 14);               // the row is open
+  CHECK(latency_of(memory, request(line, 15), 5000) == kHit + 2);                // three more sectors at 64 B a cycle
+  CHECK(latency_of(memory, request(same_bank(m, line)), 6000) == kMiss + 14);    // precharge
   CHECK(latency_of(memory, request(line + 1, 15), 7000) == kMiss + 14 + 6 + 2);  // two bursts of one bank: tCCD_L
   const MemoryCounters& c = memory.counters();
   CHECK(c.read_requests == 7);
@@ -174,8 +174,8 @@ TEST_CASE("atomics on one line follow each other at the slice's interval") {
   };
   CHECK(last(1, 1, 1) == kHit);
   CHECK(last(50, 1, 1) == kHit + 49 * 2);
-  CHECK(last(50, 15, 32) == kHit + 49 * 8);    // 32 words in four sectors: four passes
-  CHECK(last(50, 1, 64) == kHit + 49 * 16);    // eight lanes on one word: eight passes
+  CHECK(last(50, 15, 32) == kHit + 49 * 8);  // 32 words in four sectors: four passes
+  CHECK(last(50, 1, 64) == kHit + 49 * 16);  // eight lanes on one word: eight passes
 }
 
 TEST_CASE("dirty data goes to DRAM when the footprint exceeds L2, and only then") {
@@ -237,8 +237,9 @@ TEST_CASE("touch leaves the state that the timed path leaves, and counts the sam
     Cycle now = 0;
     for (int i = 0; i < 40000; ++i) {
       const bool write = random() % 3 == 0;
-      MemoryRequest r = request(random() % 12000, static_cast<std::uint8_t>(1 + random() % 15),
-                                write ? RequestKind::Write : RequestKind::Read, static_cast<std::uint16_t>(random() % 108));
+      MemoryRequest r =
+          request(random() % 12000, static_cast<std::uint8_t>(1 + random() % 15),
+                  write ? RequestKind::Write : RequestKind::Read, static_cast<std::uint16_t>(random() % 108));
       latency_of(timed, r, now += 1000);
       int written = 0;
       read_sectors += static_cast<std::uint64_t>(touched.touch(r.line, r.sectors, write, r.sm, &written));

@@ -109,7 +109,8 @@ LoadRun run_load(MemorySystem& memory, int sms, int window, Cycle start, const N
     memory.run_until(now, replies);
     for (const MemoryReply& r : replies) {
       ++run.replied;
-      run.checksum = run.checksum * 0x9E3779B97F4A7C15ull + (now ^ (std::uint64_t{r.tag} << 32) ^ (std::uint64_t{r.sm} << 8) ^ r.sectors);
+      run.checksum = run.checksum * 0x9E3779B97F4A7C15ull +
+                     (now ^ (std::uint64_t{r.tag} << 32) ^ (std::uint64_t{r.sm} << 8) ^ r.sectors);
       --open[r.sm];
       due[r.sm] = now;
       run.cycles = now - start;
