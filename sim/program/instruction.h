@@ -95,6 +95,7 @@ struct Operand {
   bool wide = false;                    ///< Memory: index register is a 64-bit pair (.64); Register: .64. In global
                                         ///< and generic addresses `uniform` is always a 64-bit pair
   std::uint8_t byte = 0;                ///< Register: the selected part starts at this byte (.B1 .B2 .B3, .H1 = 2)
+  bool sign = false;                    ///< Register: its sign bit is read as a predicate (PLOP3 R0.SIGN)
   bool reuse = false;                   ///< .reuse: keep in the operand cache
   std::int32_t offset = 0;              ///< Constant, Memory: byte offset
   std::uint32_t immediate = 0;          ///< Immediate, Target

@@ -98,11 +98,16 @@ class Parser {
   void skip_separators() {
     while (peek() == ' ' || peek() == ',') ++at_;
   }
+  /// The JSON may write R5desc[UR4][R2.64] without a comma: a name ends where a descriptor begins.
   std::string_view take_name() {
     const std::size_t start = at_;
-    while (is_name_character(peek())) ++at_;
+    while (is_name_character(peek())) {
+      if (at_ > start && (descriptor_ahead("desc[") || descriptor_ahead("gdesc["))) break;
+      ++at_;
+    }
     return text_.substr(start, at_ - start);
   }
+  bool descriptor_ahead(std::string_view prefix) const { return text_.substr(at_).starts_with(prefix); }
 
   void append(const Operand& operand) {
     if (instruction_.operand_count >= Instruction::kMaxOperands) fail("more operands than an instruction can have");
@@ -380,11 +385,19 @@ class Parser {
       operand.byte = static_cast<std::uint8_t>(suffix[1] - '0');
     } else if (suffix == "H1") {
       operand.byte = 2;
-    } else if (suffix == "tnspA" || suffix == "tnspB") {
-      instruction_.modifiers.set(static_cast<std::size_t>(suffix == "tnspA" ? Modifier::tnspA : Modifier::tnspB));
+    } else if (suffix == "SIGN") {
+      operand.sign = true;
+    } else if (suffix.starts_with("tnsp") || suffix.starts_with("neg")) {
+      add_matrix_modifier(suffix);  // of a descriptor: which of A and B is transposed or negated
     } else if (suffix != "H0" && suffix != "H1_H0" && suffix != "ROW" && suffix != "COL") {
       fail("unknown suffix ." + std::string(suffix) + " before");
     }
+  }
+
+  void add_matrix_modifier(std::string_view suffix) {
+    const auto modifier = find_modifier(suffix);
+    if (!modifier) fail("unknown suffix ." + std::string(suffix) + " before");
+    instruction_.modifiers.set(static_cast<std::size_t>(*modifier));
   }
 
   std::string_view text_;

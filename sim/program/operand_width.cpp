@@ -99,10 +99,15 @@ int warp_matrix_width(const Instruction& instruction, int index) {
   return total <= kWarpRegisterBits ? 1 : total / kWarpRegisterBits;
 }
 
-/// HGMMA D, A, [B,] C: the sums of 64 rows over the 128 lanes of a warp group; A is 4 registers if not a descriptor.
+/// HGMMA D, desc, C or D, A, desc, C, then metadata: the sums of 64 rows over the 128 lanes of a warp group. One step
+/// in depth of a register A is 32 bytes a row, 4 registers a lane.
 int group_matrix_width(const Instruction& instruction, int index) {
-  if (index == 1) return 4;
-  const bool narrow_sum = !instruction.has(Modifier::F32) && instruction.opcode == Opcode::HGMMA;
+  int descriptor = 1;
+  while (descriptor < instruction.operand_count && instruction.operands[descriptor].kind != OperandKind::Descriptor)
+    ++descriptor;
+  if (index > 0 && index < descriptor) return 4;
+  if (index > descriptor + 1) return 1;
+  const bool narrow_sum = instruction.has(Modifier::F16) && !instruction.has(Modifier::F32);
   return narrow_sum ? instruction.shape.n / 4 : instruction.shape.n / 2;
 }
 
@@ -162,7 +167,10 @@ int register_width(const Instruction& instruction, int index) {
       return 2;
     case Opcode::UBLKCP:
     case Opcode::UBLKRED:
+    case Opcode::UTMALDG:
       return 1;
+    case Opcode::SYNCS:  // an arrival returns the barrier's state
+      return instruction.has(Modifier::B64) || (instruction.has(Modifier::ARRIVE) && result) ? 2 : 1;
     case Opcode::TEX:
     case Opcode::TLD:
     case Opcode::TLD4:

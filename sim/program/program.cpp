@@ -35,6 +35,11 @@ std::string readable(const TextInstruction& text) {
   std::size_t operand_start = 0;  // in text.operands
   for (std::size_t i = 0; i < text.operands.size(); ++i) {
     const char c = text.operands[i];
+    const std::string_view rest = std::string_view(text.operands).substr(i);
+    if (depth == 0 && i > operand_start && (rest.starts_with("desc[") || rest.starts_with("gdesc["))) {
+      if (text.operands[i - 1] != 'g') line += ", ";
+      operand_start = i;
+    }
     if (c == '[' && depth == 0) {
       const char first = text.operands[operand_start];
       const bool new_operand = i > operand_start && (std::isupper(static_cast<unsigned char>(first)) || first == '[');

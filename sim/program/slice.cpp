@@ -83,6 +83,20 @@ bool is_per_lane(const Instruction& instruction) {
   }
 }
 
+/// From shared to global memory. UBLKCP.G.S says so in the order of its modifiers.
+bool copies_outward(const Instruction& instruction) {
+  switch (instruction.opcode) {
+    case Opcode::UTMASTG:
+    case Opcode::UTMAREDG:
+      return true;
+    case Opcode::UBLKCP:
+    case Opcode::UBLKRED:
+      return instruction.modifier_list[0] == Modifier::G;
+    default:
+      return false;
+  }
+}
+
 /// Memory whose values an instruction takes and gives. Constants never change and do not count.
 void set_spaces(const Instruction& instruction, Step& step) {
   const MemorySpace space = instruction.space == MemorySpace::Constant ? MemorySpace::None : instruction.space;
@@ -98,7 +112,7 @@ void set_spaces(const Instruction& instruction, Step& step) {
       step.reads_space = step.writes_space = space;
       break;
     case MemoryKind::AsyncCopy: {
-      const bool outward = instruction.opcode == Opcode::UTMASTG || instruction.opcode == Opcode::UTMAREDG;
+      const bool outward = copies_outward(instruction);
       step.reads_space = outward ? MemorySpace::Shared : MemorySpace::Global;
       step.writes_space = outward ? MemorySpace::Global : MemorySpace::Shared;
       break;

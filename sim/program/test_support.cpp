@@ -98,6 +98,7 @@ std::string describe_operand(const Instruction& instruction, int index) {
   if (width != 1) text += ":" + std::to_string(width);
   if (operand.half != HalfSelect::Packed) text += operand.half == HalfSelect::H0 ? ".h0" : ".h1";
   if (operand.byte != 0) text += ".b" + std::to_string(operand.byte);
+  if (operand.sign) text += ".sign";
   if (operand.reuse) text += "!";
   return text;
 }

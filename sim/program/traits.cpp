@@ -74,9 +74,13 @@ int access_bytes(const Instruction& instruction) {
   if (instruction.opcode == Opcode::LDSM || instruction.opcode == Opcode::STSM) {
     return instruction.has(Modifier::B4) ? 16 : instruction.has(Modifier::B2) ? 8 : 4;
   }
-  if (instruction.has(Modifier::B128)) return 16;
+  if (instruction.opcode == Opcode::SYNCS) return 8;
+  for (const Modifier quad : {Modifier::B128, Modifier::F32x4, Modifier::F16x8, Modifier::BF16x8}) {
+    if (instruction.has(quad)) return 16;
+  }
   if (instruction.has(Modifier::B96)) return 12;
-  for (const Modifier wide : {Modifier::B64, Modifier::U64, Modifier::S64, Modifier::F64}) {
+  for (const Modifier wide : {Modifier::B64, Modifier::U64, Modifier::S64, Modifier::F64, Modifier::F32x2,
+                              Modifier::F16x4, Modifier::BF16x4}) {
     if (instruction.has(wide)) return 8;
   }
   if (instruction.has(Modifier::U8) || instruction.has(Modifier::S8) || instruction.has(Modifier::B8)) return 1;
@@ -120,8 +124,10 @@ void classify(Instruction& instruction, int sm) {
   // The counter of tensor instructions names HFMA2.MMA among them (sm__inst_executed_pipe_tensor_op_hmma_type_hfma2).
   instruction.pipe = hfma2_mma ? Pipe::Tensor : sm >= 90 ? native.pipe90 : native.pipe80;
   instruction.operation = native.operation;
+  // A BAR that takes its barrier from a register releases a scoreboard when it has read it.
+  const bool reads_barrier = instruction.native == Opcode::BAR && instruction.operands[0].kind == OperandKind::Register;
   instruction.variable_latency =
-      native.latency == Latency::Variable || (native.latency == Latency::Variable80 && sm < 90);
+      native.latency == Latency::Variable || (native.latency == Latency::Variable80 && sm < 90) || reads_barrier;
 
   const OpcodeTraits& written = traits(instruction.opcode);
   instruction.space = written.space;
