@@ -1,0 +1,315 @@
+#include "trace/class_codec.h"
+
+#include "base/error.h"
+
+namespace forewarp {
+namespace {
+
+using wire::Decoder;
+using wire::Encoder;
+using wire::Malformed;
+
+template <class A, class T>
+void launch_fields(A& a, T& launch) {
+  auto& [case_id, launch_index, grid, block, cluster, dynamic_shared_bytes] = launch;
+  a(case_id, launch_index, grid.x, grid.y, grid.z, block.x, block.y, block.z, cluster.x, cluster.y, cluster.z,
+    dynamic_shared_bytes);
+}
+
+template <class A, class T>
+void slope_fields(A& a, T& slope) {
+  a(slope.x, slope.y, slope.z);
+}
+
+template <class A, class T>
+void count_fields(A& a, T& count) {
+  auto& [executed, active_lanes, enabled_lanes, executed_on, divergent, requests, shared_requests, sectors, tag_sectors,
+         ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses] = count;
+  a(executed, active_lanes, enabled_lanes, executed_on, divergent, requests, shared_requests, sectors, tag_sectors,
+    ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses);
+}
+
+/// Everything of a class but its paths and warps.
+template <class A, class T>
+void class_fields(A& a, T& c) {
+  a(c.representative.x, c.representative.y, c.representative.z, c.single, c.population);
+  const std::size_t conditions = a.count(c.conditions.size());
+  if constexpr (A::kDecodes) c.conditions.resize(conditions);
+  for (auto& condition : c.conditions) {
+    slope_fields(a, condition.coefficient);
+    a(condition.low, condition.high, condition.modulus);
+  }
+  const std::size_t counts = a.count(c.counts.size());
+  if constexpr (A::kDecodes) c.counts.resize(counts);
+  for (auto& count : c.counts) count_fields(a, count);
+}
+
+// Differences are taken modulo 2^64, so that any pair of values has one.
+std::int64_t difference(std::uint64_t a, std::uint64_t b) { return static_cast<std::int64_t>(a - b); }
+std::uint64_t sum(std::uint64_t a, std::int64_t b) { return a + static_cast<std::uint64_t>(b); }
+
+void encode_path(Encoder& out, const WarpPath& path) {
+  out.varint(path.instructions);
+  out.varint(path.runs.size());
+  std::uint64_t next = 0;
+  for (const Run& run : path.runs) {
+    out.signed_varint(difference(run.first, next));
+    out.varint(run.count);
+    next = std::uint64_t{run.first} + run.count;
+  }
+}
+
+WarpPath decode_path(Decoder& in, std::size_t instructions) {
+  WarpPath path;
+  path.instructions = in.varint();
+  path.runs.resize(in.count());
+  std::uint64_t next = 0, total = 0;
+  for (Run& run : path.runs) {
+    const std::uint64_t first = sum(next, in.signed_varint()), count = in.varint();
+    if (count > instructions || first > instructions - count) throw Malformed("a path leaves the kernel");
+    run = {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)};
+    next = first + count;
+    total += count;
+  }
+  if (total != path.instructions) throw Malformed("a path's length is not the sum of its runs");
+  return path;
+}
+
+/// The accesses that an instruction leaves in the trace.
+int accesses_of(const Instruction& instruction) {
+  if (instruction.memory == MemoryKind::None) return 0;
+  switch (instruction.space) {
+    case MemorySpace::Global:
+    case MemorySpace::Shared:
+    case MemorySpace::Local:
+    case MemorySpace::Generic:
+      return instruction.memory == MemoryKind::AsyncCopy ? 2 : 1;
+    default:
+      return 0;
+  }
+}
+
+/// Which slot each access of a path belongs to: one for each memory instruction, two for an asynchronous copy.
+class Slots {
+ public:
+  explicit Slots(const Kernel& kernel) {
+    first_.reserve(kernel.instructions.size() + 1);
+    for (const Instruction& instruction : kernel.instructions) {
+      first_.push_back(count_);
+      count_ += static_cast<std::uint32_t>(accesses_of(instruction));
+    }
+    first_.push_back(count_);
+  }
+
+  std::size_t count() const { return count_ + 1; }
+
+  /// Empty when the path does not explain this number of accesses: then all of them share the last slot.
+  std::vector<std::uint32_t> along(const WarpPath& path, std::size_t accesses) const {
+    std::vector<std::uint32_t> slots;
+    slots.reserve(accesses);
+    for (const Run& run : path.runs)
+      for (std::uint32_t s = first_[run.first]; s < first_[run.first + run.count]; ++s) {
+        if (slots.size() == accesses) return {};
+        slots.push_back(s);
+      }
+    if (slots.size() != accesses) slots.clear();
+    return slots;
+  }
+  std::uint32_t last() const { return count_; }
+
+ private:
+  std::vector<std::uint32_t> first_;
+  std::uint32_t count_ = 0;
+};
+
+/// Predicts a slot's next access: a step like the last one; in the next warp, as far from the last warp's first access
+/// as that was from its predecessor's. Encoder and decoder keep the same predictor.
+class Predictor {
+ public:
+  void start_warp() { fresh_ = true; }
+
+  std::uint64_t base() const { return fresh_ ? first_ + warp_step_ : base_ + step_; }
+  std::uint32_t pattern() const { return fresh_ ? first_pattern_ : access_pattern_ + pattern_step_; }
+  std::uint32_t slope() const { return slope_; }
+
+  void observe(const Access& access) {
+    if (fresh_) {
+      warp_step_ = access.base - first_;
+      first_ = access.base;
+      first_pattern_ = access.pattern;
+      fresh_ = false;
+    } else {
+      step_ = access.base - base_;
+      pattern_step_ = access.pattern - access_pattern_;
+    }
+    base_ = access.base;
+    access_pattern_ = access.pattern;
+    slope_ = access.slope;
+  }
+
+ private:
+  bool fresh_ = true;
+  std::uint64_t base_ = 0, step_ = 0, first_ = 0, warp_step_ = 0;
+  std::uint32_t access_pattern_ = 0, pattern_step_ = 0, first_pattern_ = 0, slope_ = 0;
+};
+
+/// Bases, patterns and slopes in columns of their own: zeros next to zeros.
+struct Columns {
+  Encoder bases, patterns, slopes;
+};
+
+void encode_accesses(Columns& out, const WarpTrace& warp, const std::vector<std::uint32_t>& slots, std::uint32_t other,
+                     std::vector<Predictor>& predictors) {
+  for (Predictor& p : predictors) p.start_warp();
+  for (std::size_t i = 0; i < warp.accesses.size(); ++i) {
+    const Access& access = warp.accesses[i];
+    Predictor& p = predictors[slots.empty() ? other : slots[i]];
+    out.bases.signed_varint(difference(access.base, p.base()));
+    out.patterns.signed_varint(static_cast<std::int32_t>(access.pattern - p.pattern()));
+    out.slopes.signed_varint(static_cast<std::int32_t>(access.slope - p.slope()));
+    p.observe(access);
+  }
+}
+
+struct ColumnReaders {
+  Decoder bases, patterns, slopes;
+};
+
+void decode_accesses(ColumnReaders& in, WarpTrace& warp, const std::vector<std::uint32_t>& slots, std::uint32_t other,
+                     std::vector<Predictor>& predictors, const KernelTrace& trace) {
+  for (Predictor& p : predictors) p.start_warp();
+  for (std::size_t i = 0; i < warp.accesses.size(); ++i) {
+    Access& access = warp.accesses[i];
+    Predictor& p = predictors[slots.empty() ? other : slots[i]];
+    access.base = sum(p.base(), in.bases.signed_varint());
+    access.pattern = p.pattern() + static_cast<std::uint32_t>(in.patterns.signed_varint());
+    access.slope = p.slope() + static_cast<std::uint32_t>(in.slopes.signed_varint());
+    if (access.pattern >= trace.patterns.size() || access.slope >= trace.slopes.size())
+      throw Malformed("an access names a pattern or slope that is not there");
+    p.observe(access);
+  }
+}
+
+template <class A, class T>
+void pattern_fields(A& a, T& pattern) {
+  a(pattern.lanes, pattern.bytes, pattern.base_offset);
+}
+
+}  // namespace
+
+void encode_launch(Encoder& out, const LaunchInfo& launch) { launch_fields(out, launch); }
+
+LaunchInfo decode_launch(Decoder& in) {
+  LaunchInfo launch;
+  launch_fields(in, launch);
+  if (launch.grid.count() == 0 || launch.block.count() == 0) throw Malformed("the grid or block is empty");
+  return launch;
+}
+
+void encode_patterns(Encoder& out, const std::vector<AccessPattern>& patterns, std::size_t first) {
+  out.varint(patterns.size() - first);
+  for (std::size_t i = first; i < patterns.size(); ++i) {
+    const AccessPattern& p = patterns[i];
+    pattern_fields(out, p);
+    out.varint(static_cast<std::uint64_t>(p.space));
+    out.varint(static_cast<std::uint64_t>(p.kind));
+    // Evenly spaced lanes leave zeros.
+    std::int64_t previous = 0, step = 0;
+    for (const std::int32_t offset : p.offsets) {
+      out.signed_varint(offset - previous - step);
+      step = offset - previous;
+      previous = offset;
+    }
+  }
+}
+
+void decode_patterns(Decoder& in, std::vector<AccessPattern>& patterns) {
+  for (std::size_t n = in.count(); n > 0; --n) {
+    AccessPattern p;
+    pattern_fields(in, p);
+    const std::uint64_t space = in.varint(), kind = in.varint();
+    if (space > static_cast<std::uint64_t>(MemorySpace::Generic) ||
+        kind > static_cast<std::uint64_t>(MemoryKind::AsyncCopy))
+      throw Malformed("a pattern is of no known kind");
+    p.space = static_cast<MemorySpace>(space);
+    p.kind = static_cast<MemoryKind>(kind);
+    std::uint64_t previous = 0, step = 0;
+    for (std::int32_t& offset : p.offsets) {
+      const std::uint64_t value = previous + step + static_cast<std::uint64_t>(in.signed_varint());
+      offset = static_cast<std::int32_t>(value);
+      if (static_cast<std::uint64_t>(std::int64_t{offset}) != value) throw Malformed("a lane is too far from its base");
+      step = value - previous;
+      previous = value;
+    }
+    patterns.push_back(p);
+  }
+}
+
+void encode_slopes(Encoder& out, const std::vector<BlockSlope>& slopes, std::size_t first) {
+  out.varint(slopes.size() - first);
+  for (std::size_t i = first; i < slopes.size(); ++i) slope_fields(out, slopes[i]);
+}
+
+void decode_slopes(Decoder& in, std::vector<BlockSlope>& slopes) {
+  for (std::size_t n = in.count(); n > 0; --n) {
+    BlockSlope slope;
+    slope_fields(in, slope);
+    slopes.push_back(slope);
+  }
+}
+
+void encode_class(Encoder& out, const BlockClass& c, const Kernel& kernel) {
+  class_fields(out, c);
+  out.varint(c.paths.size());
+  for (const WarpPath& path : c.paths) {
+    for (const Run& run : path.runs)
+      FW_CHECK(std::uint64_t{run.first} + run.count <= kernel.instructions.size(), "a path leaves the kernel");
+    encode_path(out, path);
+  }
+  const Slots slots(kernel);
+  std::vector<Predictor> predictors(slots.count());
+  Columns columns;
+  out.varint(c.warps.size());
+  for (const WarpTrace& warp : c.warps) {
+    out.varint(warp.path);
+    out.varint(warp.accesses.size());
+    const auto along = slots.along(c.paths.at(warp.path), warp.accesses.size());
+    encode_accesses(columns, warp, along, slots.last(), predictors);
+  }
+  out.block(columns.bases.bytes);
+  out.block(columns.patterns.bytes);
+  out.block(columns.slopes.bytes);
+}
+
+BlockClass decode_class(Decoder& in, const KernelTrace& trace) {
+  const Kernel& kernel = *trace.kernel;
+  BlockClass c;
+  class_fields(in, c);
+  if (c.counts.size() > kernel.instructions.size()) throw Malformed("it counts instructions beyond the kernel");
+  const Dim3 grid = trace.launch.grid, at = c.representative;
+  if (at.x >= grid.x || at.y >= grid.y || at.z >= grid.z) throw Malformed("its block lies outside the grid");
+  c.paths.resize(in.count());
+  for (WarpPath& path : c.paths) path = decode_path(in, kernel.instructions.size());
+  c.warps.resize(in.count());
+  std::vector<std::uint64_t> lengths;
+  for (WarpTrace& warp : c.warps) {
+    in(warp.path);
+    if (warp.path >= c.paths.size()) throw Malformed("a warp names a path that is not there");
+    lengths.push_back(in.varint());
+  }
+  const auto bases = in.block(), patterns = in.block(), slopes = in.block();
+  ColumnReaders columns{Decoder(bases), Decoder(patterns), Decoder(slopes)};
+  const Slots slots(kernel);
+  std::vector<Predictor> predictors(slots.count());
+  for (std::size_t w = 0; w < c.warps.size(); ++w) {
+    if (lengths[w] > columns.bases.remaining()) throw Malformed("a warp has more accesses than are stored");
+    c.warps[w].accesses.resize(static_cast<std::size_t>(lengths[w]));
+    const auto along = slots.along(c.paths[c.warps[w].path], c.warps[w].accesses.size());
+    decode_accesses(columns, c.warps[w], along, slots.last(), predictors, trace);
+  }
+  if (!columns.bases.finished() || !columns.patterns.finished() || !columns.slopes.finished())
+    throw Malformed("accesses are left over");
+  return c;
+}
+
+}  // namespace forewarp

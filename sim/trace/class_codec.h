@@ -1,0 +1,24 @@
+// Launches, patterns, slopes and block classes as bytes. Repetition is left for the compressor to find: what a loop
+// does again becomes the same bytes again, mostly zeros.
+#pragma once
+
+#include "trace/trace.h"
+#include "trace/wire.h"
+
+namespace forewarp {
+
+void encode_launch(wire::Encoder& out, const LaunchInfo& launch);
+LaunchInfo decode_launch(wire::Decoder& in);
+
+/// Patterns [first, end) of a table; decoding appends.
+void encode_patterns(wire::Encoder& out, const std::vector<AccessPattern>& patterns, std::size_t first);
+void decode_patterns(wire::Decoder& in, std::vector<AccessPattern>& patterns);
+void encode_slopes(wire::Encoder& out, const std::vector<BlockSlope>& slopes, std::size_t first);
+void decode_slopes(wire::Decoder& in, std::vector<BlockSlope>& slopes);
+
+/// The kernel tells which instruction made an access, whose previous access then predicts it. Decoding checks that
+/// every index lies within its table.
+void encode_class(wire::Encoder& out, const BlockClass& c, const Kernel& kernel);
+BlockClass decode_class(wire::Decoder& in, const KernelTrace& trace);
+
+}  // namespace forewarp
