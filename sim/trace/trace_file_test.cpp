@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "trace/builder.h"
+#include "trace/class_codec.h"
 #include "trace/kernel_codec.h"
 
 using namespace forewarp;
@@ -247,6 +248,29 @@ TEST_CASE("any missing or added byte is noticed") {
     std::filesystem::resize_file(file.path, n);
     REQUIRE(read_error(file.path).find(n < 8 ? "is not a forewarp trace" : "is truncated") != std::string::npos);
   }
+}
+
+TEST_CASE("contents that were forged are refused or read, never trusted") {
+  Random r(12);
+  for (int round = 0; round < 3000; ++round) {
+    KernelTrace trace = random_trace(r);
+    wire::Encoder out;
+    const int what = below(r, 4);
+    if (what == 0) encode_class(out, random_class(r, trace), *trace.kernel);
+    if (what == 1) encode_kernel(out, *trace.kernel);
+    if (what == 2) encode_patterns(out, trace.patterns, 0);
+    if (what == 3) encode_launch(out, trace.launch);
+    for (int n = 1 + below(r, 4); n > 0; --n) out.bytes[r() % out.bytes.size()] = any<std::uint8_t>(r);
+    wire::Decoder in(out.bytes);
+    try {
+      if (what == 0) decode_class(in, trace);
+      if (what == 1) decode_kernel(in);
+      if (what == 2) decode_patterns(in, trace.patterns);
+      if (what == 3) decode_launch(in);
+    } catch (const wire::Malformed&) {
+    }
+  }
+  SUCCEED();
 }
 
 TEST_CASE("what is no trace is told apart") {
