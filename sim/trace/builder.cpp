@@ -37,6 +37,13 @@ AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, st
   pattern.space = space;
   pattern.kind = instruction.memory;
   pattern.bytes = instruction.access_bytes;
+  if (instruction.opcode == Opcode::LDSM || instruction.opcode == Opcode::STSM) {
+    // Each of the first 8, 16 or 32 lanes names a row of 16 bytes; access_bytes is what a lane receives.
+    const int rows = instruction.access_bytes * 2;
+    pattern.bytes = 16;
+    if (rows < kWarpLanes) enabled &= (LaneMask{1} << rows) - 1;
+    pattern.lanes = enabled;
+  }
   if (enabled == 0) return pattern;
   const std::uint64_t base = lane_addresses[std::countr_zero(enabled)];
   pattern.base_offset = static_cast<std::uint8_t>(base % kLineBytes);
@@ -101,8 +108,8 @@ void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, con
   const AccessPattern pattern = make_pattern(instruction, pc, enabled, lane_addresses, space);
   Access access;
   access.pattern = find_pattern(recent, pattern);
-  if (enabled != 0) {
-    access.base = lane_addresses[std::countr_zero(enabled)];
+  if (pattern.lanes != 0) {
+    access.base = lane_addresses[std::countr_zero(pattern.lanes)];
     if (slope_known)
       access.slope = find_slope(recent, slope);
     else

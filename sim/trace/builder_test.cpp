@@ -134,6 +134,22 @@ TEST_CASE("a base in the middle of a line is another pattern") {
   CHECK(c.warps[0].accesses[0].pattern == c.warps[0].accesses[32].pattern);
 }
 
+TEST_CASE("matrix loads take rows of 16 bytes from their first lanes") {
+  const auto kernel = small_kernel();
+  for (const int matrices : {1, 2, 4}) {
+    kernel->instructions[2] = memory_instruction(MemorySpace::Shared, MemoryKind::Load, 4 * matrices);
+    kernel->instructions[2].opcode = Opcode::LDSM;
+    KernelTrace trace;
+    TracePools pools(trace);
+    BlockTraceBuilder builder(*kernel, 1, pools);
+    builder.access(0, 2, ~0u, strided(0, 16).data(), MemorySpace::Shared, {}, true);
+    const BlockClass c = builder.finish();
+    CHECK(c.counts[2].wavefronts == static_cast<unsigned>(matrices));
+    CHECK(c.counts[2].bank_conflicts == 0);
+    CHECK(c.counts[2].bytes == 128u * static_cast<unsigned>(matrices));
+  }
+}
+
 TEST_CASE("lanes too far apart are refused with the place") {
   const auto kernel = small_kernel();
   KernelTrace trace;

@@ -1,7 +1,9 @@
 #include "trace/coalesce.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "trace/test_support.h"
 
@@ -208,6 +210,36 @@ TEST_CASE("wavefronts agree with an H200") {
   CHECK(shared(
             8, [](int) { return 0; }, ~LaneMask{0}, MemoryKind::Store)
             .wavefronts == 2);
+}
+
+TEST_CASE("every pattern measured on an H200 agrees") {
+  std::ifstream in(FOREWARP_SOURCE_DIR "/sim/trace/testdata/h200_access_patterns.txt");
+  REQUIRE(in);
+  int rows = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream fields(line);
+    std::string kind;
+    int bytes = 0, count = 0, conflicts = 0;
+    LaneMask lanes = 0;
+    std::array<int, 32> at{};
+    fields >> kind >> bytes >> std::hex >> lanes >> std::dec >> count >> conflicts;
+    for (int& offset : at) fields >> offset;
+    REQUIRE(fields);
+    const bool is_shared = kind.starts_with("shared");
+    const MemoryKind memory = kind.ends_with("load")    ? MemoryKind::Load
+                              : kind.ends_with("store") ? MemoryKind::Store
+                                                        : MemoryKind::Atomic;
+    const CoalescedCounts c = coalesce(pattern_of(
+        is_shared ? MemorySpace::Shared : MemorySpace::Global, memory, bytes,
+        [&](int l) { return at[static_cast<std::size_t>(l)]; }, lanes));
+    INFO(line);
+    const int passes = kind == "shared_swap" ? 2 : 1;
+    REQUIRE((is_shared ? c.wavefronts * passes : c.tag_sectors) == count);
+    if (is_shared) REQUIRE(c.bank_conflicts == conflicts);
+    ++rows;
+  }
+  CHECK(rows > 700);
 }
 
 TEST_CASE("atomics on one word follow one another") {
