@@ -32,18 +32,23 @@ void write_file(const std::string& path, std::string_view bytes) {
       throw InputError("standard output cannot be written");
     return;
   }
-  const std::string beside = path + ".tmp" + std::to_string(::getpid());
+  // Devices and pipes cannot be replaced, only written to: renaming over /dev/null would destroy it.
+  std::error_code status_error;
+  const std::filesystem::file_status status = std::filesystem::status(path, status_error);
+  const bool replace = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+  const std::string beside = replace ? path + ".tmp" + std::to_string(::getpid()) : path;
   {
     std::ofstream out(beside, std::ios::binary | std::ios::trunc);
     const int open_errno = errno;
     if (out) out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush();
     if (!out) {
       std::error_code ignored;
-      std::filesystem::remove(beside, ignored);
+      if (replace) std::filesystem::remove(beside, ignored);
       throw InputError({path}, std::string("cannot be written: ") + std::strerror(open_errno),
                        "name a file in a folder that exists and that you may write to");
     }
   }
+  if (!replace) return;
   std::error_code error;
   std::filesystem::rename(beside, path, error);
   if (error) {
