@@ -11,6 +11,7 @@
 #include "base/types.h"
 #include "hardware/gpu_model.h"
 #include "timing/memory.h"
+#include "timing/pool.h"
 
 namespace forewarp {
 
@@ -40,29 +41,7 @@ struct Burst {
   bool write = false;
 };
 
-class BurstPool {
- public:
-  std::uint32_t take() {
-    if (free_ == ~0u) {
-      bursts_.emplace_back();
-      return static_cast<std::uint32_t>(bursts_.size() - 1);
-    }
-    const std::uint32_t id = free_;
-    free_ = bursts_[id].next;
-    bursts_[id] = Burst{};
-    return id;
-  }
-  void give(std::uint32_t id) {
-    bursts_[id].next = free_;
-    free_ = id;
-  }
-  Burst& operator[](std::uint32_t id) { return bursts_[id]; }
-  const Burst& operator[](std::uint32_t id) const { return bursts_[id]; }
-
- private:
-  std::vector<Burst> bursts_;
-  std::uint32_t free_ = ~0u;
-};
+using BurstPool = Pool<Burst>;
 
 /// What a channel tells its owner; cleared by the owner.
 struct ChannelOutput {

@@ -21,6 +21,7 @@
 #include "timing/event_queue.h"
 #include "timing/hbm_channel.h"
 #include "timing/l2_slice.h"
+#include "timing/pool.h"
 #include "timing/rate_server.h"
 
 namespace forewarp {
@@ -62,29 +63,6 @@ struct Record {
   bool crosses = false;  ///< SM and slice are in different partitions
 };
 
-class RecordPool {
- public:
-  std::uint32_t take() {
-    if (free_ == kNone) {
-      records_.emplace_back();
-      return static_cast<std::uint32_t>(records_.size() - 1);
-    }
-    const std::uint32_t id = free_;
-    free_ = records_[id].next;
-    records_[id] = Record{};
-    return id;
-  }
-  void give(std::uint32_t id) {
-    records_[id].next = free_;
-    free_ = id;
-  }
-  Record& operator[](std::uint32_t id) { return records_[id]; }
-
- private:
-  std::vector<Record> records_;
-  std::uint32_t free_ = kNone;
-};
-
 int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }
 
 }  // namespace
@@ -124,7 +102,7 @@ struct MemorySystem::State {
   void evict(std::uint16_t slice, const Eviction&, Cycle at);
   std::uint32_t bursts(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
                        std::uint32_t after, std::uint16_t& channel);
-  void finish(std::uint32_t id, Cycle now);
+  void finish(std::uint32_t id, Cycle now, bool forwarded);
   void fill(std::uint16_t slice, std::uint16_t miss, std::uint8_t sectors, Cycle now);
   void fabric_back(std::uint32_t id, Cycle now);
   void response(std::uint32_t id, Cycle now, std::vector<MemoryReply>&);
@@ -144,7 +122,7 @@ struct MemorySystem::State {
   L2Geometry geometry_;
   HbmTimings timings_;
   EventQueue events_;
-  RecordPool records_;
+  Pool<Record> records_;
   BurstPool bursts_;
   ChannelOutput output_;
   std::vector<Slice> slices_;
@@ -307,7 +285,7 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   r.way = a.way;
   r.missing = a.missing;
   if (a.outcome == L2Slice::Outcome::Hit) {
-    finish(id, now);
+    finish(id, now, false);
     return true;
   }
   L2Slice::Miss& miss = cache.entry(a.miss);
@@ -386,8 +364,10 @@ std::uint32_t MemorySystem::State::bursts(std::uint16_t slice, std::uint64_t ind
   return after;
 }
 
-/// The sectors of a request are all there: read or modify them and send the answer.
-void MemorySystem::State::finish(std::uint32_t id, Cycle now) {
+/// The sectors of a request are all there: read or modify them and send the answer. Arriving data is forwarded without
+/// reading it back: all SMs of an H200 read 40 MB, of which a third must be far hits, as fast as 4 MB (hardware.md
+/// section 4), so a far hit can not take the data stage of two slices.
+void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
   const Record& r = records_[id];
   Slice& slice = slices_[r.slice];
   // Waiting requests have been through the lookup's latency already, on their way to DRAM.
@@ -395,7 +375,7 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now) {
   const auto n = static_cast<std::size_t>(count(r.sectors));
   Cycle start = 0;
   if (r.kind == RequestKind::Read) {
-    start = fine_ceil(slice.data.take(to_fine(now), data_cost_[n]));
+    start = forwarded ? now : fine_ceil(slice.data.take(to_fine(now), data_cost_[n]));
   } else {
     const FineCycle passes = std::max<FineCycle>(n, (r.operations + 7u) / 8);
     start = fine_ceil(slice.atomics.take(to_fine(now), passes * atomic_cost_));
@@ -415,6 +395,7 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now) {
 void MemorySystem::State::fill(std::uint16_t slice_id, std::uint16_t miss_id, std::uint8_t sectors, Cycle now) {
   L2Slice& cache = slices_[slice_id].cache;
   L2Slice::Miss& miss = cache.arrive(miss_id, sectors);
+  bool forwarded = false;  // to the first that waits
   std::uint32_t before = kNone;
   for (std::uint32_t id = miss.first; id != kNone;) {
     Record& r = records_[id];
@@ -422,7 +403,8 @@ void MemorySystem::State::fill(std::uint16_t slice_id, std::uint16_t miss_id, st
     if ((r.missing & ~miss.pending & 15) == r.missing) {
       (before == kNone ? miss.first : records_[before].next) = next;
       if (miss.last == id) miss.last = before;
-      finish(id, now);
+      finish(id, now, !forwarded);
+      forwarded = true;
     } else {
       before = id;
     }

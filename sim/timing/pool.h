@@ -1,0 +1,36 @@
+// Things that come and go by number: one growing array with a free list, so that nothing is allocated once the run has
+// seen its busiest moment. T has a member `next`, free for the owner's chains while the thing is in use. References are
+// good until the next take().
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace forewarp {
+
+template <typename T>
+class Pool {
+ public:
+  std::uint32_t take() {
+    if (free_ == kNone) {
+      items_.emplace_back();
+      return static_cast<std::uint32_t>(items_.size() - 1);
+    }
+    const std::uint32_t id = free_;
+    free_ = items_[id].next;
+    items_[id] = T{};
+    return id;
+  }
+  void give(std::uint32_t id) {
+    items_[id].next = free_;
+    free_ = id;
+  }
+  T& operator[](std::uint32_t id) { return items_[id]; }
+
+ private:
+  static constexpr std::uint32_t kNone = ~0u;
+  std::vector<T> items_;
+  std::uint32_t free_ = kNone;
+};
+
+}  // namespace forewarp
