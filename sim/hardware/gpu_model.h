@@ -120,6 +120,7 @@ struct L2Spec {
   int slice_bytes_per_cycle = 0;  ///< data stage of one slice
   int slice_tags_per_cycle = 0;
   int atomic_interval = 0;           ///< cycles between two atomic sectors of one slice
+  int fetch_bytes = 0;               ///< a read miss fetches aligned pieces of this size from memory
   int miss_entries = 0;              ///< sector misses in flight per slice
   double clock_ratio = 1;            ///< L2 clock over SM clock
   bool replicate_far_lines = false;  ///< a line homed in the other partition is also kept near

@@ -237,6 +237,7 @@ void read_l2(Group& g, L2Spec& s) {
   s.slice_bytes_per_cycle = g.bytes_per_cycle("slice_bytes_per_cycle");
   s.slice_tags_per_cycle = g.integer("slice_tags_per_cycle", "lines/cycle", 1, 64);
   s.atomic_interval = g.cycles("atomic_interval", 1, 1024);
+  s.fetch_bytes = g.integer("fetch_bytes", "bytes", 32, 128);
   s.miss_entries = g.integer("miss_entries", "entries", 1, 1 << 16);
   s.clock_ratio = g.number("clock_ratio", "ratio", 0.05, 20);
   s.replicate_far_lines = g.boolean("replicate_far_lines");

@@ -32,6 +32,7 @@ L2Geometry::L2Geometry(const GpuModel& model) {
   sets = FastDivisor(static_cast<std::uint64_t>(std::max(1.0, std::round(per_slice / l2.ways))));
   miss_entries = static_cast<std::uint32_t>(l2.miss_entries);
   burst_sectors = static_cast<std::uint32_t>(access / kSectorBytes);
+  fetch_sectors = std::max(burst_sectors, static_cast<std::uint32_t>(l2.fetch_bytes / kSectorBytes));
 }
 
 L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
@@ -118,7 +119,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
   const Place p = place(index, copy);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
-    a.fetch = copy ? sectors : geometry_.whole_bursts(sectors);
+    a.fetch = copy ? sectors : geometry_.whole_fetches(sectors);
     way = victim(p, copy);
     if (way == kNoWay || !room(copy, a.fetch, tags_[way] == kFree ? kNoWay : way)) return a;
     a.evicted = replace(way, p);
@@ -127,7 +128,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
     const Line& line = lines_[way];
     a.missing = bits(sectors & ~line.valid);
     a.missed = bits(a.missing & ~line.pending);
-    a.fetch = copy ? a.missed : geometry_.whole_bursts(a.missed);
+    a.fetch = copy ? a.missed : geometry_.whole_fetches(a.missed);
     // A sector of the burst may be here already or on its way for another reason; it is not counted twice.
     const std::uint8_t added = bits(a.fetch & ~line.valid & ~line.pending);
     if (!room(copy, added, kNoWay)) {
@@ -236,7 +237,7 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   line.used = ++clock_;
   a.missing = bits(sectors & ~line.valid);
   a.missed = bits(a.missing & ~line.pending);
-  a.fetch = copy ? a.missed : geometry_.whole_bursts(a.missed);
+  a.fetch = copy ? a.missed : geometry_.whole_fetches(a.missed);
   line.valid = bits(line.valid | a.fetch);
   line.partial = bits(line.partial & ~a.fetch);
   if (a.missing != 0) a.outcome = Outcome::Wait;

@@ -27,11 +27,17 @@ struct L2Geometry {
   std::uint32_t ways = 0;
   std::uint32_t miss_entries = 0;
   std::uint32_t burst_sectors = 0;  ///< sectors that a DRAM access moves: 1, 2 or 4
+  std::uint32_t fetch_sectors = 0;  ///< sectors that a miss fetches together: 1, 2 or 4
 
   /// All sectors of the bursts that the given sectors lie in.
-  std::uint8_t whole_bursts(std::uint8_t sectors) const {
-    if (burst_sectors == 1) return sectors;
-    if (burst_sectors == 2)
+  std::uint8_t whole_bursts(std::uint8_t sectors) const { return whole(sectors, burst_sectors); }
+  /// All sectors that are fetched when the given ones are missed.
+  std::uint8_t whole_fetches(std::uint8_t sectors) const { return whole(sectors, fetch_sectors); }
+
+ private:
+  static std::uint8_t whole(std::uint8_t sectors, std::uint32_t unit) {
+    if (unit == 1) return sectors;
+    if (unit == 2)
       return static_cast<std::uint8_t>(((sectors & 3) != 0 ? 3 : 0) | ((sectors & 12) != 0 ? 12 : 0));
     return sectors != 0 ? 15 : 0;
   }

@@ -148,6 +148,7 @@ void MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.kind = reduction ? RequestKind::Reduction : RequestKind::Write;
   request.operations = timing_[operation.pattern].operations;
   request.full_sectors = timing_[operation.pattern].full_sectors;
+  request.bytes = timing_[operation.pattern].bytes;
   ++stores_in_flight_;
   out_[out_tail_++ & kOutMask] = request;
 }

@@ -19,6 +19,7 @@ struct PatternTiming {
   std::uint16_t wavefronts = 0;   ///< passes through the data banks
   std::uint8_t operations = 1;    ///< atomics: most lane operations on one line
   bool full_sectors = true;       ///< a store covers every byte of its sectors
+  std::uint8_t bytes = 0;         ///< that a store which does not writes to one line, in the mean
 };
 
 /// A scoreboard of a warp counts down at `at` (or a store or barrier fence is done).

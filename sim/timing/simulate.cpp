@@ -16,6 +16,7 @@ PatternTiming time_pattern(const AccessPattern& pattern, const CoalescedCounts& 
   timing.wavefronts = counts.wavefronts;
   timing.full_sectors = counts.bytes == counts.sectors * kSectorBytes;
   const int lines = std::max<int>(1, counts.lines);
+  if (!timing.full_sectors) timing.bytes = static_cast<std::uint8_t>(counts.bytes / lines);
   timing.operations = static_cast<std::uint8_t>(std::max(1, std::popcount(pattern.lanes) / lines));
   return timing;
 }
