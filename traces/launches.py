@@ -248,5 +248,7 @@ def reduce():
 
 def files():
     """The text of every launch file, by stem."""
+    from micro_launches import micro  # that file uses this one
     return {stem: f"# Written by launches.py: launches of the kernels in {stem}.cubin.\n\n" + "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce) for stem, cases in folder().items()}
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, micro)
+            for stem, cases in folder().items()}

@@ -1,0 +1,219 @@
+"""The cases of kernels/micro, for launches.py. A quantity is the slope of cycles between two trip counts of one kernel: cases
+NAME_nLOW and NAME_nHIGH differ in that argument alone. validation/calibration/quantities.py says what is made of them."""
+from launches import case, launch, zero
+
+SMS = 132  # of an H100 SXM or H200: one block an SM
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def counted(name, kernel, trips, grid, warps, arguments, **buffers):
+    """A case for each trip count; `arguments` makes the kernel's arguments from it."""
+    return [case(f"{name}_n{n}", {key: f"{{bytes: {size}, fill: zero}}" for key, size in buffers.items()},
+                 launch(kernel, grid, 32 * warps, *arguments(n))) for n in trips]
+
+
+def per_sm(kernel, trips, *arguments, warps=1, grid=SMS, name=None, size=4):
+    """Kernels whose first arguments are out[threads] and the trip count."""
+    return counted(f"{name or kernel}_w{warps}", kernel, trips, grid, warps, lambda n: ("out", n, *arguments),
+                   out=grid * warps * 32 * size)
+
+
+def launch_costs():
+    empty = [(1, 32), (132, 32), (264, 32), (1056, 32), (4224, 32), (33792, 32), (132, 128), (4224, 128), (33792, 128),
+             (132, 256), (1056, 256), (33792, 256), (1, 1024), (132, 1024), (264, 1024), (1056, 1024), (4224, 1024)]
+    return {"micro_launch": [case(f"empty_b{blocks}_t{threads}", {"unused": zero(1)}, launch("empty", blocks, threads))
+                             for blocks, threads in empty]}
+
+
+def code_size():
+    def pieces(count, passes, warps=1, grid=SMS):
+        return counted(f"straight_line_{8 * count}k_w{warps}_b{grid}", "straight_line", passes, grid, warps,
+                       lambda n: ("out", count, n, 1.0), out=4 * grid * warps * 32)
+    cases = []
+    for count in (1, 2, 3, 4, 5, 6, 8, 12, 16, 20, 24):
+        cases += pieces(count, (1, 5, 25) if count in (1, 4, 8, 16, 24) else (5, 25))
+    for count in (1, 4, 8, 16, 24):
+        cases += pieces(count, (5, 25), warps=4)
+    for count in (1, 8, 24):
+        cases += pieces(count, (1,), grid=1)
+    return {"micro_code_size": cases}
+
+
+def issue():
+    cases = []
+    for kind, sweep in [("ffma", (1, 4, 8, 16, 32)), ("fadd", (16,)), ("imad", (4, 16)), ("lop3", (4, 16)), ("iadd3", (16,)),
+                        ("i2f", (16,)), ("hfma2", (4, 16))]:
+        seed = 1.0 if kind in ("ffma", "fadd") else 3
+        cases += per_sm(f"{kind}_dependent", (40, 200), seed)
+        for warps in sweep:
+            cases += per_sm(f"{kind}_independent", (40, 200), seed, warps=warps)
+    for kind, sweep in [("ex2", (1, 16)), ("rsq", (16,)), ("f2i", (16,)), ("popc", (16,))]:
+        seed = 1.0 if kind in ("ex2", "rsq") else 3
+        cases += per_sm(f"{kind}_dependent", (20, 60), seed)
+        for warps in sweep:
+            cases += per_sm(f"{kind}_independent", (20, 60), seed, warps=warps)
+    # A name that is put right below: launches.py writes no f64.
+    for kernel, warps in [("dfma_dependent", 1), ("dfma_independent", 4), ("dfma_independent", 16)]:
+        cases += per_sm(kernel, (20, 100), "f64", warps=warps, size=8)
+    cases += per_sm("setp_sel_dependent", (40, 200), 3)
+    for warps in (4, 16, 32):
+        cases += per_sm("ffma_three_registers", (40, 200), 1.0, warps=warps)
+    for kernel in ("mix_ffma_lop3", "mix_ffma_imad", "mix_ffma_hfma2"):
+        for warps in (4, 16):
+            cases += per_sm(kernel, (40, 200), 1.0, warps=warps)
+    cases += per_sm("uniform_dependent", (40, 200), 3, 1023)
+    return {"micro_issue": [text.replace("{pointer: f64}", "{f64: 1.5}") for text in cases]}
+
+
+def branch():
+    cases = []
+    for kernel in ("loop_2", "loop_4", "loop_16"):
+        cases += per_sm(kernel, (500, 2500))
+    cases += per_sm("loop_2", (500, 2500), warps=16)
+    for skip in (0, 1):
+        cases += per_sm("forward", (50, 250), skip, name=f"forward_skip{skip}")
+    for limit in (0, 16):
+        cases += per_sm("predicated", (50, 250), limit, name=f"predicated_{limit}")
+    for mask in (0, 1):
+        cases += per_sm("two_sides", (50, 250), mask, name=f"two_sides_{mask}")
+    for same in (0, 1):
+        cases += per_sm("longest_lane", (100, 500), same, name=f"longest_lane_same{same}")
+    return {"micro_branch": cases}
+
+
+def barrier():
+    cases = []
+    for warps in (1, 2, 4, 8, 16, 32):
+        cases += per_sm("sync_threads", (50, 250), warps=warps)
+    cases += per_sm("sync_threads", (50, 250), warps=16, grid=2 * SMS, name="sync_threads_two_blocks")
+    cases += per_sm("fence_gpu", (10, 50)) + per_sm("fence_gpu", (10, 50), warps=8)
+    cases += per_sm("fence_block", (50, 250)) + per_sm("fence_block", (50, 250), warps=8)
+    return {"micro_barrier": cases}
+
+
+def constant():
+    cases = []
+    # 64 bytes: one line. 1 KiB to 64 KiB in steps of 64 bytes: beyond one cache after another.
+    for footprint, step in [(64, 4), (1 * KIB, 64), (4 * KIB, 64), (16 * KIB, 64), (64 * KIB, 64)]:
+        cases += per_sm("constant_chase", (256, 768), footprint - 1, step, name=f"constant_chase_{footprint}")
+    # The first pass over 64 KiB: every line is new, at steps of less than, as much as and more than a line.
+    for step in (16, 32, 64, 128, 256):
+        cases += per_sm("constant_chase", (8, 32), 64 * KIB - 1, step, name=f"constant_first_touch_{step}")
+    return {"micro_constant": cases}
+
+
+def shared():
+    cases = []
+    for width, stride in [("32", 1), ("64", 2), ("128", 4)]:
+        cases += per_sm(f"lds_{width}_dependent", (50, 250), stride)
+        for warps in (1, 4, 32):
+            cases += per_sm(f"lds_{width}", (50, 250), stride, warps=warps)
+        for warps in (4, 16):
+            cases += per_sm(f"sts_{width}", (50, 250), stride, warps=warps)
+    for ways in (2, 4, 8, 16, 32):
+        cases += per_sm("lds_32_dependent", (50, 250), ways, name=f"lds_32_dependent_{ways}way")
+    for ways in (2, 8, 32):
+        cases += per_sm("lds_32", (20, 100), ways, warps=16, name=f"lds_32_{ways}way")
+    cases += per_sm("sts_32", (20, 100), 8, warps=16, name="sts_32_8way")
+    cases += per_sm("sts_then_overwrite", (50, 250), 1)
+    cases += per_sm("atoms_dependent", (50, 250), 1)
+    for warps in (1, 16):
+        cases += per_sm("atoms_add", (20, 100), 1, warps=warps)
+    cases += per_sm("atoms_add", (20, 100), 0, name="atoms_add_one_word")
+    cases += per_sm("shuffle_dependent", (50, 250))
+    for warps in (1, 4, 32):
+        cases += per_sm("shuffle", (50, 250), warps=warps)
+    for kernel in ("vote_dependent", "redux_dependent", "match_dependent"):
+        cases += per_sm(kernel, (50, 250))
+    return {"micro_shared": cases}
+
+
+def l1():
+    def loads(kernel, trips, *more, warps=1, name=None):
+        return counted(f"{name or kernel}_w{warps}", kernel, trips, SMS, warps, lambda n: ("in", "out", n, *more),
+                       **{"in": 64 * KIB, "out": SMS * warps * 128})
+
+    def stores(kernel, trips, size, warps, grid):
+        return counted(f"{kernel}_w{warps}_b{grid}", kernel, trips, grid, warps, lambda n: ("out", n), out=grid * warps * 256 * size)
+
+    cases = loads("l1_chase", (64, 256))
+    for stride in (1, 8, 32):
+        cases += loads("l1_chase_strided", (50, 250), stride, name=f"l1_chase_strided_{stride}")
+    for width, stride in [("32", 1), ("64", 2), ("128", 4)]:
+        for warps in (4, 32):
+            cases += loads(f"l1_load_{width}", (50, 250), stride, warps=warps)
+    for stride in (0, 2, 3, 4, 8, 16, 32):
+        cases += loads("l1_load_32", (20, 100), stride, warps=16, name=f"l1_load_32_stride{stride}")
+    cases += loads("l1_load_128", (20, 100), 8, warps=16, name="l1_load_128_stride8")
+    for grid in (1, SMS):
+        cases += stores("l1_store_32", (50, 250), 4, 16, grid) + stores("l1_store_128", (25, 125), 16, 16, grid)
+    return {"micro_l1": cases}
+
+
+def l2():
+    def chase(name, footprint, step, offset=0):
+        texts = counted(name, "l2_chase", (32, 160), 1, 32, lambda n: (("in", offset), "out", n, footprint - 1, step),
+                        **{"in": offset + max(footprint, 128), "out": 4096})
+        return texts
+
+    def read(name, passes, steps, grid, warps):
+        return counted(f"{name}_b{grid}", "l2_read", passes, grid, warps, lambda n: ("in", "out", n, steps),
+                       **{"in": grid * warps * 32 * 64 * steps, "out": grid * warps * 128})
+
+    cases = []
+    # An odd number of lines near 0.618 of the footprint: every line is met once before any is met again.
+    for name, footprint in [("512k", 512 * KIB), ("4m", 4 * MIB), ("16m", 16 * MIB), ("32m", 32 * MIB)]:
+        cases += chase(f"l2_chase_{name}", footprint, (int(footprint / 128 * 0.618) | 1) * 128)
+    for line in (0, 3, 17, 100):
+        cases += chase(f"l2_chase_line{line}", 128, 0, offset=line * 128 + (line << 16))
+    for grid in (1, 2, 16):
+        cases += read("l2_read_few", (4, 12), 16, grid, 32)
+    cases += read("l2_read_1_warp", (4, 12), 64, 1, 1) + read("l2_read_8_warps", (4, 12), 64, 1, 8)
+    cases += read("l2_read_4m", (10, 50), 1, SMS, 16)
+    for name, steps, passes in [("9m", 1, (5, 25)), ("17m", 2, (4, 14)), ("26m", 3, (3, 11)), ("35m", 4, (3, 9)), ("43m", 5, (2, 8))]:
+        cases += read(f"l2_read_{name}", passes, steps, SMS, 32)
+    for grid, passes, steps in [(1, (4, 12), 16), (SMS, (4, 14), 2)]:
+        cases += counted(f"l2_write_b{grid}", "l2_write", passes, grid, 32, lambda n: ("out", n, steps), out=grid * 65536 * steps)
+    for name, words, trips in [("own", 32, (10, 50)), ("warp", 1, (10, 50)), ("one", 0, (2, 6))]:
+        cases += counted(f"l2_red_{name}", "l2_red", trips, SMS, 8, lambda n: ("sums", n, words), sums=SMS * 1024)
+    cases += counted("l2_red_lines", "l2_red_lines", (10, 50), SMS, 1, lambda n: ("sums", n), sums=SMS * 32 * 128)
+    cases += counted("l2_atom_chase", "l2_atom_chase", (16, 80), 1, 1, lambda n: ("in", "out", n), **{"in": 128, "out": 128})
+    return {"micro_l2": cases}
+
+
+def dram():
+    def chase(name, footprint):
+        return counted(name, "dram_chase", (16, 112), 1, 1, lambda n: ("in", "out", n, footprint - 1, (int(footprint / 128 * 0.618) | 1) * 128),
+                       **{"in": footprint, "out": 128})
+
+    def read(name, count, steps, grid, warps):
+        return counted(name, f"dram_read_{count}", steps, grid, warps, lambda n: ("in", "out", n),
+                       **{"in": grid * warps * 512 * count * steps[1], "out": grid * warps * 128})
+
+    def stream(kernel, inputs, per_step, steps):
+        """264 blocks of 1024: 4.3 MB a step for each 16 bytes a thread."""
+        step = 2 * SMS * 1024 * 16 * per_step
+        names = [*inputs, "out"]
+        return counted(kernel, kernel, steps, 2 * SMS, 32, lambda n: (*names, n), **{name: step * steps[1] for name in names})
+
+    def strided(stride, grid, warps, steps):
+        threads = grid * warps * 32
+        return counted(f"dram_strided_{stride}", "dram_strided", steps, grid, warps, lambda n: ("in", "out", n, stride),
+                       **{"in": threads * stride * steps[1], "out": threads * 4})
+
+    cases = chase("dram_chase_64m", 64 * MIB) + chase("dram_chase_512m", 512 * MIB)
+    cases += read("dram_read", 4, (10, 30), 2 * SMS, 32)
+    cases += stream("dram_write", [], 4, (10, 30)) + stream("dram_copy", ["in"], 4, (7, 21)) + stream("dram_add", ["a", "b"], 2, (10, 30))
+    for count in (1, 4):
+        for warps, steps in [(1, 192), (2, 192), (4, 128), (8, 96), (16, 64), (32, 48)]:
+            high = steps // (2 if count == 4 and warps > 4 else 1)
+            cases += read(f"dram_read_{count}_w{warps}", count, (high // 3, high), SMS, warps)
+    for stride, grid, warps, steps in [(32, 8 * SMS, 8, (20, 60)), (64, 8 * SMS, 8, (15, 45)), (128, 8 * SMS, 8, (8, 24)),
+                                       (256, 8 * SMS, 8, (4, 12)), (512, 8 * SMS, 8, (2, 6)), (1024, 4 * SMS, 8, (2, 6)),
+                                       (4096, SMS, 8, (2, 6)), (16384, SMS, 2, (2, 6))]:
+        cases += strided(stride, grid, warps, steps)
+    return {"micro_dram": cases}
+
+
+def micro():
+    return launch_costs() | code_size() | issue() | branch() | barrier() | constant() | shared() | l1() | l2() | dram()
