@@ -1,36 +1,45 @@
-#include "emulation/constants.h"
 #include "emulation/emulation.h"
-#include "emulation/executor.h"
+#include "emulation/launch_setup.h"
 
 namespace forewarp {
-namespace {
+namespace emulation {
 
-using namespace emulation;
-
-std::uint64_t run_launch(const Program& program, const Launch& launch, GlobalMemory& global, const EmulationOptions& options) {
-  const Kernel& kernel = program.kernel(launch.kernel);
-  const ConstantBanks constants = make_constants(kernel, program.sm, launch, global.addresses());
-  const DecodedKernel decoded = decode_kernel(
-      kernel, constants, options.ignore_unknown_instructions ? UnknownInstruction::Ignore : UnknownInstruction::Reject);
+LaunchSetup::LaunchSetup(const Program& program, const Kernel& kernel, const Launch& launch, GlobalMemory& global,
+                         const EmulationOptions& options)
+    : constants_(make_constants(kernel, program.sm, launch, global.addresses())),
+      decoded_(decode_kernel(kernel, constants_,
+                             options.ignore_unknown_instructions ? UnknownInstruction::Ignore : UnknownInstruction::Reject)) {
   if (options.warnings != nullptr) {
-    options.warnings->insert(options.warnings->end(), decoded.warnings.begin(), decoded.warnings.end());
+    options.warnings->insert(options.warnings->end(), decoded_.warnings.begin(), decoded_.warnings.end());
   }
-  LaunchState state;
-  state.kernel = &decoded;
-  state.constants = &constants;
-  state.global = &global;
-  state.grid = launch.grid;
-  state.block = launch.block;
-  state.cluster = launch.cluster;
-  state.shared_bytes = shared_bytes(kernel, launch);
-  state.sm = program.sm;
-  state.instruction_limit = options.instruction_limit;
-  BlockExecutor executor(state);
+  state_.kernel = &decoded_;
+  state_.constants = &constants_;
+  state_.global = &global;
+  state_.grid = launch.grid;
+  state_.block = launch.block;
+  state_.cluster = launch.cluster;
+  state_.shared_bytes = shared_bytes(kernel, launch);
+  state_.sm = program.sm;
+  state_.instruction_limit = options.instruction_limit;
+}
+
+void LaunchSetup::apply(const ProgramSlice& slice) {
+  for (std::size_t i = 0; i < decoded_.ops.size(); ++i) {
+    if (slice.needed[i] != 0) continue;
+    Op& op = decoded_.ops[i];
+    if (op.kind == OpKind::Plain) op.kind = OpKind::Skip;
+    op.value_needed = false;
+  }
+}
+
+std::uint64_t run_all_blocks(const LaunchSetup& setup) {
+  BlockExecutor executor(setup.state());
   NoObserver observer;
   std::uint64_t executed = 0;
-  for (std::uint32_t z = 0; z < launch.grid.z; ++z) {
-    for (std::uint32_t y = 0; y < launch.grid.y; ++y) {
-      for (std::uint32_t x = 0; x < launch.grid.x; ++x) {
+  const Dim3 grid = setup.state().grid;
+  for (std::uint32_t z = 0; z < grid.z; ++z) {
+    for (std::uint32_t y = 0; y < grid.y; ++y) {
+      for (std::uint32_t x = 0; x < grid.x; ++x) {
         executor.run(Dim3{x, y, z}, observer);
         executed += executor.executed();
       }
@@ -39,12 +48,15 @@ std::uint64_t run_launch(const Program& program, const Launch& launch, GlobalMem
   return executed;
 }
 
-}  // namespace
+}  // namespace emulation
 
 EmulatedCase emulate_values(const Program& program, const Case& item, const EmulationOptions& options) {
   emulation::GlobalMemory global(item);
   EmulatedCase result;
-  for (const Launch& launch : item.launches) result.warp_instructions += run_launch(program, launch, global, options);
+  for (const Launch& launch : item.launches) {
+    const emulation::LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options);
+    result.warp_instructions += run_all_blocks(setup);
+  }
   for (std::size_t i = 0; i < item.buffers.size(); ++i) result.buffers.push_back(global.buffer(i));
   return result;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,5 +31,19 @@ struct EmulatedCase {
 /// Runs every block of every launch of a case, values and all, and returns the buffers. Blocks run one after another in
 /// index order, so that results are the same every time. InputError for what a real GPU would report as a fault.
 EmulatedCase emulate_values(const Program&, const Case&, const EmulationOptions& = {});
+
+struct TraceOptions {
+  EmulationOptions emulation;
+  /// Gather blocks that behave alike into classes; otherwise every block is emulated and is a class of its own.
+  bool block_classes = true;
+  /// Execute everything, not only what the trace depends on: slower, for checks.
+  bool all_values = false;
+  /// Called now and then with how many of the grid's blocks have their class.
+  std::function<void(std::uint64_t done, std::uint64_t of)> progress;
+};
+
+/// The trace of launch `launch_index` of a case: block classes that partition the grid. Where the way of a launch depends
+/// on what is in memory, the launches before it are run with their values first.
+std::shared_ptr<KernelTrace> trace_launch(const Program&, const Case&, int launch_index, const TraceOptions& = {});
 
 }  // namespace forewarp

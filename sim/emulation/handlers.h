@@ -87,6 +87,9 @@ std::uint8_t comparison_bits(const Instruction& in);
 /// 0 and, 1 or, 2 xor.
 std::uint8_t combination(const Instruction& in);
 
+/// Op::variant of shifts. Op::carry_out marks those that shift the one word in op.a by op.immediate < 32.
+enum ShiftBits : std::uint8_t { kShiftLeft = 1, kShiftHigh = 2, kShiftWrap = 4, kShiftSigned = 8, kShiftWide = 16 };
+
 /// Fills the address fields from a memory operand.
 void read_address(const OperandReader& r, const Operand& memory, Op& op);
 /// The shared side of an asynchronous copy whose global side is Op::run.

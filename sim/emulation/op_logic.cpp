@@ -80,14 +80,12 @@ void plop3(Exec& x, const Op& op) {
 
 // --- shifts ----------------------------------------------------------------------------------------------------------
 
-enum ShiftBits : std::uint8_t { kLeft = 1, kHigh = 2, kWrap = 4, kSigned = 8, kSixtyFour = 16 };
-
 /// One word of the 64-bit value {high:low} shifted. Amounts clamp at the width, or wrap.
 template <bool kToLeft, bool kUpper, bool kArithmetic>
 void shf(Exec& x, const Op& op) {
   const u32 *low = x.row(op.a), *amount = x.row(op.b), *high = x.row(op.c);
-  const u32 width = (op.variant & kSixtyFour) != 0 ? 64 : 32;
-  const bool wrap = (op.variant & kWrap) != 0;
+  const u32 width = (op.variant & kShiftWide) != 0 ? 64 : 32;
+  const bool wrap = (op.variant & kShiftWrap) != 0;
   write_row(x, op, [&](u32* d) {
     FW_LANES {
       const u32 s = wrap ? amount[i] & (width - 1) : std::min(amount[i], width);
@@ -123,8 +121,8 @@ void shift_right_signed(Exec& x, const Op& op) {
 }
 
 Handler shift_handler(std::uint8_t v) {
-  const bool upper = (v & kHigh) != 0, arithmetic = (v & kSigned) != 0;
-  if ((v & kLeft) != 0) return upper ? shf<true, true, false> : shf<true, false, false>;
+  const bool upper = (v & kShiftHigh) != 0, arithmetic = (v & kShiftSigned) != 0;
+  if ((v & kShiftLeft) != 0) return upper ? shf<true, true, false> : shf<true, false, false>;
   if (upper) return arithmetic ? shf<false, true, true> : shf<false, true, false>;
   return arithmetic ? shf<false, false, true> : shf<false, false, false>;
 }
@@ -283,9 +281,9 @@ bool decode_shift(const OperandReader& r, Op& op) {
   op.b = r.integer(1);
   op.c = r.integer(2);
   const bool wide = r.has(Modifier::U64) || r.has(Modifier::S64);
-  op.variant = static_cast<std::uint8_t>((r.has(Modifier::L) ? kLeft : 0) | (r.has(Modifier::HI) ? kHigh : 0) |
-                                         (r.has(Modifier::W) ? kWrap : 0) | (wide ? kSixtyFour : 0) |
-                                         (r.has(Modifier::S32) || r.has(Modifier::S64) ? kSigned : 0));
+  op.variant = static_cast<std::uint8_t>((r.has(Modifier::L) ? kShiftLeft : 0) | (r.has(Modifier::HI) ? kShiftHigh : 0) |
+                                         (r.has(Modifier::W) ? kShiftWrap : 0) | (wide ? kShiftWide : 0) |
+                                         (r.has(Modifier::S32) || r.has(Modifier::S64) ? kShiftSigned : 0));
   op.run = shift_handler(op.variant);
   u32 amount = 0;
   if (!r.literal(1, amount) || amount >= 32) return true;
@@ -294,11 +292,13 @@ bool decode_shift(const OperandReader& r, Op& op) {
     u32 v = 1;
     return r.literal(i, v) && v == 0;
   };
-  if ((op.variant & kLeft) != 0 && (op.variant & kHigh) == 0) {
+  if ((op.variant & kShiftLeft) != 0 && (op.variant & kShiftHigh) == 0) {
     op.run = shift_left;  // the low word does not see the high one
-  } else if ((op.variant & kLeft) == 0 && (op.variant & kHigh) != 0 && is_zero(0)) {
-    op.run = (op.variant & kSigned) != 0 ? shift_right_signed : shift_right;
+    op.carry_out = true;
+  } else if ((op.variant & kShiftLeft) == 0 && (op.variant & kShiftHigh) != 0 && is_zero(0)) {
+    op.run = (op.variant & kShiftSigned) != 0 ? shift_right_signed : shift_right;
     op.a = op.c;
+    op.carry_out = true;
   }
   return true;
 }

@@ -1,0 +1,33 @@
+// Everything that emulating one launch needs, in one place that owns it.
+#pragma once
+
+#include "emulation/constants.h"
+#include "emulation/emulation.h"
+#include "emulation/executor.h"
+#include "program/slice.h"
+
+namespace forewarp::emulation {
+
+class LaunchSetup {
+ public:
+  LaunchSetup(const Program& program, const Kernel& kernel, const Launch& launch, GlobalMemory& global,
+              const EmulationOptions& options);
+  LaunchSetup(const LaunchSetup&) = delete;
+  LaunchSetup& operator=(const LaunchSetup&) = delete;
+
+  /// From now on only what the slice needs is executed; the rest is counted.
+  void apply(const ProgramSlice& slice);
+
+  const LaunchState& state() const { return state_; }
+  const DecodedKernel& decoded() const { return decoded_; }
+
+ private:
+  ConstantBanks constants_;
+  DecodedKernel decoded_;
+  LaunchState state_;
+};
+
+/// Runs all blocks of a launch with values. Returns the warp instructions executed.
+std::uint64_t run_all_blocks(const LaunchSetup& setup);
+
+}  // namespace forewarp::emulation

@@ -1,0 +1,346 @@
+#include "emulation/shadow.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace forewarp::emulation {
+namespace {
+
+// Beyond this a slope is noise (a hash, say): following it would overflow.
+constexpr std::int64_t kLargestSlope = std::int64_t{1} << 40;
+
+bool too_large(const BlockSlope& s) {
+  return std::max({std::abs(s.x), std::abs(s.y), std::abs(s.z)}) > kLargestSlope;
+}
+
+}  // namespace
+
+Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps)
+    : plans_(plan_shadow(kernel)), uniform_row_(kernel.uniform_row), conditions_(grid), warps_(static_cast<std::size_t>(warps)) {
+  for (WarpTags& w : warps_) w.rows.resize(kernel.rows);
+}
+
+void Shadow::start(const Dim3& block) {
+  conditions_.start(block);
+  for (WarpTags& w : warps_) {
+    std::fill(w.rows.begin(), w.rows.end(), Tag{});
+    w.carries = {};
+    w.carry_lanes = 0;
+    w.local.clear();
+  }
+}
+
+void Shadow::Gathered::take(const Tag& t) {
+  if (t.kind == TagKind::None) return;
+  lost |= t.kind == TagKind::Opaque || (lanes != 0 && lanes != t.lanes);
+  lanes |= t.lanes;
+  dims = static_cast<std::uint8_t>(dims | (t.kind == TagKind::Opaque ? t.dims : dims_of(t.slope)));
+  linear += t.kind == TagKind::Linear;
+  high += t.kind == TagKind::High;
+  if (t.kind != TagKind::Opaque) slope = add(slope, t.slope);
+}
+
+Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
+  if ((offset & kLiteralBit) != 0) return {};
+  Tag t = warps_[static_cast<std::size_t>(x.warp->index)].rows[offset / kRowBytes];
+  t.lanes &= x.enabled;
+  if (t.lanes == 0) t.kind = TagKind::None;
+  return t;
+}
+
+/// The tag of an integer source: '-' and '~' turn the slope round.
+Tag Shadow::tag(const Exec& x, const Source& s) const {
+  Tag t = row_tag(x, s.row);
+  if (s.flip == ~0u && t.kind != TagKind::None) t.slope = scale(t.slope, -1);
+  return t;
+}
+
+Tag Shadow::high_tag(const Exec& x, const Source& s) const {
+  Source next = s;
+  next.row += kRowBytes;
+  return tag(x, next);
+}
+
+Shadow::Operand Shadow::operand(const Exec& x, const Source& s, bool is_unsigned) const {
+  Operand o;
+  o.tag = tag(x, s);
+  const std::uint32_t* row = x.row(s);
+  const IntegerModifier m(s);
+  for (std::size_t i = 0; i < kWarpLanes; ++i) {
+    const std::uint32_t v = m(row[i]);
+    o.value[i] = is_unsigned ? std::int64_t{v} : std::int64_t{static_cast<std::int32_t>(v)};
+  }
+  return o;
+}
+
+/// Gives `lanes` of a row a new tag; other living lanes keep theirs.
+void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask lanes) {
+  Tag next = t;
+  next.lanes &= lanes;
+  if (offset >= uniform_row_) {
+    // A uniform register is written whole, whichever lanes take part.
+    lanes = ~LaneMask{0};
+    if (next.lanes != 0) next.lanes = lanes;
+  }
+  if (next.kind == TagKind::Linear || next.kind == TagKind::High) {
+    if (is_zero(next.slope)) next.lanes = 0;
+    if (too_large(next.slope)) next = {TagKind::Opaque, dims_of(next.slope), next.lanes, {}};
+  }
+  if (next.kind == TagKind::None) next.lanes = 0;
+  Tag& now = warp(x).rows[offset / kRowBytes];
+  const bool whole = lanes == ~LaneMask{0};
+  const LaneMask kept = whole ? 0 : now.lanes & ~lanes & x.warp->live;
+  if (kept == 0) {
+    now = next;
+    if (next.lanes == 0) now = Tag{};
+    return;
+  }
+  now.lanes = kept;
+  if (next.lanes == 0) return;
+  if (now.kind == next.kind && now.slope == next.slope && now.dims == next.dims) {
+    now.lanes |= next.lanes;
+    return;
+  }
+  const auto dims = [](const Tag& v) { return v.kind == TagKind::Opaque ? v.dims : dims_of(v.slope); };
+  now = {TagKind::Opaque, static_cast<std::uint8_t>(dims(now) | dims(next)), kept | next.lanes, {}};
+}
+
+void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims) {
+  const Tag t{TagKind::Opaque, dims, x.enabled, {}};
+  for (const std::uint32_t row : plan.writes) set(x, row * kRowBytes, t);
+  if (!plan.predicate_writes.empty()) conditions_.fix(dims);
+}
+
+void Shadow::clear(const Exec& x, const ShadowPlan& plan) {
+  WarpTags& w = warp(x);
+  for (const std::uint32_t row : plan.writes) {
+    if (w.rows[row].lanes == 0) continue;
+    set(x, row * kRowBytes, Tag{});
+  }
+  if (w.carry_lanes == 0) return;
+  for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{});
+}
+
+bool Shadow::any_tagged(const Exec& x, const ShadowPlan& plan) {
+  const WarpTags& w = warp(x);
+  for (const std::uint32_t row : plan.reads) {
+    if ((w.rows[row].lanes & x.enabled) != 0) return true;
+  }
+  if (w.carry_lanes == 0) return false;
+  return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(),
+                     [&](std::uint8_t slot) { return (w.carries[slot].lanes & x.enabled) != 0; });
+}
+
+void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
+  if (slot == kDiscardedPredicate) return;
+  WarpTags& w = warp(x);
+  Carry& now = w.carries[static_cast<std::size_t>(slot)];
+  const LaneMask kept = now.lanes & ~x.enabled & x.warp->live;
+  Carry next = carry;
+  if (is_zero(next.slope)) next.lanes = 0;
+  if (kept != 0 && next.lanes != 0 && now.slope != next.slope) {
+    conditions_.fix(static_cast<std::uint8_t>(dims_of(now.slope) | dims_of(next.slope)));
+    now = Carry{};
+  } else {
+    if (next.lanes != 0) now.slope = next.slope;
+    now.lanes = kept | next.lanes;
+  }
+  w.carry_lanes = 0;
+  for (const Carry& c : w.carries) w.carry_lanes |= c.lanes;
+}
+
+Shadow::Carry Shadow::carry(const Exec& x, const PredicateSource& p) {
+  Carry c = warp(x).carries[p.slot];
+  c.lanes &= x.enabled;
+  return c;
+}
+
+/// A predicate is read as a truth value: a carry that moves with the block cannot be followed further.
+void Shadow::read_predicate(const Exec& x, int slot) {
+  const Carry& c = warp(x).carries[static_cast<std::size_t>(slot)];
+  if ((c.lanes & x.active) != 0) conditions_.fix(dims_of(c.slope));
+}
+
+void Shadow::control(const Exec& x, const Op& op) {
+  const ShadowPlan& plan = plans_[x.pc];
+  for (const std::uint32_t row : plan.reads) {
+    const Tag t = row_tag(x, row * kRowBytes);
+    if (t.kind != TagKind::None) conditions_.fix(t.kind == TagKind::Opaque ? t.dims : dims_of(t.slope));
+  }
+  if (warp(x).carry_lanes != 0) {
+    for (const PredicateSource& p : op.p) read_predicate(x, p.slot);
+  }
+  for (const std::uint32_t row : plan.writes) set(x, row * kRowBytes, Tag{});
+}
+
+// --- conditions ------------------------------------------------------------------------------------------------------
+
+/// The tagged lanes stay within 32 bits, read as signed or unsigned.
+void Shadow::keep_range(const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned) {
+  if (t.kind != TagKind::Linear) return;
+  const std::int64_t lowest = is_unsigned ? 0 : -(std::int64_t{1} << 31);
+  const std::int64_t highest = is_unsigned ? (std::int64_t{1} << 32) - 1 : (std::int64_t{1} << 31) - 1;
+  std::int64_t low = highest, high = lowest;
+  for (LaneMask m = t.lanes; m != 0; m &= m - 1) {
+    const std::int64_t v = values[static_cast<std::size_t>(std::countr_zero(m))];
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  conditions_.interval(t.slope, lowest - low, highest - high);
+}
+
+namespace {
+
+/// Where the difference d of two values may move so that comparing still gives what it gives now.
+Span same_outcome(std::int64_t d, int variant) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 62;
+  const bool less = (variant & kLess) != 0, equal = (variant & kEqual) != 0, greater = (variant & kGreater) != 0;
+  if (d < 0) {
+    const std::int64_t top = less != equal ? -1 : equal != greater ? 0 : kFar;
+    return {-kFar, top - d};
+  }
+  if (d > 0) {
+    const std::int64_t bottom = greater != equal ? 1 : equal != less ? 0 : -kFar;
+    return {bottom - d, kFar};
+  }
+  return {less == equal ? -kFar : 0, greater == equal ? kFar : 0};
+}
+
+}  // namespace
+
+/// Each of `lanes` keeps the outcome of comparing l with r. Lanes in which only one side moves have a slope of their own.
+void Shadow::keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, int variant) {
+  const BlockSlope none{};
+  const LaneMask in_l = l.tag.lanes, in_r = r.tag.lanes;
+  const struct {
+    LaneMask lanes;
+    BlockSlope slope;
+  } groups[] = {{lanes & in_l & in_r, add(l.tag.slope, scale(r.tag.slope, -1))},
+                {lanes & in_l & ~in_r, l.tag.slope},
+                {lanes & in_r & ~in_l, add(none, scale(r.tag.slope, -1))}};
+  for (const auto& group : groups) {
+    if (group.lanes == 0 || is_zero(group.slope)) continue;
+    Span all{-(std::int64_t{1} << 62), std::int64_t{1} << 62};
+    for (LaneMask m = group.lanes; m != 0; m &= m - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(m));
+      const Span one = same_outcome(l.value[i] - r.value[i], variant);
+      all = {std::max(all.low, one.low), std::min(all.high, one.high)};
+    }
+    conditions_.interval(group.slope, all.low, all.high);
+  }
+}
+
+// --- memory ----------------------------------------------------------------------------------------------------------
+
+/// Adds the slope of one register (pair) of an address. False if it cannot be followed; `dims` are what it depends on.
+bool Shadow::index_slope(const Exec& x, const Source& s, bool wide, bool far, LaneMask lanes, std::int64_t factor,
+                         BlockSlope& slope, std::uint8_t& dims) {
+  Gathered low, high;
+  low.take(tag(x, s));
+  if (wide) high.take(high_tag(x, s));
+  dims = static_cast<std::uint8_t>(dims | low.dims | high.dims);
+  if (low.lanes == 0 && high.lanes == 0) return true;
+  if (low.lost || high.lost || low.high != 0 || high.linear != 0) return false;
+  if ((low.lanes & lanes) != lanes) return false;
+  if (high.lanes != 0 && (high.slope != low.slope || (high.lanes & lanes) != lanes)) return false;
+  if (far && high.lanes == 0) {
+    // The upper word stays: the lower one must not run over.
+    const Operand o = operand(x, s, true);
+    keep_range(o.tag, o.value, true);
+  }
+  slope = add(slope, scale(low.slope, factor));
+  return true;
+}
+
+/// The access stays in its buffer, so that a block for which it does not is emulated and reported.
+void Shadow::keep_bounds(const Exec& x, const Op& op, LaneMask lanes, const BlockSlope& slope) {
+  std::uint64_t low = ~std::uint64_t{0}, high = 0;
+  for (LaneMask m = lanes; m != 0; m &= m - 1) {
+    const std::uint64_t a = x.address[static_cast<std::size_t>(std::countr_zero(m))];
+    low = std::min(low, a);
+    high = std::max(high, a);
+  }
+  const GlobalMemory::Region* region = x.block->global->find(low, high - low + op.bytes);
+  if (region == nullptr) {
+    conditions_.fix(dims_of(slope));  // lanes in several buffers
+    return;
+  }
+  conditions_.interval(slope, static_cast<std::int64_t>(region->begin - low),
+                       static_cast<std::int64_t>(region->end - op.bytes - high));
+}
+
+BlockSlope Shadow::access(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space) {
+  const ShadowPlan& plan = plans_[x.pc];
+  if (lanes == 0) return {};
+  const bool tagged = any_tagged(x, plan);
+  BlockSlope slope{};
+  std::uint8_t dims = 0;
+  if (tagged) {
+    const bool far = space == MemorySpace::Global || op.space == MemorySpace::Generic;
+    const bool copy_target = op.kind == OpKind::Copy && space == MemorySpace::Shared;
+    bool known = index_slope(x, copy_target ? op.c : op.a, !copy_target && op.wide_index, far, lanes, op.scale, slope, dims);
+    const bool uniform = copy_target || op.has_uniform;
+    if (uniform) known &= index_slope(x, copy_target ? op.d : op.b, !copy_target && op.wide_uniform, far, lanes, 1, slope, dims);
+    if (!known) {
+      conditions_.fix(dims);
+      slope = {};
+    } else if (!is_zero(slope)) {
+      conditions_.residue(slope, kLineBytes);
+      if (space == MemorySpace::Global) keep_bounds(x, op, lanes, slope);
+      if (space != MemorySpace::Global) conditions_.fix(dims_of(slope));
+    }
+  }
+  if (op.value_needed) {
+    if (space == MemorySpace::Local && op.space == MemorySpace::Local) {
+      access_local(x, op, lanes, plan);
+    } else {
+      load_tags(x, op, plan, space, dims != 0);
+    }
+  }
+  return slope;
+}
+
+/// What a load brings may differ by block, unless no block writes it and all read the same place.
+void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, bool address_tagged) {
+  if (op.memory != MemoryKind::Load && op.memory != MemoryKind::Atomic) return;
+  if (space == MemorySpace::Global && plan.read_only && !address_tagged) {
+    clear(x, plan);
+  } else {
+    set_opaque(x, plan, kAllDims);
+  }
+}
+
+/// Spilled registers keep their tags: local memory is shadowed word by word where all lanes use the same offset.
+void Shadow::access_local(const Exec& x, const Op& op, LaneMask lanes, const ShadowPlan& plan) {
+  std::vector<Tag>& local = warp(x).local;
+  if (local.empty()) local.resize(x.block->local_bytes / 4 + 1);
+  const std::uint64_t offset = x.address[static_cast<std::size_t>(std::countr_zero(lanes))];
+  bool same = op.bytes >= 4;
+  for (LaneMask m = lanes; m != 0; m &= m - 1) same &= x.address[static_cast<std::size_t>(std::countr_zero(m))] == offset;
+  const std::uint32_t words = std::max<std::uint32_t>(1, op.bytes / 4u);
+  if (op.memory == MemoryKind::Load) {
+    const bool all_clear = std::all_of(local.begin(), local.end(), [](const Tag& t) { return t.lanes == 0; });
+    if (!same && !all_clear) set_opaque(x, plan, kAllDims);
+    if (!same && all_clear) clear(x, plan);
+    for (std::uint32_t w = 0; same && w < words; ++w) set(x, op.dst + w * kRowBytes, local[offset / 4 + w]);
+    return;
+  }
+  for (std::uint32_t w = 0; w < words; ++w) {
+    const Tag t = row_tag(x, op.c.row + w * kRowBytes);
+    if (same) {
+      Tag& word = local[offset / 4 + w];
+      const bool mixes = (word.lanes & ~lanes & x.warp->live) != 0;
+      if (mixes && !(word.kind == t.kind && word.slope == t.slope)) {
+        word = {TagKind::Opaque, kAllDims, word.lanes | lanes, {}};
+      } else {
+        const LaneMask kept = mixes ? word.lanes & ~lanes : 0;
+        word = t;
+        word.lanes |= kept;
+      }
+    } else if (t.kind != TagKind::None) {
+      local.assign(local.size(), Tag{TagKind::Opaque, kAllDims, ~LaneMask{0}, {}});
+    }
+  }
+}
+
+}  // namespace forewarp::emulation

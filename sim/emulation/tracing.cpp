@@ -1,0 +1,116 @@
+// From a launch to its trace: the first block that no class holds is emulated, its class takes in whatever satisfies
+// its conditions, until every block of the grid has its class.
+#include <limits>
+
+#include "base/error.h"
+#include "emulation/emulation.h"
+#include "emulation/launch_setup.h"
+#include "emulation/trace_observer.h"
+
+namespace forewarp {
+namespace {
+
+using namespace emulation;
+
+/// Marks the blocks that have a class.
+class Cover {
+ public:
+  explicit Cover(const Dim3& grid) : grid_(grid), taken_(grid.count(), false) {}
+
+  bool taken(std::uint64_t linear) const { return taken_[linear]; }
+
+  /// Gives a class every block that satisfies its conditions and has none yet; returns how many.
+  std::uint64_t take(const BlockClass& c) {
+    Dim3 first{0, 0, 0}, last{grid_.x - 1, grid_.y - 1, grid_.z - 1};
+    if (c.single) first = last = c.representative;
+    for (const BlockCondition& condition : c.conditions) narrow(condition, c.representative, first, last);
+    std::uint64_t population = 0;
+    for (std::uint32_t z = first.z; z <= last.z; ++z) {
+      for (std::uint32_t y = first.y; y <= last.y; ++y) {
+        for (std::uint32_t x = first.x; x <= last.x; ++x) {
+          const std::uint64_t linear = (std::uint64_t{z} * grid_.y + y) * grid_.x + x;
+          if (taken_[linear] || !c.contains({x, y, z})) continue;
+          taken_[linear] = true;
+          ++population;
+        }
+      }
+    }
+    return population;
+  }
+
+ private:
+  /// Conditions along one dimension bound the box that has to be searched.
+  static void narrow(const BlockCondition& c, const Dim3& at, Dim3& first, Dim3& last) {
+    const BlockSlope axis = c.coefficient;
+    if (axis == BlockSlope{1, 0, 0}) clip(c, at.x, first.x, last.x);
+    if (axis == BlockSlope{0, 1, 0}) clip(c, at.y, first.y, last.y);
+    if (axis == BlockSlope{0, 0, 1}) clip(c, at.z, first.z, last.z);
+  }
+  static void clip(const BlockCondition& c, std::uint32_t at, std::uint32_t& first, std::uint32_t& last) {
+    const std::int64_t low = c.low < -std::int64_t{at} ? 0 : at + c.low;
+    const std::int64_t high = c.high > std::int64_t{last} - at ? last : at + c.high;
+    first = std::max(first, static_cast<std::uint32_t>(low));
+    last = std::min(last, static_cast<std::uint32_t>(high));
+  }
+
+  Dim3 grid_;
+  std::vector<bool> taken_;
+};
+
+BlockClass trace_block(BlockExecutor& executor, Shadow& shadow, BlockTraceBuilder& builder, const Dim3& block, bool classes) {
+  shadow.start(block);
+  TraceObserver observer(builder, shadow);
+  executor.run(block, observer);
+  BlockClass result = builder.finish();
+  result.representative = block;
+  result.conditions = shadow.conditions().list();
+  result.single |= shadow.conditions().single() || !classes;
+  if (result.single) result.conditions.clear();
+  return result;
+}
+
+/// Launches before this one, whose results it may depend on.
+void run_earlier_launches(const Program& program, const Case& item, int launch_index, GlobalMemory& global,
+                          const EmulationOptions& options) {
+  for (int i = 0; i < launch_index; ++i) {
+    const Launch& launch = item.launches[static_cast<std::size_t>(i)];
+    run_all_blocks(LaunchSetup(program, program.kernel(launch.kernel), launch, global, options));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<KernelTrace> trace_launch(const Program& program, const Case& item, int launch_index,
+                                          const TraceOptions& options) {
+  FW_CHECK(launch_index >= 0 && static_cast<std::size_t>(launch_index) < item.launches.size(), "no such launch");
+  const Launch& launch = item.launches[static_cast<std::size_t>(launch_index)];
+  const auto kernel = std::make_shared<const Kernel>(program.kernel(launch.kernel));
+  const auto trace = std::make_shared<KernelTrace>();
+  trace->launch = {item.id, launch_index, launch.grid, launch.block, launch.cluster, launch.dynamic_shared_bytes};
+  trace->kernel = kernel;
+  trace->sm = program.sm;
+
+  GlobalMemory global(item);
+  const ProgramSlice slice = control_slice(*kernel);
+  if (slice.needs_global_values || options.all_values) {
+    run_earlier_launches(program, item, launch_index, global, options.emulation);
+  }
+  LaunchSetup setup(program, *kernel, launch, global, options.emulation);
+  if (!options.all_values) setup.apply(slice);
+  BlockExecutor executor(setup.state());
+  Shadow shadow(setup.decoded(), launch.grid, executor.warps());
+  TracePools pools(*trace);
+  BlockTraceBuilder builder(*kernel, executor.warps(), pools);
+  Cover cover(launch.grid);
+  const std::uint64_t blocks = launch.grid.count();
+  for (std::uint64_t b = 0; b < blocks; ++b) {
+    if (cover.taken(b)) continue;
+    BlockClass next = trace_block(executor, shadow, builder, trace->block_index(b), options.block_classes);
+    next.population = cover.take(next);
+    trace->classes.push_back(std::move(next));
+    if (options.progress) options.progress(b + 1, blocks);
+  }
+  return trace;
+}
+
+}  // namespace forewarp
