@@ -60,11 +60,11 @@ void MemoryPipe::serve_shuffle(const MemoryOperation& operation, Cycle now, std:
 
 void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
-  const std::uint16_t wavefronts = timing_[operation.pattern].wavefronts;
+  const int wavefronts = timing_[operation.pattern].wavefronts * in.wavefront_factor;
   const Cycle busy = static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.shared_wavefront_cycles);
   data_free_ = std::max(data_free_, now) + busy;
   accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
-  counters_.shared_wavefronts += wavefronts;
+  counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
   counters_.data_cycles += busy;
   release_queue(operation, now, releases);
   if (in.write_barrier == kNoScoreboard) return;

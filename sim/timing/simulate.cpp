@@ -17,7 +17,10 @@ PatternTiming time_pattern(const AccessPattern& pattern, const CoalescedCounts& 
   timing.full_sectors = counts.bytes == counts.sectors * kSectorBytes;
   const int lines = std::max<int>(1, counts.lines);
   if (!timing.full_sectors) timing.bytes = static_cast<std::uint8_t>(counts.bytes / lines);
-  timing.operations = static_cast<std::uint8_t>(std::max(1, std::popcount(pattern.lanes) / lines));
+  // L2 combines eight lanes a pass unless they meet on one word: those follow one another (memory.h).
+  const int active = std::popcount(pattern.lanes);
+  const int passes = counts.addresses < active ? active * 8 : active;
+  timing.operations = static_cast<std::uint8_t>(std::clamp(passes / lines, 1, 255));
   return timing;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/coalesce.h"
+
 namespace forewarp {
 namespace {
 
@@ -129,6 +131,7 @@ TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
       ++immediates;
     }
   }
+  out.wavefront_factor = static_cast<std::uint8_t>(wavefront_factor(in));
   register_reads(in, out);
   return out;
 }

@@ -37,6 +37,7 @@ struct TimedInstruction {
   std::uint8_t write_barrier = kNoScoreboard;
   std::uint8_t read_barrier = kNoScoreboard;
   std::uint8_t interval = 1;       ///< cycles the pipe is held
+  std::uint8_t wavefront_factor = 1;  ///< passes through the banks for each that the pattern takes
   std::uint8_t count = 0;          ///< Depbar: the threshold; Barrier: id
   std::uint8_t depbar_scoreboard = 0;
   bool bypass_l1 = false;          ///< .STRONG.GPU and stronger loads go to L2
