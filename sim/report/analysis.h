@@ -1,0 +1,44 @@
+// The steps of build_prediction, each a function of the same inputs.
+#pragma once
+
+#include "report/prediction.h"
+
+namespace forewarp::report {
+
+/// The inputs of a prediction with the few derived numbers that every step needs.
+struct Inputs {
+  const GpuModel& model;
+  const Kernel& kernel;
+  const KernelTrace& trace;
+  const Occupancy& occupancy;
+  const TimingResult& timing;
+  std::vector<InstructionCount> totals;  ///< of the grid, by instruction
+  double cycles = 0;                     ///< elapsed, at least 1
+  double seconds = 0;
+  double sms = 0;
+  double sub_partitions = 0;  ///< of the whole GPU
+
+  Inputs(const GpuModel&, const Kernel&, const KernelTrace&, const Occupancy&, const TimingResult&);
+};
+
+/// a / b, 0 when b is 0.
+inline double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
+inline double percent(double a, double b) { return 100 * ratio(a, b); }
+
+void add_timed_metrics(const Inputs&, MetricSet&);
+void add_launch_metrics(const Inputs&, MetricSet&);
+void add_own_metrics(const Prediction&, MetricSet&);
+
+/// Constituents of sm__throughput and gpu__compute_memory_throughput, largest first.
+std::vector<ThroughputTerm> compute_throughputs(const Inputs&);
+std::vector<ThroughputTerm> memory_throughputs(const Inputs&);
+
+Roofline make_roofline(const Inputs&);
+Waves make_waves(const Inputs&);
+std::vector<MemoryRow> memory_rows(const Inputs&);
+Divergence make_divergence(const Inputs&);
+std::vector<StallShare> stall_shares(const Inputs&);
+std::vector<HotSpot> hot_spots(const Inputs&);
+Bottleneck find_bottleneck(const Inputs&, const Prediction&);
+
+}  // namespace forewarp::report

@@ -1,0 +1,153 @@
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "counters/metrics.h"
+#include "report/test_support.h"
+
+using namespace forewarp;
+using Catch::Contains;
+
+namespace {
+
+Prediction predict(const GpuModel& gpu, const KernelTrace& trace, const TimingResult& timing) {
+  return build_prediction(gpu, *trace.kernel, trace, testing::small_occupancy(), timing);
+}
+
+}  // namespace
+
+TEST_CASE("metrics that need time follow Nsight Compute's definitions") {
+  const Prediction p = testing::small_prediction();
+  const MetricSet& m = p.metrics;
+  CHECK(m.get("gpc__cycles_elapsed.max") == 2000);
+  CHECK(m.get("gpu__time_duration.sum") == Approx(2000.0));  // 1000 MHz: a nanosecond a cycle
+  CHECK(m.get("sm__cycles_active.avg") == 1500);
+  CHECK(m.get("sm__warps_active.avg.pct_of_peak_sustained_active") == Approx(100.0 * 20000 / 6000 / 64));
+  CHECK(m.get("smsp__issue_active.avg.per_cycle_active") == Approx(0.01));
+  CHECK(m.get("smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio") == 150);
+  CHECK(m.get("smsp__average_warps_issue_stalled_membar_per_issue_active.ratio") == 0);
+  CHECK(m.get("smsp__average_warp_latency_per_inst_issued.ratio") == Approx(20000.0 / 120));
+  CHECK(m.get("l1tex__t_sector_hit_rate.pct") == Approx(100.0 * 160 / 720));
+  CHECK(m.get("lts__t_sectors_srcunit_tex_op_read.sum") == 480);
+  CHECK(m.get("lts__t_sector_hit_rate.pct") == 25);
+  CHECK(m.get("dram__throughput.avg.pct_of_peak_sustained_elapsed") == Approx(6.72));
+  CHECK(m.get("sm__throughput.avg.pct_of_peak_sustained_elapsed") == Approx(100.0 * 60 / 8000));  // LSU: 60 of 4 x 2000
+  CHECK(m.get("launch__occupancy_limit_shared_mem") == 2);
+}
+
+TEST_CASE("the stalls of a launch add up to its warps' time") {
+  double sum = 0;
+  for (const StallShare& s : testing::small_prediction().stalls) sum += s.share_pct;
+  CHECK(sum == Approx(100));
+}
+
+TEST_CASE("the roofline counts two operations for a multiply-add") {
+  const Roofline r = testing::small_prediction().roofline;
+  CHECK(r.precision == std::string("fp32"));
+  CHECK(r.work[0].operations == 20 * 32 * 2);
+  CHECK(r.work[0].peak_per_second == Approx(4 * 4 * 32 * 2 * 1e9));
+  CHECK(r.attained == Approx(1280 / 2e-6));
+  CHECK(r.levels[0].bytes == 720 * 32 + 80 * 128);
+  CHECK(r.levels[2].intensity == Approx(1280.0 / 13440));
+  CHECK(r.binding == "HBM");
+  CHECK(r.ceiling == Approx(1280.0 / 13440 * 100e9));
+}
+
+TEST_CASE("waves come from the blocks' stays when all were simulated") {
+  const Waves w = testing::small_prediction().waves;
+  CHECK(w.full_waves == 1);
+  CHECK(w.last_wave_blocks == 2);
+  CHECK(w.last_wave_fill_pct == 25);
+  CHECK(w.from_spans);
+  CHECK(w.tail_pct == Approx(45));                                // SMs 2 and 3 are free from 1000 to 1900
+  CHECK(w.idle_sm_pct == Approx(100 - 100.0 * (1800 * 2 + 900 * 2) / 8000));
+}
+
+TEST_CASE("waves are computed when blocks were extrapolated") {
+  TimingResult timing = testing::small_timing();
+  timing.coverage.extrapolated = true;
+  const Waves w = predict(testing::small_gpu(), testing::small_trace(), timing).waves;
+  CHECK_FALSE(w.from_spans);
+  CHECK(w.tail_pct == 50);
+  CHECK(w.idle_sm_pct == 25);  // two of four SMs idle in the second of two waves
+}
+
+TEST_CASE("tables name the instructions that waste and part") {
+  const Prediction p = testing::small_prediction();
+  REQUIRE(p.memory.size() == 3);
+  CHECK(p.memory[0].sectors == 640);
+  CHECK(p.memory[0].wasted_sectors() == 560);
+  CHECK(p.memory[1].conflicts == 60);
+  CHECK(p.wasted_sectors() == 560);
+  REQUIRE(p.divergence.branches.size() == 1);
+  CHECK(p.divergence.branches[0].divergent == 10);
+  CHECK(p.divergence.idle_lane_pct == Approx(100.0 * 32 / (6 * 64)));
+  REQUIRE_FALSE(p.hot_spots.empty());
+  CHECK(p.hot_spots[0].instruction == 2);
+  CHECK(p.hot_spots[0].reason == Stall::LongScoreboard);
+}
+
+TEST_CASE("bottlenecks are told apart") {
+  const GpuModel gpu = testing::small_gpu();
+  const KernelTrace trace = testing::small_trace();
+  TimingResult timing = testing::small_timing();
+  const auto kind = [&] { return predict(gpu, trace, timing).bottleneck; };
+
+  SECTION("latency, with the reason for low occupancy") {
+    const Bottleneck b = kind();
+    CHECK(b.kind == BottleneckKind::Latency);
+    CHECK_THAT(b.sentence, Contains("long_scoreboard") && Contains("FFMA") && Contains("shared memory"));
+  }
+  SECTION("HBM") {
+    timing.counters.memory.dram_read_bytes = 180000;
+    CHECK(kind().kind == BottleneckKind::Dram);
+  }
+  SECTION("L2") {
+    timing.counters.memory.read_sectors = 14000;
+    CHECK(kind().kind == BottleneckKind::L2);
+  }
+  SECTION("shared memory, with its conflicts") {
+    timing.counters.l1_data_cycles = 7000;
+    timing.counters.l1_data_wavefronts = 40;
+    const Bottleneck b = kind();
+    CHECK(b.kind == BottleneckKind::SharedMemory);
+    CHECK_THAT(b.sentence, Contains("bank conflicts"));
+  }
+  SECTION("L1, with wasted sectors") {
+    timing.counters.l1_data_cycles = 7000;
+    const Bottleneck b = kind();
+    CHECK(b.kind == BottleneckKind::L1);
+    CHECK_THAT(b.sentence, Contains("not needed"));
+  }
+  SECTION("issue") {
+    timing.counters.issue_active_cycles = 26000;
+    CHECK(kind().kind == BottleneckKind::Issue);
+  }
+  SECTION("a pipe") {
+    timing.counters.pipe_cycles[static_cast<std::size_t>(Pipe::Fma)] = 30000;
+    CHECK(kind().kind == BottleneckKind::Pipe);
+  }
+  SECTION("launch") {
+    timing.elapsed_cycles = 300;
+    CHECK(kind().kind == BottleneckKind::Launch);
+  }
+  SECTION("idle SMs") {
+    for (BlockSpan& span : timing.spans) span.sm = 0;
+    CHECK(kind().kind == BottleneckKind::Tail);
+  }
+  SECTION("a queue") {
+    timing.counters.stalls[static_cast<std::size_t>(Stall::LgThrottle)] = 40000;
+    CHECK(kind().kind == BottleneckKind::L1);
+  }
+}
+
+TEST_CASE("a launch without any floating-point work or time has no infinite numbers") {
+  TimingResult timing;
+  KernelTrace trace = testing::small_trace();
+  trace.classes.clear();
+  const Prediction p = predict(testing::small_gpu(), trace, timing);
+  CHECK(p.roofline.precision == std::string("none"));
+  for (const auto& [name, value] : p.metrics) {
+    INFO(name);
+    CHECK(std::isfinite(value));
+  }
+}

@@ -1,0 +1,23 @@
+// The same cases on several GPUs in one table, with measurements beside the predictions where there are any.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/prediction.h"
+#include "report/profile.h"
+
+namespace forewarp {
+
+/// Predictions of one GPU, and what was measured there (may be empty).
+struct ComparedGpu {
+  std::string gpu;
+  std::vector<Prediction> predictions;
+  std::vector<MeasuredLaunch> measured;
+};
+
+/// Rows by case and launch, one line for each GPU that has the launch.
+std::string write_comparison_text(const std::string& title, const std::vector<ComparedGpu>&);
+std::string write_comparison_json(const std::vector<ComparedGpu>&);
+
+}  // namespace forewarp

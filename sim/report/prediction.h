@@ -1,0 +1,159 @@
+// Everything that is said about one predicted launch. Text and JSON are both written from this one value, so they can
+// not disagree.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "counters/metrics.h"
+#include "hardware/gpu_model.h"
+#include "hardware/occupancy.h"
+#include "program/program.h"
+#include "timing/result.h"
+#include "timing/simulate.h"
+#include "trace/trace.h"
+
+namespace forewarp {
+
+/// One memory instruction of the code over the whole grid.
+struct MemoryRow {
+  std::uint32_t instruction = 0;  ///< index; the byte address in the kernel is 16 times it
+  std::string text;
+  MemorySpace space{};
+  MemoryKind kind{};
+  std::uint64_t executed = 0, requests = 0, bytes = 0;
+  std::uint64_t sectors = 0, ideal_sectors = 0;  ///< global and local memory
+  std::uint64_t wavefronts = 0, conflicts = 0;   ///< shared memory; conflicts: passes that bank conflicts add
+  std::uint64_t wasted_sectors() const { return sectors > ideal_sectors ? sectors - ideal_sectors : 0; }
+};
+
+/// One branch of the code over the whole grid.
+struct BranchRow {
+  std::uint32_t instruction = 0;
+  std::string text;
+  std::uint64_t executed = 0, divergent = 0;
+  double active_lanes = 0;  ///< mean, when it executes
+};
+
+struct Divergence {
+  std::vector<BranchRow> branches;  ///< in code order
+  std::uint64_t executed = 0, divergent = 0;
+  double active_lanes = 0;   ///< smsp__thread_inst_executed_per_inst_executed.ratio
+  double enabled_lanes = 0;  ///< ... of those, with a true guard
+  double idle_lane_pct = 0;  ///< lane slots of issued instructions that did nothing
+};
+
+/// An instruction at which warps waited.
+struct HotSpot {
+  std::uint32_t instruction = 0;
+  std::string text;
+  std::uint64_t warp_cycles = 0;
+  double share_pct = 0;  ///< of all warp-cycles
+  Stall reason{};        ///< the largest one
+};
+
+struct StallShare {
+  Stall reason{};
+  double per_issue = 0;  ///< warps in this state per issue-active cycle
+  double share_pct = 0;  ///< of all warp-cycles
+};
+
+struct Waves {
+  std::uint64_t blocks = 0, blocks_per_wave = 0;
+  int blocks_per_sm = 0;
+  std::uint64_t full_waves = 0, last_wave_blocks = 0;  ///< last_wave_blocks is 0 when the last wave is full
+  double last_wave_fill_pct = 0;                       ///< 100 when it is full
+  double tail_pct = 0;      ///< part of the elapsed cycles after the first SM ran out of blocks
+  double idle_sm_pct = 0;   ///< SM-time without a block, of all SM-time between launch and end
+  bool from_spans = false;  ///< seen in the simulation rather than computed from the counts
+};
+
+/// One memory level of the roofline.
+struct RooflineLevel {
+  const char* name = "";  ///< "L1", "L2", "HBM"
+  double bytes = 0;
+  double peak_bytes_per_second = 0;
+  double bytes_per_second = 0;
+  double intensity = 0;  ///< operations of the leading precision per byte; 0 when nothing moved
+  double ceiling = 0;    ///< operations per second that this level allows at this intensity
+};
+
+struct RooflineWork {
+  const char* name = "";  ///< "fp32", "fp16", "fp64"
+  double operations = 0;
+  double peak_per_second = 0;
+};
+
+struct Roofline {
+  std::vector<RooflineWork> work;     ///< fp32, fp16, fp64, also when zero
+  std::vector<RooflineLevel> levels;  ///< L1, L2, HBM
+  const char* precision = "none";     ///< the leading one: what would take longest at its peak
+  double attained = 0;                ///< operations per second of the leading precision
+  double ridge = 0;                   ///< intensity at HBM where its peak meets the HBM slope
+  std::string binding;                ///< the lowest ceiling: "fp32", "L1", "L2", "HBM"
+  double ceiling = 0;                 ///< operations per second there
+  double attained_pct = 0;            ///< of that ceiling
+};
+
+/// A constituent of a throughput, in percent of its peak over the elapsed cycles.
+struct ThroughputTerm {
+  std::string metric;
+  std::string label;
+  double pct = 0;
+};
+
+enum class BottleneckKind : std::uint8_t {
+  Launch,
+  Tail,
+  Dram,
+  L2,
+  L1,
+  SharedMemory,
+  Pipe,
+  Issue,
+  Divergence,
+  Latency,
+  Count
+};
+const char* bottleneck_name(BottleneckKind);
+
+struct Bottleneck {
+  BottleneckKind kind = BottleneckKind::Latency;
+  std::string sentence;
+};
+
+struct Prediction {
+  std::string case_id;
+  int launch = 0;
+  std::string kernel;
+  Dim3 grid, block, cluster{0, 0, 0};
+  std::string gpu, gpu_title;
+  int sm_count = 0;
+  double clock_mhz = 0;
+  CacheState caches = CacheState::Cold;
+
+  MetricSet metrics;
+  Occupancy occupancy;
+  Coverage coverage;
+  std::vector<std::string> warnings;
+  std::vector<MemoryRow> memory;  ///< in code order
+  Divergence divergence;
+  std::vector<StallShare> stalls;  ///< largest first, without zeros
+  std::vector<HotSpot> hot_spots;  ///< largest first, at most 20
+  Waves waves;
+  Roofline roofline;
+  std::vector<ThroughputTerm> compute, memory_terms;  ///< largest first
+  Bottleneck bottleneck;
+
+  double cycles() const;   ///< gpc__cycles_elapsed.max
+  double time_ns() const;  ///< gpu__time_duration.sum
+  std::uint64_t wasted_sectors() const;
+  std::uint64_t sectors() const;
+};
+
+Prediction build_prediction(const GpuModel&, const Kernel&, const KernelTrace&, const Occupancy&, const TimingResult&,
+                            CacheState = CacheState::Cold);
+
+}  // namespace forewarp

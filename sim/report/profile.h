@@ -1,0 +1,26 @@
+// Measured profiles: validation/profiles/<gpu>/<stem>.csv as validation/collect writes them, one row a launch.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "timing/simulate.h"
+
+namespace forewarp {
+
+struct MeasuredLaunch {
+  std::string stem, case_id, kernel;
+  int launch = 0;
+  double cycles = 0, cycles_min = 0, cycles_max = 0;    ///< gpc__cycles_elapsed.max: median, least, most of its runs
+  std::vector<std::pair<std::string, double>> metrics;  ///< by Nsight Compute's names, in the file's order
+
+  std::optional<double> metric(const std::string& name) const;
+};
+
+/// InputError with file and line for a row that does not fit the header, a missing column, or a number that is none.
+/// Rows without cycles for this state of the caches are left out.
+std::vector<MeasuredLaunch> read_profile(const std::string& path, const std::string& stem, CacheState);
+
+}  // namespace forewarp

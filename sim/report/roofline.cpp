@@ -1,0 +1,93 @@
+// The hierarchical roofline: work per byte at L1, L2 and HBM against what each level and each pipe can sustain.
+#include <algorithm>
+#include <limits>
+
+#include "report/analysis.h"
+
+namespace forewarp::report {
+
+namespace {
+
+/// Floating-point operations of one thread's instruction, as the SpeedOfLight roofline sections count them.
+struct OperationWeight {
+  OperationClass operation;
+  int precision;  ///< 0 fp32, 1 fp16, 2 fp64
+  double operations;
+};
+
+constexpr OperationWeight kWeights[] = {
+    {OperationClass::Fadd, 0, 1}, {OperationClass::Fmul, 0, 1}, {OperationClass::Ffma, 0, 2},
+    {OperationClass::Hadd, 1, 2}, {OperationClass::Hmul, 1, 2}, {OperationClass::Hfma, 1, 4},
+    {OperationClass::Dadd, 2, 1}, {OperationClass::Dmul, 2, 1}, {OperationClass::Dfma, 2, 2},
+};
+
+/// Peak of a fused multiply-add stream through a pipe: lanes a cycle times operations, times the clock.
+double pipe_peak(const Inputs& in, Pipe pipe, double operations) {
+  const PipeSpec& spec = in.model.pipe(pipe);
+  if (spec.interval <= 0) return 0;
+  const double units = spec.per_sm ? in.sms : in.sub_partitions;
+  return units * kWarpLanes / spec.interval * operations * in.model.chip.sm_clock_mhz * 1e6;
+}
+
+std::vector<RooflineWork> count_work(const Inputs& in) {
+  // FP16 has a pipe of its own on GA100 only; later chips run packed halves through the FMA pipes.
+  const double half_peak = in.model.sm < 86 ? pipe_peak(in, Pipe::Fp16, 4) : pipe_peak(in, Pipe::Fma, 4);
+  std::vector<RooflineWork> work{
+      {"fp32", 0, pipe_peak(in, Pipe::Fma, 2)}, {"fp16", 0, half_peak}, {"fp64", 0, pipe_peak(in, Pipe::Fp64, 2)}};
+  for (std::size_t i = 0; i < in.totals.size(); ++i)
+    for (const OperationWeight& w : kWeights)
+      if (in.kernel.instructions[i].operation == w.operation)
+        work[static_cast<std::size_t>(w.precision)].operations +=
+            w.operations * static_cast<double>(in.totals[i].enabled_lanes);
+  return work;
+}
+
+std::vector<RooflineLevel> count_traffic(const Inputs& in) {
+  const GpuModel& g = in.model;
+  const double clock = g.chip.sm_clock_mhz * 1e6;
+  const MemoryCounters& m = in.timing.counters.memory;
+  double l1_bytes = 0;
+  for (const InstructionCount& t : in.totals)
+    l1_bytes += static_cast<double>(t.sectors) * kSectorBytes + static_cast<double>(t.wavefronts) * kLineBytes;
+  const double l2_sectors =
+      static_cast<double>(m.read_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors);
+  std::vector<RooflineLevel> levels(3);
+  levels[0] = {"L1", l1_bytes, in.sms * g.l1.data_bytes_per_cycle * clock};
+  levels[1] = {"L2", l2_sectors * kSectorBytes, g.l2.slices * g.l2.slice_bytes_per_cycle * g.l2.clock_ratio * clock};
+  levels[2] = {"HBM", static_cast<double>(m.dram_read_bytes + m.dram_write_bytes), g.hbm.bytes_per_ns * 1e9};
+  for (RooflineLevel& level : levels) level.bytes_per_second = ratio(level.bytes, in.seconds);
+  return levels;
+}
+
+}  // namespace
+
+Roofline make_roofline(const Inputs& in) {
+  Roofline r;
+  r.work = count_work(in);
+  r.levels = count_traffic(in);
+  const RooflineWork* leading = nullptr;
+  for (const RooflineWork& w : r.work) {
+    if (w.operations == 0 || w.peak_per_second == 0) continue;
+    if (leading == nullptr || w.operations / w.peak_per_second > leading->operations / leading->peak_per_second)
+      leading = &w;
+  }
+  if (leading == nullptr) return r;
+
+  r.precision = leading->name;
+  r.attained = ratio(leading->operations, in.seconds);
+  r.ridge = ratio(leading->peak_per_second, r.levels.back().peak_bytes_per_second);
+  r.binding = leading->name;
+  r.ceiling = leading->peak_per_second;
+  for (RooflineLevel& level : r.levels) {
+    level.intensity = ratio(leading->operations, level.bytes);
+    level.ceiling = level.bytes == 0 ? leading->peak_per_second : level.intensity * level.peak_bytes_per_second;
+    if (level.bytes > 0 && level.ceiling < r.ceiling) {
+      r.ceiling = level.ceiling;
+      r.binding = level.name;
+    }
+  }
+  r.attained_pct = percent(r.attained, r.ceiling);
+  return r;
+}
+
+}  // namespace forewarp::report

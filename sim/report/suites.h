@@ -1,0 +1,36 @@
+// validation/suites.yaml: which cases make a suite, on which GPU, and how far off predictions may be.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "timing/simulate.h"
+
+namespace forewarp {
+
+/// Cases of one trace: traces/<stem>.yaml with traces/sm_<sm>/<stem>.cubin.
+struct SuiteTrace {
+  std::string stem;
+  std::vector<std::string> cases;  ///< empty: every case that has a measured profile
+  SourcePosition where;
+};
+
+/// Limits for the error of predicted cycles, in percent; 0 = not limited.
+struct Tolerance {
+  double mean_pct = 0, p90_pct = 0, worst_pct = 0;
+};
+
+struct Suite {
+  std::string name, title, gpu;
+  CacheState caches = CacheState::Cold;
+  std::vector<SuiteTrace> traces;
+  Tolerance tolerance;
+};
+
+/// InputError with file, line and column for anything that is not as it should be.
+std::vector<Suite> read_suites(const std::string& path);
+/// InputError that lists the suites when there is none of that name.
+const Suite& find_suite(const std::vector<Suite>&, const std::string& name, const std::string& path);
+
+}  // namespace forewarp

@@ -1,0 +1,34 @@
+// Plain text tables: columns as wide as their widest cell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/prediction.h"
+
+namespace forewarp::report {
+
+class Table {
+ public:
+  enum Side : std::uint8_t { Left, Right };
+  struct Column {
+    std::string title;
+    Side side;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  bool empty() const { return rows_.empty(); }
+  std::string text(const std::string& indent) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Cells that several tables share.
+std::string launch_label(const Prediction&);       ///< case id, with the launch's number when it is not the only one
+std::string roofline_position(const Prediction&);  ///< "43.1 % of L1", "-" without floating-point work
+std::string top_stall(const Prediction&);          ///< "long_scoreboard 45 %"
+
+}  // namespace forewarp::report

@@ -1,0 +1,348 @@
+#include "report/text.h"
+
+#include <algorithm>
+
+#include "report/format.h"
+#include "report/table.h"
+
+namespace forewarp {
+
+namespace {
+
+using namespace report;
+
+constexpr std::size_t kTop = 8;  ///< rows of a table by instruction; JSON has all of them
+
+class Section {
+ public:
+  Section(std::string& out, const std::string& title) : out_(out) {
+    out_ += "\n" + title + "\n" + std::string(title.size(), '-') + "\n";
+  }
+  void line(std::string_view label, const std::string& value, std::string_view metric = {}) {
+    std::string text = "  " + left(label, 40) + right(value, 18);
+    if (!metric.empty()) text.append("  ").append(metric);
+    out_ += text + "\n";
+  }
+  void note(const std::string& text) { out_ += "  " + text + "\n"; }
+  void table(const Table& t) { out_ += t.text("  "); }
+
+ private:
+  std::string& out_;
+};
+
+std::string rate_unit(const Roofline& r) { return r.precision == std::string("none") ? "OP/s" : "FLOP/s"; }
+
+void head(std::string& out, const Prediction& p) {
+  out += "forewarp " FOREWARP_VERSION "  " + p.case_id +
+         (p.launch > 0 ? " (launch " + std::to_string(p.launch) + ")" : "") + "\n";
+  out += "  kernel  " + p.kernel + "\n";
+  out += "  grid    " + extent(p.grid) + " = " + count(p.grid.count()) + " blocks of " + extent(p.block) + " = " +
+         count(p.block.count()) + " threads\n";
+  out += "  on      " + p.gpu + " (" + p.gpu_title + "), " + std::to_string(p.sm_count) + " SMs at " +
+         fixed(p.clock_mhz, 0) + " MHz, " + (p.caches == CacheState::Cold ? "cold" : "warm") + " caches\n\n";
+  out += "  " + p.bottleneck.sentence + "\n";
+}
+
+void speed_of_light(std::string& out, const Prediction& p) {
+  const MetricSet& m = p.metrics;
+  Section s(out, "GPU speed of light");
+  s.line("Elapsed cycles", count(static_cast<std::uint64_t>(p.cycles())), "gpc__cycles_elapsed.max");
+  s.line("Duration", duration(p.time_ns()), "gpu__time_duration.sum");
+  s.line("SM active cycles", fixed(m.get("sm__cycles_active.avg"), 0), "sm__cycles_active.avg");
+  const auto pct = [&](std::string_view label, const std::string& name) {
+    s.line(label, percent_text(m.get(name)), name);
+  };
+  pct("Compute throughput", "sm__throughput.avg.pct_of_peak_sustained_elapsed");
+  pct("Memory throughput", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed");
+  pct("L1 throughput", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed");
+  pct("L2 throughput", "lts__throughput.avg.pct_of_peak_sustained_elapsed");
+  pct("DRAM throughput", "dram__throughput.avg.pct_of_peak_sustained_elapsed");
+}
+
+void roofline(std::string& out, const Prediction& p) {
+  const Roofline& r = p.roofline;
+  Section s(out, "Roofline");
+  if (r.attained == 0) {
+    s.note("No floating-point work: the kernel moves and computes indices only.");
+  } else {
+    s.line("Attained, " + std::string(r.precision), si(r.attained, rate_unit(r)));
+    s.line("Lowest ceiling, " + r.binding, si(r.ceiling, rate_unit(r)));
+    s.line("Attained of that ceiling", percent_text(r.attained_pct));
+    s.line("Ridge at HBM", fixed(r.ridge, 1) + " FLOP/B");
+  }
+  Table t({{"level", Table::Left},
+           {"bytes", Table::Right},
+           {"moved", Table::Right},
+           {"peak", Table::Right},
+           {"FLOP/B", Table::Right},
+           {"ceiling", Table::Right}});
+  for (const RooflineLevel& l : r.levels) {
+    t.row({l.name, bytes_text(l.bytes), si(l.bytes_per_second, "B/s"), si(l.peak_bytes_per_second, "B/s"),
+           r.attained == 0 ? "-" : fixed(l.intensity, 2), r.attained == 0 ? "-" : si(l.ceiling, rate_unit(r))});
+  }
+  s.table(t);
+}
+
+void breakdown(Section& s, const std::vector<ThroughputTerm>& terms, std::size_t most) {
+  for (std::size_t i = 0; i < std::min(most, terms.size()); ++i)
+    if (terms[i].pct > 0) s.line("  " + terms[i].label, percent_text(terms[i].pct), terms[i].metric);
+}
+
+void compute_section(std::string& out, const Prediction& p) {
+  const MetricSet& m = p.metrics;
+  Section s(out, "Compute workload");
+  s.line("Instructions executed", fixed(m.get("smsp__inst_executed.sum"), 0), "smsp__inst_executed.sum");
+  s.line("Executed per active cycle and SM", fixed(m.get("sm__inst_executed.avg.per_cycle_active"), 2),
+         "sm__inst_executed.avg.per_cycle_active");
+  s.note("Of what can be sustained over the elapsed cycles:");
+  breakdown(s, p.compute, 6);
+}
+
+void memory_section(std::string& out, const Prediction& p) {
+  const MetricSet& m = p.metrics;
+  Section s(out, "Memory workload");
+  s.line("HBM read", bytes_text(m.get("dram__bytes_read.sum")), "dram__bytes_read.sum");
+  s.line("HBM written", bytes_text(m.get("dram__bytes_write.sum")), "dram__bytes_write.sum");
+  s.line("L1 hit rate", percent_text(m.get("l1tex__t_sector_hit_rate.pct")), "l1tex__t_sector_hit_rate.pct");
+  s.line("L2 hit rate", percent_text(m.get("lts__t_sector_hit_rate.pct")), "lts__t_sector_hit_rate.pct");
+  s.line("L2 sectors read", fixed(m.get("lts__t_sectors_srcunit_tex_op_read.sum"), 0),
+         "lts__t_sectors_srcunit_tex_op_read.sum");
+  s.line("L2 sectors written", fixed(m.get("lts__t_sectors_srcunit_tex_op_write.sum"), 0),
+         "lts__t_sectors_srcunit_tex_op_write.sum");
+  s.note("Of what can be sustained over the elapsed cycles:");
+  breakdown(s, p.memory_terms, 6);
+}
+
+void coalescing(std::string& out, const Prediction& p) {
+  std::vector<const MemoryRow*> rows;
+  for (const MemoryRow& row : p.memory)
+    if (row.sectors > 0) rows.push_back(&row);
+  if (rows.empty()) return;
+  Section s(out, "Coalescing");
+  s.line("Sectors touched", count(p.sectors()));
+  s.line("Sectors beyond need",
+         count(p.wasted_sectors()) + " (" +
+             percent_text(p.sectors() == 0
+                              ? 0
+                              : 100.0 * static_cast<double>(p.wasted_sectors()) / static_cast<double>(p.sectors())) +
+             ")",
+         "forewarp__wasted_sectors.sum");
+  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
+    return a->wasted_sectors() != b->wasted_sectors() ? a->wasted_sectors() > b->wasted_sectors()
+                                                      : a->sectors > b->sectors;
+  });
+  Table t({{"pc", Table::Left},
+           {"instruction", Table::Left},
+           {"executed", Table::Right},
+           {"sectors", Table::Right},
+           {"needed", Table::Right},
+           {"a request", Table::Right},
+           {"bytes", Table::Right}});
+  for (std::size_t i = 0; i < std::min(kTop, rows.size()); ++i) {
+    const MemoryRow& r = *rows[i];
+    const double requests = static_cast<double>(std::max<std::uint64_t>(r.requests, 1));
+    t.row({address(r.instruction), left(r.text, std::min<std::size_t>(r.text.size(), 44)), count(r.executed),
+           count(r.sectors), count(r.ideal_sectors),
+           fixed(static_cast<double>(r.sectors) / requests, 1) + " of " +
+               fixed(static_cast<double>(r.ideal_sectors) / requests, 1),
+           bytes_text(static_cast<double>(r.bytes))});
+  }
+  s.table(t);
+  if (rows.size() > kTop) s.note(count(rows.size() - kTop) + " more in the JSON result");
+}
+
+void bank_conflicts(std::string& out, const Prediction& p) {
+  std::vector<const MemoryRow*> rows;
+  std::uint64_t wavefronts = 0, conflicts = 0;
+  for (const MemoryRow& row : p.memory) {
+    if (row.wavefronts == 0) continue;
+    rows.push_back(&row);
+    wavefronts += row.wavefronts;
+    conflicts += row.conflicts;
+  }
+  if (rows.empty()) return;
+  Section s(out, "Shared memory");
+  s.line("Wavefronts", count(wavefronts));
+  s.line("  of those, bank conflicts",
+         count(conflicts) + " (" +
+             percent_text(100.0 * static_cast<double>(conflicts) / static_cast<double>(wavefronts)) + ")");
+  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
+    return a->conflicts != b->conflicts ? a->conflicts > b->conflicts : a->wavefronts > b->wavefronts;
+  });
+  Table t({{"pc", Table::Left},
+           {"instruction", Table::Left},
+           {"executed", Table::Right},
+           {"wavefronts", Table::Right},
+           {"conflicts", Table::Right}});
+  for (std::size_t i = 0; i < std::min(kTop, rows.size()); ++i) {
+    const MemoryRow& r = *rows[i];
+    t.row({address(r.instruction), left(r.text, std::min<std::size_t>(r.text.size(), 44)), count(r.executed),
+           count(r.wavefronts), count(r.conflicts)});
+  }
+  s.table(t);
+}
+
+void warp_states(std::string& out, const Prediction& p) {
+  const MetricSet& m = p.metrics;
+  Section s(out, "Scheduler and warp states");
+  s.line("Issue slots busy", percent_text(100 * m.get("smsp__issue_active.avg.per_cycle_active")),
+         "smsp__issue_active.avg.per_cycle_active");
+  s.line("Active warps per scheduler", fixed(m.get("smsp__warps_active.avg.per_cycle_active"), 2),
+         "smsp__warps_active.avg.per_cycle_active");
+  s.line("Eligible warps per scheduler", fixed(m.get("smsp__warps_eligible.avg.per_cycle_active"), 2),
+         "smsp__warps_eligible.avg.per_cycle_active");
+  s.line("Warp cycles per issued instruction", fixed(m.get("smsp__average_warp_latency_per_inst_issued.ratio"), 2),
+         "smsp__average_warp_latency_per_inst_issued.ratio");
+  Table t(
+      {{"state", Table::Left}, {"of warp time", Table::Right}, {"per issue", Table::Right}, {"the warp", Table::Left}});
+  for (const StallShare& stall : p.stalls) {
+    if (stall.share_pct < 0.1) continue;
+    t.row({stall_name(stall.reason), percent_text(stall.share_pct), fixed(stall.per_issue, 2),
+           stall_meaning(stall.reason)});
+  }
+  s.table(t);
+  if (p.hot_spots.empty()) return;
+  s.note("");
+  s.note("Where warps spend their time:");
+  Table h({{"pc", Table::Left}, {"instruction", Table::Left}, {"of warp time", Table::Right}, {"mostly", Table::Left}});
+  for (std::size_t i = 0; i < std::min(kTop, p.hot_spots.size()); ++i) {
+    const HotSpot& spot = p.hot_spots[i];
+    h.row({address(spot.instruction), left(spot.text, std::min<std::size_t>(spot.text.size(), 44)),
+           percent_text(spot.share_pct), stall_name(spot.reason)});
+  }
+  s.table(h);
+}
+
+void occupancy_section(std::string& out, const Prediction& p) {
+  const Occupancy& o = p.occupancy;
+  Section s(out, "Occupancy");
+  s.line("Theoretical", percent_text(o.theoretical_pct), "sm__maximum_warps_per_active_cycle_pct");
+  s.line("Achieved", percent_text(p.metrics.get("sm__warps_active.avg.pct_of_peak_sustained_active")),
+         "sm__warps_active.avg.pct_of_peak_sustained_active");
+  s.line("Blocks per SM", std::to_string(o.blocks_per_sm) + " (" + o.limiter + ")");
+  s.line("  limit by registers", std::to_string(o.limit_registers), "launch__occupancy_limit_registers");
+  s.line("  limit by shared memory", std::to_string(o.limit_shared), "launch__occupancy_limit_shared_mem");
+  s.line("  limit by warps", std::to_string(o.limit_warps), "launch__occupancy_limit_warps");
+  s.line("  limit by blocks", std::to_string(o.limit_blocks), "launch__occupancy_limit_blocks");
+  s.line("Registers per thread", fixed(p.metrics.get("launch__registers_per_thread"), 0),
+         "launch__registers_per_thread");
+  s.line("Shared memory per block", bytes_text(o.shared_bytes_per_block), "launch__shared_mem_per_block_allocated");
+}
+
+void waves_section(std::string& out, const Prediction& p) {
+  const Waves& w = p.waves;
+  Section s(out, "Waves");
+  s.line("Waves", fixed(p.occupancy.waves, 2), "launch__waves_per_multiprocessor");
+  s.line("Blocks of a wave", count(w.blocks_per_wave));
+  s.line("Full waves", count(w.full_waves));
+  if (w.last_wave_blocks > 0)
+    s.line("Last wave", count(w.last_wave_blocks) + " blocks, " + percent_text(w.last_wave_fill_pct) + " full");
+  s.line("Tail of the run", percent_text(w.tail_pct), "forewarp__waves_tail.pct");
+  s.line("SM-time without a block", percent_text(w.idle_sm_pct), "forewarp__idle_sms.pct");
+  s.note(w.from_spans ? "Tail and idle time are those of the simulated blocks."
+                      : "Tail and idle time are computed from the counts of blocks.");
+}
+
+void divergence_section(std::string& out, const Prediction& p) {
+  const Divergence& d = p.divergence;
+  Section s(out, "Divergence");
+  s.line("Active lanes of an instruction", fixed(d.active_lanes, 2),
+         "smsp__thread_inst_executed_per_inst_executed.ratio");
+  s.line("  of those, not predicated off", fixed(d.enabled_lanes, 2),
+         "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio");
+  s.line("Idle lane slots", percent_text(d.idle_lane_pct), "forewarp__idle_lanes.pct");
+  s.line("Branches executed", count(d.executed));
+  s.line("  of those, divergent", count(d.divergent), "forewarp__divergent_branches.pct");
+  std::vector<const BranchRow*> rows;
+  for (const BranchRow& row : d.branches)
+    if (row.divergent > 0) rows.push_back(&row);
+  if (rows.empty()) return;
+  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->divergent > b->divergent; });
+  Table t({{"pc", Table::Left},
+           {"branch", Table::Left},
+           {"executed", Table::Right},
+           {"divergent", Table::Right},
+           {"active lanes", Table::Right}});
+  for (std::size_t i = 0; i < std::min(kTop, rows.size()); ++i) {
+    const BranchRow& r = *rows[i];
+    t.row({address(r.instruction), left(r.text, std::min<std::size_t>(r.text.size(), 44)), count(r.executed),
+           count(r.divergent), fixed(r.active_lanes, 1)});
+  }
+  s.table(t);
+}
+
+void coverage_section(std::string& out, const Prediction& p) {
+  const Coverage& c = p.coverage;
+  Section s(out, "Coverage");
+  s.line("Warp instructions of the launch", count(c.warp_instructions));
+  const double all = static_cast<double>(std::max<std::uint64_t>(c.warp_instructions, 1));
+  s.line("  simulated in detail", count(c.simulated_warp_instructions) + " (" +
+                                      percent_text(100 * static_cast<double>(c.simulated_warp_instructions) / all) +
+                                      ")");
+  if (c.extrapolated) {
+    s.note("The rest is extrapolated: " + c.method + ".");
+    s.line("Uncertainty of the cycles from that", percent_text(c.uncertainty_pct), "forewarp__cycles_uncertainty.pct");
+  } else {
+    s.note("Every instruction of every block was simulated.");
+  }
+  for (const std::string& warning : p.warnings) s.note("Warning: " + warning);
+}
+
+std::string full_report(const Prediction& p) {
+  std::string out;
+  head(out, p);
+  speed_of_light(out, p);
+  roofline(out, p);
+  compute_section(out, p);
+  memory_section(out, p);
+  coalescing(out, p);
+  bank_conflicts(out, p);
+  warp_states(out, p);
+  occupancy_section(out, p);
+  waves_section(out, p);
+  divergence_section(out, p);
+  coverage_section(out, p);
+  return out;
+}
+
+std::string overview(std::span<const Prediction> predictions) {
+  const Prediction& first = predictions.front();
+  std::string out = "forewarp " FOREWARP_VERSION "  " + first.gpu + " (" + first.gpu_title + "), " +
+                    (first.caches == CacheState::Cold ? "cold" : "warm") + " caches\n\n";
+  Table t({{"case", Table::Left},
+           {"cycles", Table::Right},
+           {"time", Table::Right},
+           {"rate", Table::Right},
+           {"of ceiling", Table::Right},
+           {"compute", Table::Right},
+           {"memory", Table::Right},
+           {"waste", Table::Right},
+           {"lanes", Table::Right},
+           {"waves", Table::Right},
+           {"top stall", Table::Left},
+           {"bound by", Table::Left}});
+  for (const Prediction& p : predictions) {
+    const MetricSet& m = p.metrics;
+    t.row({launch_label(p), count(static_cast<std::uint64_t>(p.cycles())), duration(p.time_ns()),
+           p.roofline.attained == 0 ? "-" : si(p.roofline.attained, "FLOP/s"), roofline_position(p),
+           percent_text(m.get("sm__throughput.avg.pct_of_peak_sustained_elapsed")),
+           percent_text(m.get("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")),
+           percent_text(m.get("forewarp__wasted_sectors.pct")), fixed(p.divergence.enabled_lanes, 1),
+           fixed(p.occupancy.waves, 2), top_stall(p), bottleneck_name(p.bottleneck.kind)});
+  }
+  out += t.text("") + "\n";
+  for (const Prediction& p : predictions) out += launch_label(p) + ": " + p.bottleneck.sentence + "\n";
+  for (const Prediction& p : predictions)
+    for (const std::string& warning : p.warnings) out += launch_label(p) + ": warning: " + warning + "\n";
+  return out +
+         "\nOne case at a time (--case ID) prints its whole report; the JSON result (--json FILE) holds all of them.\n";
+}
+
+}  // namespace
+
+std::string write_text(std::span<const Prediction> predictions) {
+  if (predictions.empty()) return "Nothing was predicted.\n";
+  return predictions.size() == 1 ? full_report(predictions.front()) : overview(predictions);
+}
+
+}  // namespace forewarp

@@ -1,0 +1,232 @@
+#include "report/validation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/format.h"
+#include "report/table.h"
+
+namespace forewarp {
+
+namespace {
+
+using report::fixed;
+using report::percent_text;
+using report::Table;
+
+const Prediction* find_prediction(const std::vector<PredictedTrace>& traces, const MeasuredLaunch& m) {
+  for (const PredictedTrace& trace : traces) {
+    if (trace.stem != m.stem) continue;
+    for (const Prediction& p : trace.predictions)
+      if (p.case_id == m.case_id && p.launch == m.launch) return &p;
+  }
+  return nullptr;
+}
+
+bool is_percentage(const std::string& name) { return name.find("pct") != std::string::npos; }
+
+/// Exact: equal but for the decimals that a profile prints.
+bool is_exact(const CounterPair& c) {
+  return std::abs(c.predicted - c.measured) <= 1e-6 * std::max(1.0, std::abs(c.measured));
+}
+
+std::vector<CounterAccuracy> compare_counters(const std::vector<ValidatedLaunch>& launches) {
+  std::map<std::string, std::vector<CounterPair>> by_name;
+  for (const ValidatedLaunch& v : launches)
+    for (const auto& [name, value] : v.measured->metrics)
+      if (const auto predicted = v.predicted->metrics.find(name)) by_name[name].push_back({value, *predicted});
+  std::vector<CounterAccuracy> counters;
+  for (const auto& [name, pairs] : by_name) {
+    CounterAccuracy c;
+    c.name = name;
+    c.points = is_percentage(name);
+    c.launches = pairs.size();
+    for (const CounterPair& pair : pairs) {
+      const double error =
+          c.points ? std::abs(pair.predicted - pair.measured) : error_pct(pair.predicted, pair.measured);
+      c.exact += is_exact(pair) ? 1 : 0;
+      c.mean += error / static_cast<double>(pairs.size());
+      c.worst = std::max(c.worst, error);
+    }
+    counters.push_back(std::move(c));
+  }
+  return counters;
+}
+
+std::vector<ClassAccuracy> compare_classes(const std::vector<ValidatedLaunch>& launches) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const ValidatedLaunch& v : launches) errors[v.stem.substr(0, v.stem.find('_'))].push_back(v.error);
+  std::vector<ClassAccuracy> classes;
+  for (auto& [name, list] : errors) classes.push_back({name, summarize(std::move(list))});
+  return classes;
+}
+
+std::vector<std::string> find_violations(const Validation& v) {
+  std::vector<std::string> violations;
+  const auto limit = [&](const char* what, double value, double most) {
+    if (most > 0 && value > most)
+      violations.push_back(std::string(what) + " error of the cycles is " + percent_text(value) + ", more than " +
+                           percent_text(most));
+  };
+  limit("mean", v.cycles.mean, v.suite.tolerance.mean_pct);
+  limit("90th percentile of the", v.cycles.p90, v.suite.tolerance.p90_pct);
+  limit("worst", v.cycles.worst, v.suite.tolerance.worst_pct);
+  if (!v.failures.empty())
+    violations.push_back(std::to_string(v.failures.size()) + " of the suite could not be compared");
+  if (v.launches.empty()) violations.push_back("nothing was compared");
+  return violations;
+}
+
+std::string label(const MeasuredLaunch& m) {
+  return m.launch == 0 ? m.case_id : m.case_id + "#" + std::to_string(m.launch);
+}
+
+std::string signed_percent(double predicted, double measured) {
+  if (measured == 0) return "-";
+  const double difference = 100 * (predicted - measured) / measured;
+  return (difference >= 0 ? "+" : "") + percent_text(difference);
+}
+
+std::string launches_table(const Validation& v) {
+  Table t({{"case", Table::Left},
+           {"measured", Table::Right},
+           {"runs", Table::Right},
+           {"predicted", Table::Right},
+           {"error", Table::Right},
+           {"extrapolated", Table::Left},
+           {"bound by", Table::Left}});
+  for (const ValidatedLaunch& l : v.launches) {
+    const MeasuredLaunch& m = *l.measured;
+    t.row({label(m), fixed(m.cycles, 0), fixed(m.cycles_min, 0) + " - " + fixed(m.cycles_max, 0),
+           fixed(l.predicted->cycles(), 0), signed_percent(l.predicted->cycles(), m.cycles),
+           l.predicted->coverage.extrapolated ? "yes" : "no", bottleneck_name(l.predicted->bottleneck.kind)});
+  }
+  return t.text("  ");
+}
+
+std::string classes_table(const Validation& v) {
+  Table t({{"kernels", Table::Left},
+           {"launches", Table::Right},
+           {"mean", Table::Right},
+           {"median", Table::Right},
+           {"90th percentile", Table::Right},
+           {"worst", Table::Right}});
+  const auto row = [&](const std::string& name, const ErrorSummary& e) {
+    t.row({name, std::to_string(e.cases), percent_text(e.mean), percent_text(e.median), percent_text(e.p90),
+           percent_text(e.worst)});
+  };
+  for (const ClassAccuracy& c : v.classes) row(c.name, c.errors);
+  row("all", v.cycles);
+  return t.text("  ");
+}
+
+std::string counters_table(const Validation& v) {
+  Table t({{"counter", Table::Left},
+           {"launches", Table::Right},
+           {"exact", Table::Right},
+           {"mean error", Table::Right},
+           {"worst", Table::Right}});
+  for (const CounterAccuracy& c : v.counters) {
+    const auto text = [&](double error) { return c.points ? fixed(error, 1) + " points" : percent_text(error); };
+    t.row({c.name, std::to_string(c.launches), std::to_string(c.exact), text(c.mean), text(c.worst)});
+  }
+  return t.text("  ");
+}
+
+using Json = nlohmann::ordered_json;
+
+Json summary_json(const ErrorSummary& e) {
+  return {{"launches", e.cases},
+          {"mean_pct", e.mean},
+          {"median_pct", e.median},
+          {"p90_pct", e.p90},
+          {"worst_pct", e.worst}};
+}
+
+Json launch_json(const ValidatedLaunch& l) {
+  const MeasuredLaunch& m = *l.measured;
+  Json j;
+  j["id"] = m.case_id;
+  j["launch"] = m.launch;
+  j["stem"] = l.stem;
+  j["kernel"] = l.predicted->kernel;
+  j["measured_cycles"] = m.cycles;
+  j["measured_cycles_min"] = m.cycles_min;
+  j["measured_cycles_max"] = m.cycles_max;
+  j["predicted_cycles"] = l.predicted->cycles();
+  j["error_pct"] = l.error;
+  j["extrapolated"] = l.predicted->coverage.extrapolated;
+  j["bottleneck"] = bottleneck_name(l.predicted->bottleneck.kind);
+  j["counters"] = Json::object();
+  for (const auto& [name, value] : m.metrics)
+    if (const auto predicted = l.predicted->metrics.find(name))
+      j["counters"][name] = {{"measured", value}, {"predicted", *predicted}};
+  return j;
+}
+
+}  // namespace
+
+Validation validate(const Suite& suite, const std::string& gpu, const std::vector<PredictedTrace>& traces,
+                    const std::vector<MeasuredLaunch>& measured, std::vector<ValidationFailure> failures) {
+  Validation v;
+  v.suite = suite;
+  v.gpu = gpu;
+  v.failures = std::move(failures);
+  std::vector<double> errors, predicted_cycles, measured_cycles;
+  for (const MeasuredLaunch& m : measured) {
+    const Prediction* p = find_prediction(traces, m);
+    if (p == nullptr) continue;  // its case is among the failures, or not of this suite
+    const double error = error_pct(p->cycles(), m.cycles);
+    v.launches.push_back({m.stem, &m, p, error});
+    errors.push_back(error);
+    predicted_cycles.push_back(p->cycles());
+    measured_cycles.push_back(m.cycles);
+  }
+  v.counters = compare_counters(v.launches);
+  v.classes = compare_classes(v.launches);
+  v.cycles = summarize(errors);
+  v.rank_correlation = rank_correlation(predicted_cycles, measured_cycles);
+  v.violations = find_violations(v);
+  return v;
+}
+
+std::string write_validation_text(const Validation& v) {
+  std::string out = "forewarp " FOREWARP_VERSION "  suite " + v.suite.name + " (" + v.suite.title + ") on " + v.gpu +
+                    ", " + (v.suite.caches == CacheState::Cold ? "cold" : "warm") + " caches\n\n";
+  out += "Elapsed cycles, measured (median and span of the runs) and predicted\n" + launches_table(v) + "\n";
+  out += "Error of the cycles\n" + classes_table(v);
+  out += "  Rank correlation of predicted and measured cycles (Spearman): " + fixed(v.rank_correlation, 4) + "\n\n";
+  out += "Counters\n" + counters_table(v) + "\n";
+  for (const ValidationFailure& f : v.failures) out += "FAILED " + f.stem + " " + f.case_id + ": " + f.message + "\n";
+  for (const std::string& violation : v.violations) out += "OUTSIDE TOLERANCE: " + violation + "\n";
+  if (v.violations.empty()) out += "Within the suite's tolerance.\n";
+  return out;
+}
+
+std::string write_validation_json(const Validation& v) {
+  Json j;
+  j["forewarp"] = FOREWARP_VERSION;
+  j["gpu"] = v.gpu;
+  j["suite"] = v.suite.name;
+  j["cache"] = v.suite.caches == CacheState::Cold ? "cold" : "warm";
+  j["cases"] = Json::array();
+  for (const ValidatedLaunch& l : v.launches) j["cases"].push_back(launch_json(l));
+  j["failures"] = Json::array();
+  for (const ValidationFailure& f : v.failures)
+    j["failures"].push_back({{"stem", f.stem}, {"id", f.case_id}, {"message", f.message}});
+  j["cycles"] = summary_json(v.cycles);
+  j["cycles"]["rank_correlation"] = v.rank_correlation;
+  j["classes"] = Json::object();
+  for (const ClassAccuracy& c : v.classes) j["classes"][c.name] = summary_json(c.errors);
+  j["counters"] = Json::object();
+  for (const CounterAccuracy& c : v.counters)
+    j["counters"][c.name] = {{"launches", c.launches},
+                             {"exact", c.exact},
+                             {c.points ? "mean_points" : "mean_pct", c.mean},
+                             {c.points ? "worst_points" : "worst_pct", c.worst}};
+  j["violations"] = v.violations;
+  return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace forewarp

@@ -1,0 +1,69 @@
+// Predictions joined with measured profiles: errors by launch, by counter, by class of kernel, and of the whole suite.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/accuracy.h"
+#include "report/prediction.h"
+#include "report/profile.h"
+#include "report/suites.h"
+
+namespace forewarp {
+
+/// One counter of one launch.
+struct CounterPair {
+  double measured = 0, predicted = 0;
+};
+
+struct ValidatedLaunch {
+  std::string stem;
+  const MeasuredLaunch* measured = nullptr;
+  const Prediction* predicted = nullptr;
+  double error = 0;  ///< of the cycles, percent
+};
+
+/// Something of the suite that has no error because it could not be predicted or was not measured.
+struct ValidationFailure {
+  std::string stem, case_id, message;
+};
+
+struct CounterAccuracy {
+  std::string name;
+  bool points = false;  ///< a percentage: errors are differences in points
+  std::size_t launches = 0, exact = 0;
+  double mean = 0, worst = 0;
+};
+
+struct ClassAccuracy {
+  std::string name;  ///< first part of the stem: matmul, copy, ...
+  ErrorSummary errors;
+};
+
+struct Validation {
+  Suite suite;
+  std::string gpu;
+  std::vector<ValidatedLaunch> launches;
+  std::vector<ValidationFailure> failures;
+  std::vector<CounterAccuracy> counters;  ///< by name
+  std::vector<ClassAccuracy> classes;     ///< by name
+  ErrorSummary cycles;
+  double rank_correlation = 0;
+  std::vector<std::string> violations;  ///< limits of the tolerance that are not kept, in words; failures too
+};
+
+/// What was predicted for one trace of the suite.
+struct PredictedTrace {
+  std::string stem;
+  std::vector<Prediction> predictions;
+};
+
+/// Joins by stem, case and launch. The lists must outlive the result.
+Validation validate(const Suite&, const std::string& gpu, const std::vector<PredictedTrace>&,
+                    const std::vector<MeasuredLaunch>&, std::vector<ValidationFailure> failures);
+
+std::string write_validation_text(const Validation&);
+std::string write_validation_json(const Validation&);
+
+}  // namespace forewarp
