@@ -1,0 +1,241 @@
+"""What the calibration kernels (kernels/micro, cases in traces/micro_launches.py) say about a GPU.
+
+A quantity is the slope of a metric between two cases that differ in one number, divided by how many operations more the second
+one runs. It supports the leaves of hwmodels/*.yaml that are named with it: one leaf decides the slope, or several together do
+(a load that waits for the last costs its latency and the instructions that make its address). What is compared is the measured
+slope with the slope of the same cases as forewarp predicts them; the leaves say which number to look at where they differ.
+"""
+from dataclasses import dataclass
+
+CYCLES = "gpc__cycles_elapsed.max"
+TIME = "gpu__time_duration.sum"  # ns
+
+MIB = 1 << 20
+SMS = 132
+
+
+@dataclass(frozen=True)
+class Quantity:
+    name: str
+    low: str  # case; "" for the whole of `high`
+    high: str
+    count: float  # operations that `high` runs more than `low`
+    unit: str
+    leaves: tuple
+    rate: bool = False  # count per cycle or ns, not cycles or ns per count
+    metric: str = CYCLES
+
+
+def slope(case, trips, per_trip, unit, leaves, **more):
+    """Between case_nLOW and case_nHIGH, which run per_trip operations each time round."""
+    low, high = trips
+    return Quantity(more.pop("name", case), f"{case}_n{low}", f"{case}_n{high}", (high - low) * per_trip, unit,
+                    tuple(leaves.split()), **more)
+
+
+def launch_costs():
+    def between(name, low, high, count, unit, leaves, **more):
+        return Quantity(name, low, high, count, unit, tuple(leaves.split()), **more)
+    both = "launch.start_cycles launch.end_cycles"
+    return [
+        between("empty grid, 1 block of 32", "", "empty_b1_t32", 1, "cycles", both + " launch.block_start_cycles issue.exit_cycles"),
+        between("empty grid, 132 blocks of 32", "", "empty_b132_t32", 1, "cycles", both),
+        between("blocks of 32: 132 to 264", "empty_b132_t32", "empty_b264_t32", 132, "cycles/block", "launch.blocks_per_cycle_x16"),
+        between("blocks of 32: 264 to 1056", "empty_b264_t32", "empty_b1056_t32", 792, "cycles/block", "launch.blocks_per_cycle_x16"),
+        between("blocks of 32: 1056 to 4224", "empty_b1056_t32", "empty_b4224_t32", 3168, "cycles/block",
+                "launch.blocks_per_cycle_x16"),
+        between("blocks of 32, many", "empty_b4224_t32", "empty_b33792_t32", 29568, "blocks/cycle", "launch.blocks_per_cycle_x16",
+                rate=True),
+        between("blocks of 128, many", "empty_b132_t128", "empty_b33792_t128", 33660, "blocks/cycle",
+                "launch.blocks_per_cycle_x16 launch.warp_start_interval launch.block_end_cycles", rate=True),
+        between("blocks of 256, many", "empty_b132_t256", "empty_b33792_t256", 33660, "blocks/cycle",
+                "launch.blocks_per_cycle_x16 launch.warp_start_interval launch.block_end_cycles", rate=True),
+        between("a warp more in a block: 32 to 1024", "empty_b132_t32", "empty_b132_t1024", 31, "cycles/warp",
+                "launch.warp_start_interval"),
+        between("a warp more in a block alone", "empty_b1_t32", "empty_b1_t1024", 31, "cycles/warp", "launch.warp_start_interval"),
+        between("a second block of 1024 on every SM", "empty_b132_t1024", "empty_b264_t1024", 1, "cycles",
+                "launch.blocks_per_cycle_x16 launch.warp_start_interval"),
+        between("blocks of 1024 an SM, one by one", "empty_b1056_t1024", "empty_b4224_t1024", 24, "cycles/block of an SM",
+                "launch.block_start_cycles launch.block_end_cycles launch.warp_start_interval issue.exit_cycles"),
+    ]
+
+
+def code_size():
+    sizes = {8: "l0_bytes", 16: "l0_bytes", 24: "l0_bytes", 32: "l0_bytes", 40: "l1_hit_cycles", 48: "l1_hit_cycles",
+             64: "l1_hit_cycles", 96: "l1_bytes", 128: "l1_bytes", 192: "l2_hit_cycles"}
+    fetch = " icache.prefetch_lines icache.line_bytes"
+    warm = [slope(f"straight_line_{kib}k_w1_b132", (5, 25), kib * 64, "cycles/instruction", f"icache.{leaf}{fetch}",
+                  name=f"warm pass over {kib} KiB, 1 warp") for kib, leaf in sizes.items()]
+    warm += [slope(f"straight_line_{kib}k_w4_b132", (5, 25), kib * 64, "cycles/instruction", f"icache.{sizes[kib]}{fetch}",
+                   name=f"warm pass over {kib} KiB, a warp a sub-partition") for kib in (8, 32, 192)]
+    cold = [("8", "32"), ("32", "64"), ("64", "128"), ("128", "192")]
+    def first(low, high, grid):
+        return Quantity(f"first pass, {low} to {high} KiB, {grid} blocks", f"straight_line_{low}k_w1_b{grid}_n1",
+                        f"straight_line_{high}k_w1_b{grid}_n1", (int(high) - int(low)) * 8, "cycles/line of 128",
+                        ("icache.memory_cycles", "icache.l2_hit_cycles", "icache.l1_hit_cycles", "icache.prefetch_lines"))
+    return warm + [first(low, high, 132) for low, high in cold] + [first("8", "64", 1), first("64", "192", 1)]
+
+
+def issue():
+    """Independent chains: cycles a warp instruction of one sub-partition, which runs a quarter of the SM's warps."""
+    interval_of = {"ffma": "pipes.fma.interval", "imad": "pipes.fma_heavy.interval", "lop3": "pipes.alu.interval",
+                   "iadd3": "pipes.alu.interval", "i2f": "pipes.alu.interval", "hfma2": "pipes.fp16.interval",
+                   "ex2": "pipes.xu.interval", "rsq": "pipes.xu.interval", "f2i": "pipes.xu.interval", "popc": "pipes.xu.interval",
+                   "dfma": "pipes.fp64.interval"}
+    latency_of = {"ffma": "pipes.fma.latency", "imad": "pipes.fma_heavy.latency", "lop3": "pipes.alu.latency",
+                  "iadd3": "pipes.alu.latency", "i2f": "pipes.alu.latency", "hfma2": "pipes.fp16.latency", "ex2": "latency.mufu",
+                  "rsq": "latency.mufu", "f2i": "latency.conversion", "popc": "latency.popc", "dfma": "latency.fp64"}
+    trips_of = {"dfma": (20, 100)} | {kind: (20, 60) for kind in ("ex2", "rsq", "f2i", "popc")}
+    warps_of = {"ffma": (1, 4, 16, 32), "dfma": (4, 16)}
+    quantities = []
+    for kind, interval in interval_of.items():
+        trips = trips_of.get(kind, (40, 200))
+        quantities.append(slope(f"{kind}_dependent_w1", trips, 64, "cycles", latency_of[kind]))
+        quantities += [slope(f"{kind}_independent_w{warps}", trips, 64 * max(1, warps // 4), "cycles", interval)
+                       for warps in warps_of.get(kind, (16,))]
+    trips = (40, 200)
+    quantities.append(slope("setp_sel_dependent_w1", trips, 64, "cycles/pair", "pipes.alu.latency"))
+    quantities += [slope(f"ffma_three_registers_w{warps}", trips, 16 * warps, "cycles",
+                         "issue.register_bank_count issue.register_window_cycles pipes.fma.interval") for warps in (4, 16)]
+    quantities += [slope(f"mix_ffma_{other}_w16", trips, 64 * 4, "cycles", f"pipes.fma.interval pipes.{pipe}.interval")
+                   for other, pipe in [("lop3", "alu"), ("imad", "fma_heavy"), ("hfma2", "fp16")]]
+    quantities.append(slope("uniform_dependent_w1", trips, 32, "cycles/add and mask", "pipes.uniform.latency pipes.uniform.interval"))
+    return quantities
+
+
+def branch():
+    loops = "issue.branch_cycles pipes.fma.latency"
+    return [slope(f"{loop}_w{warps}", (500, 2500), 1, "cycles/trip", loops)
+            for loop, warps in [("loop_2", 1), ("loop_4", 1), ("loop_16", 1), ("loop_2", 16)]] + [
+        slope("forward_skip1_w1", (50, 250), 8, "cycles/taken branch and FFMA", "issue.branch_cycles"),
+        slope("forward_skip0_w1", (50, 250), 8, "cycles/untaken branch and 17 FFMA", "pipes.cbu.interval pipes.fma.latency"),
+        slope("predicated_off_w1", (50, 250), 64, "cycles", "pipes.fma.latency"),
+        slope("two_sides_0_w1", (50, 250), 1, "cycles/trip, one side", "issue.branch_cycles pipes.cbu.latency"),
+        slope("two_sides_1_w1", (50, 250), 1, "cycles/trip, both sides", "issue.branch_cycles pipes.cbu.latency"),
+        slope("longest_lane_same1_w1", (100, 500), 1, "cycles/4 trips of all lanes", "issue.branch_cycles"),
+        slope("longest_lane_same0_w1", (100, 500), 1, "cycles/1 to 4 trips", "issue.branch_cycles pipes.cbu.latency"),
+    ]
+
+
+def barrier():
+    sync = "issue.barrier_release_cycles issue.barrier_per_warp_cycles pipes.adu.interval"
+    return [slope(f"sync_threads_w{warps}", (50, 250), 8, "cycles/barrier", sync) for warps in (1, 4, 16, 32)] + [
+        slope("sync_threads_two_blocks_w16", (50, 250), 8, "cycles/barrier of both", sync)] + [
+        slope(f"fence_{scope}_w{warps}", trips, 4, "cycles/store and fence", f"issue.membar_{leaf}_cycles")
+        for scope, leaf, trips in [("gpu", "gpu", (10, 50)), ("block", "cta", (50, 250))] for warps in (1, 8)]
+
+
+def constant():
+    return [slope(f"constant_chase_{size}_w1", (256, 768), 8, "cycles/load", f"issue.constant_{leaf}_cycles")
+            for size, leaf in [(64, "hit"), (1024, "hit"), (4096, "miss"), (16384, "miss"), (65536, "miss")]] + [
+        slope(f"constant_first_touch_{step}_w1", (8, 32), 8, "cycles/load",
+              "issue.constant_miss_cycles issue.constant_hit_cycles issue.constant_line_bytes") for step in (32, 64, 256)]
+
+
+def shared():
+    once, short = (50, 250), (20, 100)
+    quantities = []
+    for width in (32, 64, 128):
+        quantities.append(slope(f"lds_{width}_dependent_w1", once, 16, "cycles/load and add", "latency.shared_load"))
+        quantities.append(slope(f"lds_{width}_w4", once, 16, "cycles/load of a sub-partition",
+                                "memory_pipe.address_interval memory_pipe.queue_entries"))
+        quantities.append(slope(f"lds_{width}_w32", once, 16 * 32, "cycles/load of the SM",
+                                "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval memory_pipe.writeback_bytes_per_cycle"))
+        quantities.append(slope(f"sts_{width}_w16", once, 16 * 16, "cycles/store of the SM",
+                                "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval"))
+    quantities += [slope(f"lds_32_dependent_{ways}way_w1", once, 16, "cycles/load and add",
+                         "latency.shared_load memory_pipe.shared_conflict_latency") for ways in (2, 8, 32)]
+    quantities += [slope(f"lds_32_{ways}way_w16", short, 16 * 16, "cycles/load of the SM", "memory_pipe.shared_wavefront_cycles")
+                   for ways in (8, 32)]
+    quantities.append(slope("sts_32_8way_w16", short, 16 * 16, "cycles/store of the SM", "memory_pipe.shared_wavefront_cycles"))
+    quantities.append(slope("sts_then_overwrite_w1", once, 16, "cycles/store and LOP3", "latency.shared_store_read"))
+    quantities.append(slope("atoms_dependent_w1", once, 16, "cycles/atomic and add", "latency.shared_atomic"))
+    quantities += [slope(f"atoms_add_w{warps}", short, 16 * warps, "cycles/atomic of the SM", "memory_pipe.shared_wavefront_cycles")
+                   for warps in (1, 16)]
+    quantities.append(slope("atoms_add_one_word_w1", short, 16, "cycles/atomic", "latency.shared_atomic"))
+    quantities.append(slope("shuffle_dependent_w1", once, 16, "cycles", "latency.shuffle"))
+    quantities.append(slope("shuffle_w4", once, 16, "cycles/shuffle of a sub-partition", "memory_pipe.address_interval"))
+    quantities.append(slope("shuffle_w32", once, 16 * 32, "cycles/shuffle of the SM", "memory_pipe.shuffle_interval"))
+    quantities.append(slope("vote_dependent_w1", once, 16, "cycles/compare and vote", "latency.vote"))
+    quantities.append(slope("redux_dependent_w1", once, 16, "cycles/redux, move and LOP3", "latency.redux"))
+    quantities.append(slope("match_dependent_w1", once, 16, "cycles", "latency.match"))
+    return quantities
+
+
+def l1():
+    once, short = (50, 250), (20, 100)
+    quantities = [slope("l1_chase_w1", (64, 256), 8, "cycles/load and address", "l1.hit_cycles")]
+    quantities += [slope(f"l1_chase_strided_{stride}_w1", once, 8, "cycles/load and address", "l1.hit_cycles l1.tags_per_cycle")
+                   for stride in (8, 32)]
+    for width in (32, 64, 128):
+        quantities.append(slope(f"l1_load_{width}_w4", once, 8, "cycles/load of a sub-partition",
+                                "memory_pipe.address_interval memory_pipe.queue_entries"))
+        quantities.append(slope(f"l1_load_{width}_w32", once, 8 * 32, "cycles/load of the SM",
+                                "memory_pipe.lsu_interval l1.data_bytes_per_cycle memory_pipe.writeback_bytes_per_cycle"))
+    quantities += [slope(f"l1_load_32_stride{stride}_w16", short, 8 * 16, "cycles/load of the SM",
+                         "l1.tags_per_cycle l1.data_bytes_per_cycle") for stride in (0, 2, 3, 4, 8, 16, 32)]
+    quantities.append(slope("l1_load_128_stride8_w16", short, 8 * 16, "cycles/load of the SM",
+                            "l1.tags_per_cycle l1.data_bytes_per_cycle"))
+    for grid, leaf in [(1, "l1.store_bytes_per_cycle crossbar.sm_write_bytes_per_cycle"),
+                       (SMS, "crossbar.gpc_write_bytes_per_cycle")]:
+        quantities.append(slope(f"l1_store_32_w16_b{grid}", once, 8 * 16 * 128, "bytes/cycle of an SM", leaf, rate=True))
+        quantities.append(slope(f"l1_store_128_w16_b{grid}", (25, 125), 8 * 16 * 512, "bytes/cycle of an SM", leaf, rate=True))
+    return quantities
+
+
+def l2():
+    hit = "l1.hit_cycles crossbar.request_cycles l2.hit_cycles crossbar.response_cycles"
+    quantities = [slope(f"l2_chase_line{line}", (32, 160), 8, "cycles/load and address", hit) for line in (3, 17)]
+    quantities += [slope(f"l2_chase_{size}", (32, 160), 8, "cycles/load and address",
+                         hit + " crossbar.far_cycles l2.replicate_far_lines") for size in ("512k", "4m", "16m", "32m")]
+    few = 16 * 65536  # bytes an SM and pass
+    quantities += [slope(f"l2_read_few_b{grid}", (4, 12), few * grid, f"bytes/cycle of {grid} SM", leaf, rate=True)
+                   for grid, leaf in [(1, "crossbar.sm_response_bytes_per_cycle crossbar.sm_requests_per_cycle_x16 "
+                                          "l1.fill_bytes_per_cycle"),
+                                      (2, "crossbar.tpc_response_bytes_per_cycle"), (16, "crossbar.gpc_response_bytes_per_cycle")]]
+    quantities += [slope(f"l2_read_{text}_b1", (4, 12), 64 * 2048 * warps, "bytes/cycle of an SM", hit, rate=True)
+                   for text, warps in [("1_warp", 1), ("8_warps", 8)]]
+    step = SMS * 65536  # bytes of all SMs at 1024 threads, 4 x 16 bytes each
+    whole = "l2.slices l2.slice_bytes_per_cycle l2.clock_ratio crossbar.fabric_bytes_per_cycle l2.replicate_far_lines l2.bytes"
+    for text, size, trips in [("4m", step // 2, (10, 50)), ("9m", step, (5, 25)), ("17m", 2 * step, (4, 14)),
+                              ("26m", 3 * step, (3, 11)), ("35m", 4 * step, (3, 9)), ("43m", 5 * step, (2, 8))]:
+        quantities.append(slope(f"l2_read_{text}_b132", trips, size, "bytes/cycle of all", whole, rate=True))
+    quantities.append(slope("l2_write_b1", (4, 12), few, "bytes/cycle of an SM", "crossbar.sm_write_bytes_per_cycle", rate=True))
+    quantities.append(slope("l2_write_b132", (4, 14), 2 * step, "bytes/cycle of all", "crossbar.gpc_write_bytes_per_cycle", rate=True))
+    warps = SMS * 8
+    atomic = "l2.atomic_interval crossbar.sm_requests_per_cycle_x16 l1.store_bytes_per_cycle"
+    quantities += [slope(f"l2_red_{words}", trips, 8 * warps, "warp atomics/cycle of all", atomic, rate=True)
+                   for words, trips in [("own", (10, 50)), ("warp", (10, 50)), ("one", (2, 6))]]
+    quantities.append(slope("l2_red_lines", (10, 50), 8 * SMS * 32, "lines/cycle of all", atomic, rate=True))
+    quantities.append(slope("l2_atom_chase", (16, 80), 8, "cycles/atomic and address", hit + " l2.atomic_interval"))
+    return quantities
+
+
+def dram():
+    miss = "hbm.controller_ns hbm.t_rp hbm.t_rcd hbm.t_cl l2.hit_cycles crossbar.request_cycles crossbar.response_cycles"
+    quantities = [slope(f"dram_chase_{size}", (16, 112), 8, unit, miss, name=f"dram_chase_{size}, {unit}", metric=metric)
+                  for size in ("64m", "512m") for unit, metric in [("cycles/load", CYCLES), ("ns/load", TIME)]]
+    step = 2 * SMS * 1024 * 16  # bytes: 16 of each thread
+    turns = "hbm.bytes_per_ns hbm.write_high hbm.write_low hbm.t_wtr hbm.t_rtw hbm.queue_entries"
+    quantities += [slope(case, trips, size, "bytes/ns", leaves, rate=True, metric=TIME) for case, trips, size, leaves in [
+        ("dram_read", (10, 30), 4 * step, "hbm.bytes_per_ns hbm.queue_entries hbm.t_rfc"),
+        ("dram_write", (10, 30), 4 * step, turns), ("dram_copy", (7, 21), 8 * step, turns), ("dram_add", (10, 30), 6 * step, turns)]]
+    for count in (1, 4):
+        for warps, steps in [(1, 192), (4, 128), (8, 96), (32, 48)]:
+            high = steps // (2 if count == 4 and warps > 4 else 1)
+            quantities.append(slope(f"dram_read_{count}_w{warps}", (high // 3, high), SMS * warps * 512 * count, "bytes/cycle",
+                                    miss + " l1.miss_lines l1.miss_sectors l2.miss_entries", rate=True))
+    for stride, threads, trips in [(32, 8 * 256, (20, 60)), (64, 8 * 256, (15, 45)), (128, 8 * 256, (8, 24)),
+                                   (256, 8 * 256, (4, 12)), (512, 8 * 256, (2, 6)), (1024, 4 * 256, (2, 6)), (4096, 256, (2, 6)),
+                                   (16384, 64, (2, 6))]:
+        quantities.append(slope(f"dram_strided_{stride}", trips, SMS * threads, "sectors/ns",
+                                "hbm.access_bytes hbm.row_bytes hbm.channels hbm.t_rp hbm.t_rcd hbm.t_faw", rate=True, metric=TIME))
+    return quantities
+
+
+def all_quantities():
+    """(stem, quantity) of everything."""
+    parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue, "micro_branch": branch,
+             "micro_barrier": barrier, "micro_constant": constant, "micro_shared": shared, "micro_l1": l1, "micro_l2": l2,
+             "micro_dram": dram}
+    return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
