@@ -58,7 +58,7 @@ TEST_CASE("waves come from the blocks' stays when all were simulated") {
   CHECK(w.last_wave_blocks == 2);
   CHECK(w.last_wave_fill_pct == 25);
   CHECK(w.from_spans);
-  CHECK(w.tail_pct == Approx(45));                                // SMs 2 and 3 are free from 1000 to 1900
+  CHECK(w.tail_pct == Approx(45));  // SMs 2 and 3 are free from 1000 to 1900
   CHECK(w.idle_sm_pct == Approx(100 - 100.0 * (1800 * 2 + 900 * 2) / 8000));
 }
 

@@ -135,7 +135,7 @@ Bottleneck busy_compute(const Prediction& p, const ThroughputTerm& term) {
   if (few) return {BottleneckKind::Divergence, "Bound by instructions with idle lanes: " + term.label + rest};
   if (term.metric == "sm__issue_active" || term.metric == "sm__inst_executed")
     return {BottleneckKind::Issue, "Bound by instruction issue: " + term.label + rest};
-  if (term.metric == "sm__inst_executed_pipe_lsu" || term.metric == "sm__mio2rf_writeback_active")
+  if (term.metric == "sm__inst_executed_pipe_lsu")
     return {BottleneckKind::L1, "Bound by the load-store unit: " + term.label + rest};
   return {BottleneckKind::Pipe, "Bound by an execution pipe: " + term.label + rest};
 }

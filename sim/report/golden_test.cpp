@@ -1,5 +1,5 @@
-// Whole reports of a hand-made launch, byte by byte. After a wanted change, run the tests once with FOREWARP_APPROVE=1 and
-// look at the difference of the golden files.
+// Whole reports of a hand-made launch, byte by byte. After a wanted change, run the tests once with FOREWARP_APPROVE=1
+// and look at the difference of the golden files.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -38,7 +38,10 @@ MeasuredLaunch measured(int launch, double cycles) {
   m.cycles = cycles;
   m.cycles_min = cycles - 10;
   m.cycles_max = cycles + 20;
-  m.metrics = {{"smsp__inst_executed.sum", 120}, {"dram__bytes_read.sum", 12800}, {"lts__t_sector_hit_rate.pct", 24}, {"unknown__metric.sum", 1}};
+  m.metrics = {{"smsp__inst_executed.sum", 120},
+               {"dram__bytes_read.sum", 12800},
+               {"lts__t_sector_hit_rate.pct", 24},
+               {"unknown__metric.sum", 1}};
   return m;
 }
 
@@ -46,7 +49,9 @@ MeasuredLaunch measured(int launch, double cycles) {
 
 TEST_CASE("a launch as text") { check_golden("launch.txt", write_text(std::vector{testing::small_prediction()})); }
 
-TEST_CASE("a launch as JSON") { check_golden("launch.json", write_json("small", std::vector{testing::small_prediction()})); }
+TEST_CASE("a launch as JSON") {
+  check_golden("launch.json", write_json("small", std::vector{testing::small_prediction()}));
+}
 
 TEST_CASE("several launches as text") {
   check_golden("launches.txt", write_text(std::vector{testing::small_prediction(), second_launch()}));

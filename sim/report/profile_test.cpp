@@ -55,7 +55,8 @@ TEST_CASE("profiles give medians, spans and counters") {
 }
 
 TEST_CASE("profiles with mistakes name the line") {
-  CHECK_THROWS_WITH(read_profile(Scratch(kHeader + "a,0\n").path(), "s", CacheState::Cold), Contains(":3") && Contains("2 columns"));
+  CHECK_THROWS_WITH(read_profile(Scratch(kHeader + "a,0\n").path(), "s", CacheState::Cold),
+                    Contains(":3") && Contains("2 columns"));
   CHECK_THROWS_WITH(read_profile(Scratch(kHeader + "a,0,k,g,b,fast,1,1,1,1,1\n").path(), "s", CacheState::Cold),
                     Contains("'fast', not a number"));
   CHECK_THROWS_WITH(read_profile(Scratch("case,gpc__cycles_elapsed.max\na,1\n").path(), "s", CacheState::Cold),

@@ -34,16 +34,18 @@ double executed_on_pipe(const Inputs& in, Pipe pipe) {
   return sum;
 }
 
-/// Registers written back by loads, 128 bytes a warp each.
-double writeback_bytes(const Inputs& in) {
-  double bytes = 0;
+/// Cycles in which loads write results back. As measured on an H200: a shared load takes its wavefronts less its bank
+/// conflicts (broadcasts are not multiplied), a global one a cycle for each register.
+double writeback_cycles(const Inputs& in) {
+  double cycles = 0;
   for (std::size_t i = 0; i < in.totals.size(); ++i) {
     const Instruction& instruction = in.kernel.instructions[i];
+    const InstructionCount& t = in.totals[i];
     if (instruction.pipe != Pipe::Lsu || instruction.destination_count == 0) continue;
     const double registers = instruction.access_bytes > 4 ? instruction.access_bytes / 4.0 : 1;
-    bytes += static_cast<double>(in.totals[i].executed_on) * registers * 4 * kWarpLanes;
+    cycles += static_cast<double>(t.requests) * registers + static_cast<double>(t.wavefronts - t.bank_conflicts);
   }
-  return bytes;
+  return cycles;
 }
 
 void add(std::vector<ThroughputTerm>& terms, const char* metric, const char* label, double busy, double available) {
@@ -75,8 +77,6 @@ std::vector<ThroughputTerm> compute_throughputs(const Inputs& in) {
   }
   add(terms, "sm__inst_executed_pipe_lsu", "LSU pipe (memory instructions)",
       executed_on_pipe(in, Pipe::Lsu) * in.model.memory_pipe.lsu_interval, in.sms * in.cycles);
-  add(terms, "sm__mio2rf_writeback_active", "results into the registers", writeback_bytes(in),
-      in.sms * in.cycles * in.model.memory_pipe.writeback_bytes_per_cycle);
   sort_terms(terms);
   return terms;
 }
@@ -98,8 +98,7 @@ std::vector<ThroughputTerm> memory_throughputs(const Inputs& in) {
   add(terms, "l1tex__f_wavefronts", "L1 tags", static_cast<double>(c.l1_tag_lookups), sm_cycles * g.l1.tags_per_cycle);
   add(terms, "l1tex__lsuin_requests", "L1 requests", executed_on_pipe(in, Pipe::Lsu) * g.memory_pipe.lsu_interval,
       sm_cycles);
-  add(terms, "l1tex__lsu_writeback_active", "L1 results to the SM", writeback_bytes(in),
-      sm_cycles * g.memory_pipe.writeback_bytes_per_cycle);
+  add(terms, "l1tex__lsu_writeback_active", "L1 results to the SM", writeback_cycles(in), sm_cycles);
   add(terms, "l1tex__m_xbar2l1tex_read_sectors", "L2 to L1", returned,
       sm_cycles * g.crossbar.sm_response_bytes_per_cycle);
   add(terms, "l1tex__m_l1tex2xbar_req_cycles_active", "L1 to L2",

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Drives the built command: cli_test.py FOREWARP [--long]. What users see: one clear message and an exit code when
+their input is wrong, nothing left behind, the same bytes for any number of threads."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FOREWARP = ""
+HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TRACES = os.path.join(HOME, "traces")
+CUBIN = os.path.join(TRACES, "sm_90", "matmul_03_shared_tiled.cubin")
+LAUNCH = os.path.join(TRACES, "matmul_03_shared_tiled.yaml")
+CASE = "sgemm_shared_tiled_check_64"
+GPU = "h200-sxm"
+
+GOOD = """small:
+  kernel: sgemm_shared_tiled
+  grid: [2, 2, 1]
+  block: [32, 32, 1]
+  buffers:
+    a: {bytes: 16384, fill: {uniform: {type: f32, low: -1, high: 1, seed: 1}}}
+    b: {bytes: 16384, fill: {uniform: {type: f32, low: -1, high: 1, seed: 2}}}
+    c: {bytes: 16384, fill: zero}
+  args: [{pointer: a}, {pointer: b}, {pointer: c}, {i32: 64}, {i32: 64}, {i32: 64}]
+"""
+
+
+def run(*words, stdin=subprocess.DEVNULL):
+    return subprocess.run([FOREWARP, *words], stdin=stdin, capture_output=True, text=True, timeout=900, check=False)
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="forewarp_cli_test_")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+
+    def path(self, name, text=None):
+        path = os.path.join(self.folder, name)
+        if text is not None:
+            with open(path, "w" if isinstance(text, str) else "wb") as file:
+                file.write(text)
+        return path
+
+    def files(self):
+        return sorted(os.listdir(self.folder))
+
+    def assert_fails(self, code, words, *parts):
+        """One message on standard error that holds all parts; nothing on standard output; no files made."""
+        before = self.files()
+        result = run(*words)
+        self.assertEqual(result.returncode, code, result.stderr + result.stdout)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("forewarp: "), 1, result.stderr)
+        for part in parts:
+            self.assertIn(part, result.stderr)
+        self.assertEqual(self.files(), before)
+
+    def predict(self, launch_text, **changes):
+        launch = self.path("launch.yaml", launch_text)
+        return ["predict", changes.get("image", CUBIN), "--launch", launch, "--gpu", changes.get("gpu", GPU)]
+
+
+class Usage(Base):
+    def test_no_command(self):
+        result = run()
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("predict", result.stderr)
+
+    def test_unknown_command(self):
+        self.assert_fails(2, ["predcit"], "predcit")
+
+    def test_unknown_option(self):
+        self.assert_fails(2, ["predict", CUBIN, "--lanuch", LAUNCH], "lanuch")
+
+    def test_missing_image(self):
+        self.assert_fails(2, ["predict", "--launch", LAUNCH, "--gpu", GPU], "IMAGE")
+
+    def test_missing_launch(self):
+        self.assert_fails(2, ["predict", CUBIN, "--gpu", GPU], "--launch")
+
+    def test_missing_gpu(self):
+        self.assert_fails(2, ["predict", CUBIN, "--launch", LAUNCH], "--gpu")
+
+    def test_two_images(self):
+        self.assert_fails(2, ["predict", CUBIN, CUBIN, "--launch", LAUNCH, "--gpu", GPU])
+
+    def test_bad_cache(self):
+        self.assert_fails(2, ["predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--cache", "lukewarm"], "lukewarm")
+
+    def test_bad_threads(self):
+        for threads in ("0", "-1", "many"):
+            self.assert_fails(2, ["predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--threads=" + threads], "threads")
+
+    def test_bad_dump(self):
+        self.assert_fails(2, ["emulate", CUBIN, "--launch", LAUNCH, "--case", CASE, "--dump", "c"], "BUFFER=FILE")
+
+    def test_unknown_topic(self):
+        self.assert_fails(2, ["describe", "weather"], "weather")
+
+    def test_help_of_every_command(self):
+        for command in ("predict", "trace", "simulate", "emulate", "validate", "compare", "describe"):
+            result = run(command, "--help")
+            self.assertEqual(result.returncode, 0, command)
+            self.assertIn("Usage: forewarp " + command, result.stdout)
+            self.assertGreaterEqual(result.stdout.split("Examples:")[1].count("forewarp " + command), 2)
+
+    def test_help_wins_over_missing_arguments(self):
+        self.assertEqual(run("predict", "--gpu", GPU, "--help").returncode, 0)
+
+
+class BadInput(Base):
+    def test_missing_cubin(self):
+        self.assert_fails(1, self.predict(GOOD, image=self.path("none.cubin")), "none.cubin")
+
+    def test_truncated_cubin(self):
+        with open(CUBIN, "rb") as file:
+            whole = file.read()
+        for size in (0, 3, 63, 200, len(whole) // 2):
+            image = self.path("cut.cubin", whole[:size])
+            shutil.copy(CUBIN + ".json", image + ".json")
+            self.assert_fails(1, self.predict(GOOD, image=image), "cut.cubin")
+
+    def test_foreign_cubin(self):
+        image = self.path("foreign.cubin", b"\x7fELF\x02\x01\x01" + bytes(57) + b"not a cubin at all")
+        self.assert_fails(1, self.predict(GOOD, image=image), "foreign.cubin")
+        host = self.path("host.cubin", open(FOREWARP, "rb").read(100000))
+        self.assert_fails(1, self.predict(GOOD, image=host), "host.cubin")
+
+    def test_code_for_another_architecture(self):
+        self.assert_fails(1, self.predict(GOOD, gpu="a100-sxm4-80gb"), "sm_90", "sm_80")
+
+    def test_unknown_gpu(self):
+        self.assert_fails(1, self.predict(GOOD, gpu="h2000"), "h2000", GPU)
+
+    def test_misspelt_key(self):
+        self.assert_fails(1, self.predict(GOOD.replace("grid:", "gird:")), "launch.yaml:", "gird")
+
+    def test_no_yaml(self):
+        self.assert_fails(1, self.predict("{a: [1, 2"), "launch.yaml")
+
+    def test_grid_of_zero(self):
+        self.assert_fails(1, self.predict(GOOD.replace("[2, 2, 1]", "[2, 0, 1]")), "launch.yaml:3", "grid")
+
+    def test_unknown_kernel(self):
+        self.assert_fails(1, self.predict(GOOD.replace("sgemm_shared_tiled", "sgemm_shared_tilde")), "sgemm_shared_tilde")
+
+    def test_name_that_matches_two_kernels(self):
+        image = os.path.join(TRACES, "sm_90", "attention_01_unfused.cubin")
+        self.assert_fails(1, self.predict(GOOD.replace("sgemm_shared_tiled", "attention_"), image=image), "attention_", "attention_qk")
+
+    def test_block_over_the_limits(self):
+        self.assert_fails(1, self.predict(GOOD.replace("[32, 32, 1]", "[64, 32, 1]")), "2048", "1024")
+
+    def test_shared_memory_over_the_limits(self):
+        text = GOOD.replace("  block:", "  dynamic_shared_bytes: 300000\n  block:")
+        self.assert_fails(1, self.predict(text), "shared")
+
+    def test_arguments_that_do_not_fit(self):
+        self.assert_fails(1, self.predict(GOOD.replace(", {i32: 64}]", "]")), "launch.yaml:", "argument")
+        self.assert_fails(1, self.predict(GOOD.replace("{i32: 64}]", "{f64: 64}]")), "launch.yaml:", "argument")
+
+    def test_argument_without_buffer(self):
+        self.assert_fails(1, self.predict(GOOD.replace("{pointer: c}", "{pointer: d}")), "launch.yaml:", "d")
+
+    def test_unknown_case(self):
+        self.assert_fails(1, ["predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", "nothing"], "nothing", CASE)
+
+    def test_access_out_of_bounds(self):
+        self.assert_fails(1, ["emulate", CUBIN, "--launch", self.path("launch.yaml", GOOD.replace("bytes: 16384, fill: zero", "bytes: 64, fill: zero")),
+                              "--dump", "c=" + self.path("c.bin")])
+
+    def test_unknown_buffer(self):
+        self.assert_fails(1, ["emulate", CUBIN, "--launch", LAUNCH, "--case", CASE, "--dump", "x=" + self.path("x.bin")], "'x'", "a, b, c")
+
+    def test_broken_trace(self):
+        self.assert_fails(1, ["simulate", self.path("broken.fwt", "no trace"), "--gpu", GPU], "broken.fwt")
+
+    def test_unknown_suite(self):
+        self.assert_fails(1, ["validate", "--suite", "nothing"], "nothing")
+
+    def test_broken_suites(self):
+        self.assert_fails(1, ["validate", "--suites", self.path("suites.yaml", "a: {titel: x}\n"), "--suite", "a"], "suites.yaml:1", "titel")
+
+
+class Output(Base):
+    def test_unwritable_output_is_found_first(self):
+        # The launch is far too large to simulate: the message has to come before the work.
+        for path, part in ((os.path.join(self.folder, "no", "such", "folder.json"), "folder.json"), (self.folder, "folder")):
+            words = ["predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--full", "--json", path]
+            self.assert_fails(1, words, part)
+            self.assert_fails(1, ["trace", CUBIN, "--launch", LAUNCH, "--out", path], part)
+            self.assert_fails(1, ["emulate", CUBIN, "--launch", LAUNCH, "--case", CASE, "--dump", "c=" + path], part)
+
+    def test_full_device(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        result = run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", CASE, "--json", "/dev/full")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertTrue(os.path.exists("/dev/full"))
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([FOREWARP, "describe", "opcodes"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(result.returncode, 1)
+
+    def test_devices_stay_devices(self):
+        result = run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", CASE, "--json", "/dev/null")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertFalse(os.path.isfile("/dev/null"))
+
+
+class Results(Base):
+    def predict_case(self, *more):
+        return run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", CASE, *more)
+
+    def test_report(self):
+        result = self.predict_case()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for part in ("gpc__cycles_elapsed.max", "Roofline", "Waves", "Divergence", "Coverage"):
+            self.assertIn(part, result.stdout)
+
+    def test_json_has_the_agreed_shape(self):
+        path = self.path("out.json")
+        result = self.predict_case("--json", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("Roofline", result.stdout)
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        self.assertEqual(list(document)[:3], ["forewarp", "gpu", "cases"])
+        self.assertEqual(document["gpu"], GPU)
+        case = document["cases"][0]
+        self.assertEqual(list(case)[:8], ["id", "launch", "kernel", "grid", "block", "metrics", "coverage", "warnings"])
+        self.assertEqual((case["id"], case["launch"], case["grid"], case["block"]), (CASE, 0, [2, 2, 1], [32, 32, 1]))
+        self.assertGreater(case["metrics"]["gpc__cycles_elapsed.max"], 1000)
+        self.assertEqual(case["coverage"]["warp_instructions"], case["metrics"]["smsp__inst_executed.sum"])
+        self.assertEqual(self.files(), ["out.json"])
+
+    def test_json_to_standard_output_is_alone_there(self):
+        result = self.predict_case("--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        json.loads(result.stdout)
+
+    def test_trace_and_simulate_agree_with_predict(self):
+        trace = self.path("out.fwt")
+        self.assertEqual(run("trace", CUBIN, "--launch", LAUNCH, "--case", CASE, "--out", trace).returncode, 0)
+        replayed = run("simulate", trace, "--gpu", GPU, "--json", "-")
+        self.assertEqual(replayed.returncode, 0, replayed.stderr)
+        self.assertEqual(replayed.stdout, self.predict_case("--json", "-").stdout)
+
+    def test_emulate_computes_the_product(self):
+        outputs = {name: self.path(name + ".bin") for name in "abc"}
+        dumps = [word for name, path in outputs.items() for word in ("--dump", name + "=" + path)]
+        result = run("emulate", CUBIN, "--launch", LAUNCH, "--case", CASE, *dumps)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        import array
+        a, b, c = (array.array("f", open(outputs[name], "rb").read()) for name in "abc")
+        for row, column in ((0, 0), (17, 42), (63, 63)):
+            self.assertAlmostEqual(c[64 * row + column], sum(a[64 * row + k] * b[64 * k + column] for k in range(64)), places=4)
+
+    def test_every_launch_of_a_case(self):
+        stem = "attention_01_unfused"
+        result = run("predict", os.path.join(TRACES, "sm_90", stem + ".cubin"), "--launch", os.path.join(TRACES, stem + ".yaml"),
+                     "--gpu", GPU, "--case", "attention_unfused_check_64", "--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([c["launch"] for c in json.loads(result.stdout)["cases"]], [0, 1, 2])
+
+    def test_describe(self):
+        self.assertIn(GPU, run("describe", "gpu").stdout)
+        self.assertIn("4.8", run("describe", "gpu", GPU).stdout)
+        self.assertIn("dram__bytes_<read|write>.sum", run("describe", "metrics").stdout)
+        self.assertIn("FFMA", run("describe", "opcodes").stdout)
+
+
+class Long(Base):
+    def test_threads_do_not_change_a_byte(self):
+        outputs = []
+        for threads in ("1", "2", "5"):
+            path = self.path(threads + ".json")
+            words = [w for case in ("512", "check_64", "check_100", "777") for w in ("--case", "sgemm_shared_tiled_" + case)]
+            result = run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, *words, "--threads", threads, "--json", path)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(path, "rb") as file:
+                outputs.append(result.stdout.encode() + file.read())
+        self.assertEqual(outputs[0], outputs[1])
+        self.assertEqual(outputs[0], outputs[2])
+
+    def test_failures_of_a_suite_are_listed(self):
+        profiles = os.path.join(self.folder, "validation", "profiles", GPU)
+        os.makedirs(profiles)
+        os.symlink(TRACES, os.path.join(self.folder, "traces"))
+        with open(os.path.join(profiles, "matmul_03_shared_tiled.csv"), "w", encoding="utf-8") as file:
+            file.write("case,launch,kernel,grid,block,gpc__cycles_elapsed.max,smsp__inst_executed.sum\n" + CASE + ",0,k,2 2 1,32 32 1,5000,1\n")
+        suites = self.path("suites.yaml", f"hand:\n  title: by hand\n  gpu: {GPU}\n  cache: cold\n  traces: [matmul_03_shared_tiled, matmul_02_coalesced]\n"
+                                          "  tolerance: {mean_pct: 100000}\n")
+        environment = dict(os.environ, FOREWARP_HOME=self.folder)
+        result = subprocess.run([FOREWARP, "validate", "--suites", suites, "--suite", "hand"], capture_output=True, text=True,
+                                env=environment, check=False)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn(CASE, result.stdout)
+        self.assertIn("FAILED matmul_02_coalesced", result.stdout)
+        result = subprocess.run([FOREWARP, "compare", "--suites", suites, "--suite", "hand", "--gpu", GPU, "--gpu", "h100-sxm5"],
+                                capture_output=True, text=True, env=environment, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("5,000", result.stdout)
+
+
+if __name__ == "__main__":
+    FOREWARP = os.path.abspath(sys.argv[1])
+    long = "--long" in sys.argv[2:]
+    cases = [Long] if long else [Usage, BadInput, Output, Results]
+    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
+    sys.exit(0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1)

@@ -1,0 +1,107 @@
+#include "cli/command_line.h"
+
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+namespace forewarp::cli {
+
+namespace po = boost::program_options;
+
+CommandLine::CommandLine(std::string usage, std::string purpose, std::vector<std::string> examples)
+    : usage_(std::move(usage)), purpose_(std::move(purpose)), examples_(std::move(examples)) {}
+
+po::options_description_easy_init CommandLine::model() { return model_.add_options(); }
+po::options_description_easy_init CommandLine::output() { return output_.add_options(); }
+
+void CommandLine::positional(const std::string& name, bool optional) {
+  hidden_.add_options()(name.c_str(), po::value<std::string>());
+  positional_.emplace_back(name, optional);
+}
+
+void CommandLine::add_gpu() {
+  model()("gpu", po::value<std::string>()->value_name("NAME|FILE"),
+          "GPU model: a name (`forewarp describe gpu` lists them) or a YAML file");
+}
+
+void CommandLine::add_simulation() {
+  model()("full", "simulate every instruction of every block instead of extrapolating from a part")(
+      "cache", po::value<std::string>()->value_name("cold|warm")->default_value("cold"),
+      "caches at the start: empty, as a profiler leaves them, or as an earlier run of the same launch left them");
+}
+
+void CommandLine::add_threads() {
+  output()("threads", po::value<int>()->value_name("N"),
+           "cases side by side; results do not depend on it (default: all processors)");
+}
+
+void CommandLine::add_assume_opcodes() {
+  model()("assume-opcodes", "treat unknown opcodes as plain ALU instructions without effect, and warn");
+}
+
+void CommandLine::add_json() {
+  output()("json", po::value<std::string>()->value_name("FILE|-"),
+           "write the result as JSON; with - to standard output, instead of the text");
+}
+
+bool CommandLine::parse(const Arguments& arguments) {
+  po::options_description help_options;
+  help_options.add_options()("help,h", "print this");
+  po::options_description all;
+  all.add(model_).add(output_).add(hidden_).add(help_options);
+  po::positional_options_description places;
+  for (const auto& [name, optional] : positional_) places.add(name.c_str(), 1);
+
+  const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  const po::parsed_options parsed =
+      po::command_line_parser(arguments).options(all).positional(places).style(style).run();
+  if (std::any_of(parsed.options.begin(), parsed.options.end(), [](const auto& o) { return o.string_key == "help"; })) {
+    print_help();
+    return false;
+  }
+  po::store(parsed, values_);
+  po::notify(values_);
+  for (const auto& [name, optional] : positional_)
+    if (!optional && values_.count(name) == 0) throw UsageError(name + " is missing\n  usage: forewarp " + usage_);
+  return true;
+}
+
+void CommandLine::print_help() const {
+  std::cout << purpose_ << "\n\nUsage: forewarp " << usage_ << "\n";
+  for (const po::options_description* group : {&model_, &output_})
+    if (!group->options().empty()) std::cout << "\n" << *group;
+  std::cout << "\nExamples:\n";
+  for (const std::string& example : examples_) std::cout << "  " << example << "\n";
+}
+
+std::string CommandLine::text(const std::string& name) const {
+  if (values_.count(name) == 0) throw UsageError("--" + name + " is missing\n  usage: forewarp " + usage_);
+  return values_[name].as<std::string>();
+}
+
+std::vector<std::string> CommandLine::texts(const std::string& name) const {
+  return values_.count(name) == 0 ? std::vector<std::string>{} : values_[name].as<std::vector<std::string>>();
+}
+
+std::optional<std::string> CommandLine::json() const {
+  if (values_.count("json") == 0) return std::nullopt;
+  return values_["json"].as<std::string>();
+}
+
+SimulateOptions CommandLine::simulation() const {
+  SimulateOptions options;
+  const std::string cache = text("cache");
+  if (cache != "cold" && cache != "warm") throw UsageError("--cache is cold or warm, not '" + cache + "'");
+  options.caches = cache == "cold" ? CacheState::Cold : CacheState::Warm;
+  options.full = has("full");
+  return options;
+}
+
+unsigned CommandLine::threads() const {
+  if (values_.count("threads") == 0) return std::max(1u, std::thread::hardware_concurrency());
+  const int threads = values_["threads"].as<int>();
+  if (threads < 1 || threads > 1024) throw UsageError("--threads is 1 to 1024, not " + std::to_string(threads));
+  return static_cast<unsigned>(threads);
+}
+
+}  // namespace forewarp::cli

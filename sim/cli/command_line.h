@@ -1,0 +1,51 @@
+// One subcommand's command line: options in two groups, help with examples, and typed values.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "timing/simulate.h"
+
+namespace forewarp::cli {
+
+class CommandLine {
+ public:
+  /// `usage` is what follows "forewarp" in the help; `purpose` says in a sentence or two what the command is for.
+  CommandLine(std::string usage, std::string purpose, std::vector<std::string> examples);
+
+  boost::program_options::options_description_easy_init model();   ///< options that say what is predicted
+  boost::program_options::options_description_easy_init output();  ///< options that say where results go
+  /// Positional arguments in order; each is required unless `optional`.
+  void positional(const std::string& name, bool optional = false);
+
+  // Options that several commands share.
+  void add_gpu();
+  void add_simulation();  ///< --full, --cache
+  void add_threads();
+  void add_assume_opcodes();
+  void add_json();
+
+  /// False when help was asked for; it has been printed then. Throws UsageError and Boost's errors.
+  bool parse(const Arguments&);
+
+  bool has(const std::string& name) const { return values_.count(name) > 0; }
+  std::string text(const std::string& name) const;  ///< UsageError when it was not given
+  std::vector<std::string> texts(const std::string& name) const;
+  std::optional<std::string> json() const;
+  SimulateOptions simulation() const;
+  unsigned threads() const;
+
+ private:
+  void print_help() const;
+
+  std::string usage_, purpose_;
+  std::vector<std::string> examples_;
+  boost::program_options::options_description model_{"What is predicted"}, output_{"Results"}, hidden_;
+  std::vector<std::pair<std::string, bool>> positional_;
+  boost::program_options::variables_map values_;
+};
+
+}  // namespace forewarp::cli

@@ -1,0 +1,126 @@
+// forewarp describe: what the program knows.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command_line.h"
+#include "counters/metrics.h"
+#include "hardware/gpu_model.h"
+#include "report/format.h"
+#include "report/table.h"
+
+namespace forewarp::cli {
+
+namespace {
+
+using report::fixed;
+using report::si;
+using report::Table;
+
+std::string list_gpus() {
+  Table t({{"GPU", Table::Left},
+           {"title", Table::Left},
+           {"code", Table::Left},
+           {"SMs", Table::Right},
+           {"MHz", Table::Right},
+           {"HBM", Table::Right}});
+  for (const std::string& name : gpu_model_names()) {
+    const GpuModel g = load_gpu_model(name);
+    t.row({name, g.title, "sm_" + std::to_string(g.sm), std::to_string(g.chip.sm_count), fixed(g.chip.sm_clock_mhz, 0),
+           si(g.hbm.bytes_per_ns * 1e9, "B/s")});
+  }
+  return t.text("");
+}
+
+double pipe_rate(const GpuModel& g, Pipe pipe, double operations) {
+  const PipeSpec& spec = g.pipe(pipe);
+  if (spec.interval <= 0) return 0;
+  const double units = spec.per_sm ? 1 : g.issue.sub_partitions;
+  return units * kWarpLanes / spec.interval * operations * g.chip.sm_count * g.chip.sm_clock_mhz * 1e6;
+}
+
+std::string gpu_text(const std::string& name) {
+  const GpuModel g = load_gpu_model(name);
+  const double clock = g.chip.sm_clock_mhz * 1e6;
+  Table t({{"", Table::Left}, {"", Table::Right}});
+  const auto line = [&](const std::string& label, const std::string& value) { t.row({label, value}); };
+  const auto number = [](double value) { return fixed(value, 0); };
+  line("SMs", number(g.chip.sm_count) + " in " + std::to_string(g.chip.tpcs_per_gpc.size()) + " GPCs");
+  line("SM clock under load", number(g.chip.sm_clock_mhz) + " MHz");
+  line("Warps, blocks, registers of an SM",
+       number(g.occupancy.max_warps) + ", " + number(g.occupancy.max_blocks) + ", " + number(g.occupancy.registers));
+  line("L1 and shared memory of an SM", number(g.occupancy.unified_bytes / 1024.0) + " KiB, up to " +
+                                            number(g.occupancy.shared_bytes / 1024.0) + " KiB of it shared");
+  line("L2", number(static_cast<double>(g.l2.bytes) / 1048576.0) + " MiB in " + number(g.l2.slices) + " slices, " +
+                 number(g.l2.partitions) + " partitions");
+  line("Peak fp32", si(pipe_rate(g, Pipe::Fma, 2), "FLOP/s"));
+  line("Peak fp64", si(pipe_rate(g, Pipe::Fp64, 2), "FLOP/s"));
+  line("Peak L1", si(g.chip.sm_count * g.l1.data_bytes_per_cycle * clock, "B/s"));
+  line("Peak L2", si(g.l2.slices * g.l2.slice_bytes_per_cycle * g.l2.clock_ratio * clock, "B/s"));
+  line("Peak HBM", si(g.hbm.bytes_per_ns * 1e9, "B/s") + ", " + number(g.hbm.channels) + " channels");
+  line("L1 hit, L2 near hit",
+       number(g.l1.hit_cycles) + ", " +
+           number(g.l1.hit_cycles + g.crossbar.request_cycles + g.l2.hit_cycles + g.crossbar.response_cycles) +
+           " cycles");
+  std::string sources;
+  for (std::size_t i = 0; i < g.leaves.size(); ++i)
+    sources += (i == 0 ? "" : ", ") + std::to_string(g.leaves[i]) + " " + provenance_text(static_cast<Provenance>(i));
+  line("Where its numbers come from", sources);
+  Table leaves({{"number", Table::Left},
+                {"value", Table::Right},
+                {"unit", Table::Left},
+                {"source", Table::Left},
+                {"reference", Table::Left}});
+  for (const Leaf& leaf : describe_gpu(name))
+    leaves.row({leaf.path, leaf.value, leaf.unit, provenance_text(leaf.source), leaf.ref});
+  return g.name + ": " + g.title + ", runs code for sm_" + std::to_string(g.sm) + "\n" + t.text("  ") + "\n" +
+         leaves.text("  ");
+}
+
+std::string list_metrics() {
+  Table t({{"metric", Table::Left}, {"unit", Table::Left}, {"from", Table::Left}, {"meaning", Table::Left}});
+  for (const MetricDescription& m : describe_metrics())
+    t.row({m.name, m.unit, m.exact ? "counted" : "timed", m.meaning});
+  return t.text("") + "\ncounted: follows exactly from what the warps execute; timed: from the timing model.\n";
+}
+
+std::string list_opcodes() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Opcode::Count); ++i)
+    names.emplace_back(opcode_text(static_cast<Opcode>(i)));
+  std::sort(names.begin(), names.end());
+  std::string out;
+  std::size_t column = 0;
+  for (const std::string& name : names) {
+    out += report::left(name, std::max<std::size_t>(name.size(), 18));
+    if (++column % 6 == 0) out += "\n";
+  }
+  return out + (column % 6 == 0 ? "" : "\n") + std::to_string(names.size()) + " opcodes are read.\n";
+}
+
+}  // namespace
+
+int run_describe(const Arguments& arguments) {
+  CommandLine c(
+      "describe gpu [NAME|FILE] | metrics | opcodes",
+      "Lists the GPUs that can be predicted and what is known about one, the metrics of a prediction, or the\n"
+      "opcodes that are read.",
+      {"forewarp describe gpu h200-sxm", "forewarp describe metrics"});
+  c.positional("TOPIC");
+  c.positional("NAME", true);
+  if (!c.parse(arguments)) return kDone;
+  const std::string topic = c.text("TOPIC");
+  if (topic != "gpu" && c.has("NAME")) throw UsageError("describe " + topic + " takes no name");
+  if (topic == "gpu") {
+    write_file("-", c.has("NAME") ? gpu_text(c.text("NAME")) : list_gpus());
+  } else if (topic == "metrics") {
+    write_file("-", list_metrics());
+  } else if (topic == "opcodes") {
+    write_file("-", list_opcodes());
+  } else {
+    throw UsageError("describe knows gpu, metrics and opcodes, not '" + topic + "'");
+  }
+  return kDone;
+}
+
+}  // namespace forewarp::cli

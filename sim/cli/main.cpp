@@ -1,0 +1,79 @@
+// The command `forewarp`: finds the subcommand, and turns whatever it throws into one message and an exit code. This is
+// the only place that catches errors.
+#include <boost/program_options/errors.hpp>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string_view>
+
+#include "base/error.h"
+#include "cli/command.h"
+
+namespace {
+
+using namespace forewarp;
+
+struct Command {
+  std::string_view name;
+  std::string_view purpose;
+  int (*run)(const cli::Arguments&);
+};
+
+constexpr Command kCommands[] = {
+    {"predict", "predict how a kernel performs on a GPU", cli::run_predict},
+    {"trace", "write what every warp executes to a file", cli::run_trace},
+    {"simulate", "replay a trace on a GPU model", cli::run_simulate},
+    {"emulate", "compute a kernel's results on the CPU", cli::run_emulate},
+    {"validate", "compare predictions with measured profiles", cli::run_validate},
+    {"compare", "put the same cases on several GPUs side by side", cli::run_compare},
+    {"describe", "list GPUs, metrics and opcodes", cli::run_describe},
+};
+
+void print_help(std::ostream& out) {
+  out << "forewarp " FOREWARP_VERSION
+         ": predicts how CUDA kernels perform on a GPU that need not be there.\n\n"
+         "Usage: forewarp COMMAND ...\n\n";
+  for (const Command& c : kCommands) out << "  " << c.name << std::string(10 - c.name.size(), ' ') << c.purpose << "\n";
+  out << "\n`forewarp COMMAND --help` says more. Exit codes: 0 done, 1 bad input, 2 usage, 3 validation outside its\n"
+         "tolerance, 4 internal error.\n";
+}
+
+int dispatch(int argc, char** argv) {
+  if (argc < 2) {
+    print_help(std::cerr);
+    return cli::kUsage;
+  }
+  const std::string_view name = argv[1];
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help(std::cout);
+    return cli::kDone;
+  }
+  if (name == "--version") {
+    std::cout << "forewarp " FOREWARP_VERSION "\n";
+    return cli::kDone;
+  }
+  for (const Command& c : kCommands)
+    if (c.name == name) return c.run(cli::Arguments(argv + 2, argv + argc));
+  throw cli::UsageError("there is no command '" + std::string(name) + "'; `forewarp --help` lists them");
+}
+
+int fail(const char* kind, const char* what, int code) {
+  std::fprintf(stderr, "forewarp: %s%s\n", kind, what);
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const InputError& e) {
+    return fail("", e.what(), cli::kBadInput);
+  } catch (const cli::UsageError& e) {
+    return fail("", e.what(), cli::kUsage);
+  } catch (const boost::program_options::error& e) {
+    return fail("", e.what(), cli::kUsage);
+  } catch (const std::exception& e) {
+    return fail("internal error: ", e.what(), cli::kInternal);
+  }
+}

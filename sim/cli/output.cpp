@@ -1,0 +1,52 @@
+#include "cli/output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace forewarp::cli {
+
+namespace {
+
+/// Can `path` be opened for writing? Appending changes nothing that is there.
+void probe(const std::string& path, const std::string& named) {
+  std::FILE* file = std::fopen(path.c_str(), "ab");
+  if (file == nullptr) {
+    throw InputError({named}, std::string("cannot be written: ") + std::strerror(errno),
+                     "name a file in a folder that exists and that you may write to");
+  }
+  std::fclose(file);
+}
+
+}  // namespace
+
+void check_writable(const std::string& path) {
+  if (path == "-") return;
+  if (path.empty()) throw InputError("the name of an output file is empty", "name a file, or - for standard output");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw InputError({path}, "is a folder, not a file");
+  const bool exists = std::filesystem::exists(path, error);
+  if (exists) {
+    probe(path, path);
+    if (!std::filesystem::is_regular_file(path, error)) return;  // devices and pipes are written in place
+  }
+  // Files are replaced through a neighbour, so that has to be possible as well.
+  const std::string neighbour = path + ".probe" + std::to_string(::getpid());
+  probe(neighbour, path);
+  std::filesystem::remove(neighbour, error);
+}
+
+void write_results(const std::string& text, const std::optional<std::string>& json_path, const std::string& json) {
+  if (json_path) write_file(*json_path, json);
+  if (json_path != "-") write_file("-", text);
+}
+
+void warn(const std::string& message) { std::fprintf(stderr, "forewarp: warning: %s\n", message.c_str()); }
+
+}  // namespace forewarp::cli

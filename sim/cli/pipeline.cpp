@@ -1,0 +1,108 @@
+#include "cli/pipeline.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/output.h"
+#include "emulation/emulation.h"
+#include "launch/parameters.h"
+
+namespace forewarp::cli {
+
+namespace {
+
+std::string known_cases(const LaunchFile& file) {
+  std::string ids;
+  for (const Case& c : file.cases) ids += (ids.empty() ? "" : ", ") + c.id;
+  return "cases: " + ids;
+}
+
+TraceOptions trace_options(const Workload& workload, std::vector<std::string>& warnings) {
+  TraceOptions options;
+  options.emulation.ignore_unknown_instructions = workload.assume_opcodes;
+  options.emulation.warnings = &warnings;
+  return options;
+}
+
+}  // namespace
+
+Workload load_workload(const std::string& image, const std::string& launch_file, bool assume_opcodes) {
+  std::vector<std::string> warnings;
+  Workload workload;
+  workload.assume_opcodes = assume_opcodes;
+  workload.launches = std::make_shared<const LaunchFile>(read_launch_file(launch_file));
+  workload.program = std::make_shared<const Program>(
+      load_program(image, assume_opcodes ? UnknownOpcode::Assume : UnknownOpcode::Reject, &warnings));
+  for (const std::string& warning : warnings) warn(warning);
+  return workload;
+}
+
+std::vector<const Case*> choose_cases(const LaunchFile& file, const std::vector<std::string>& ids) {
+  for (const std::string& id : ids)
+    if (std::none_of(file.cases.begin(), file.cases.end(), [&](const Case& c) { return c.id == id; }))
+      throw InputError({file.path}, "there is no case '" + id + "'", known_cases(file));
+  std::vector<const Case*> chosen;
+  for (const Case& c : file.cases)
+    if (ids.empty() || std::find(ids.begin(), ids.end(), c.id) != ids.end()) chosen.push_back(&c);
+  return chosen;
+}
+
+const Case& choose_one_case(const LaunchFile& file, const std::vector<std::string>& ids) {
+  const std::vector<const Case*> chosen = choose_cases(file, ids);
+  if (chosen.size() != 1) throw InputError({file.path}, "one case is needed: name it with --case", known_cases(file));
+  return *chosen.front();
+}
+
+void check_case(const GpuModel& model, const Workload& workload, const Case& item) {
+  if (workload.program->sm != model.sm) {
+    throw InputError({workload.program->path},
+                     "is code for sm_" + std::to_string(workload.program->sm) + ", but " + model.name + " runs sm_" +
+                         std::to_string(model.sm),
+                     "give the cubin that was compiled for sm_" + std::to_string(model.sm));
+  }
+  const std::vector<std::uint64_t> addresses = place_buffers(item);
+  for (const Launch& launch : item.launches) {
+    const Kernel& kernel = workload.program->kernel(launch.kernel);
+    std::vector<ParameterSlot> slots;
+    for (const Parameter& p : kernel.parameters) slots.push_back({p.offset, p.size});
+    pack_parameters(launch, addresses, slots);
+    compute_occupancy(model, kernel, launch.grid, launch.block, launch.dynamic_shared_bytes);
+  }
+}
+
+void for_each_trace(const Workload& workload, const Case& item, const std::function<void(const KernelTrace&)>& use) {
+  std::vector<std::string> warnings;
+  const TraceOptions options = trace_options(workload, warnings);
+  for (std::size_t i = 0; i < item.launches.size(); ++i)
+    use(*trace_launch(*workload.program, item, static_cast<int>(i), options));
+  for (const std::string& warning : warnings) warn(item.id + ": " + warning);
+}
+
+Prediction predict_trace(const GpuModel& model, const KernelTrace& trace, const SimulateOptions& options) {
+  FW_CHECK(trace.kernel != nullptr, "a trace without its kernel");
+  if (trace.sm != model.sm) {
+    throw InputError("case " + trace.launch.case_id + " is a trace of code for sm_" + std::to_string(trace.sm) +
+                     ", but " + model.name + " runs sm_" + std::to_string(model.sm));
+  }
+  const Occupancy occupancy =
+      compute_occupancy(model, *trace.kernel, trace.launch.grid, trace.launch.block, trace.launch.dynamic_shared_bytes);
+  const TimingResult timing = simulate(model, trace, occupancy, options);
+  return build_prediction(model, *trace.kernel, trace, occupancy, timing, options.caches);
+}
+
+std::vector<Prediction> predict_case(const GpuModel& model, const Workload& workload, const Case& item,
+                                     const SimulateOptions& options) {
+  std::vector<Prediction> predictions;
+  std::vector<std::string> warnings;
+  const TraceOptions tracing = trace_options(workload, warnings);
+  for (std::size_t i = 0; i < item.launches.size(); ++i) {
+    warnings.clear();
+    const std::shared_ptr<KernelTrace> trace = trace_launch(*workload.program, item, static_cast<int>(i), tracing);
+    Prediction p = predict_trace(model, *trace, options);
+    p.warnings.insert(p.warnings.begin(), warnings.begin(), warnings.end());
+    predictions.push_back(std::move(p));
+  }
+  return predictions;
+}
+
+}  // namespace forewarp::cli

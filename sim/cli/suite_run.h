@@ -1,0 +1,31 @@
+// Predicts the cases of a suite on one GPU: what validate and compare share.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "report/profile.h"
+#include "report/suites.h"
+#include "report/validation.h"
+
+namespace forewarp::cli {
+
+struct SuiteRun {
+  std::string gpu;
+  std::vector<PredictedTrace> traces;         ///< in the suite's order
+  std::vector<MeasuredLaunch> measured;       ///< of the suite's cases, in the same order
+  std::vector<ValidationFailure> failures;    ///< cases that could not be predicted
+  std::vector<ValidationFailure> unmeasured;  ///< cases that the suite names without a profile
+};
+
+struct SuiteOptions {
+  SimulateOptions simulation;
+  unsigned threads = 1;
+};
+
+/// One run a GPU name or file, all cases side by side. A trace that lists no cases stands for those that were
+/// measured on the suite's GPU.
+std::vector<SuiteRun> run_suite(const Suite&, const std::vector<std::string>& gpus, const SuiteOptions&);
+
+}  // namespace forewarp::cli

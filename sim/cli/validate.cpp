@@ -1,0 +1,53 @@
+// forewarp validate: predictions against measured profiles.
+#include <boost/program_options.hpp>
+
+#include "cli/command_line.h"
+#include "cli/output.h"
+#include "cli/places.h"
+#include "cli/suite_run.h"
+
+namespace forewarp::cli {
+
+namespace {
+
+CommandLine make_command_line() {
+  CommandLine c(
+      "validate [--suite NAME] [options]",
+      "Predicts every case of a suite and compares it with the profile measured on a real GPU: cycles by launch,\n"
+      "counters by name, errors by class of kernel. Exits with 3 when outside the suite's tolerance or when a\n"
+      "case could not be predicted. Suites are listed in validation/suites.yaml.",
+      {"forewarp validate --suite matmul", "forewarp validate --suite all --json validation.json"});
+  namespace po = boost::program_options;
+  c.model()("suite", po::value<std::string>()->value_name("NAME")->default_value("all"), "suite of cases");
+  c.model()("suites", po::value<std::string>()->value_name("FILE"),
+            "list of suites (default: the project's validation/suites.yaml)");
+  c.model()("full", "simulate every instruction of every block instead of extrapolating from a part");
+  c.add_json();
+  c.add_threads();
+  return c;
+}
+
+}  // namespace
+
+int run_validate(const Arguments& arguments) {
+  CommandLine c = make_command_line();
+  if (!c.parse(arguments)) return kDone;
+  SuiteOptions options;
+  options.threads = c.threads();
+  const auto json_path = c.json();
+  if (json_path) check_writable(*json_path);
+  const std::string path = c.has("suites") ? c.text("suites") : suites_file();
+  const std::vector<Suite> suites = read_suites(path);
+  const Suite& suite = find_suite(suites, c.text("suite"), path);
+  options.simulation.caches = suite.caches;
+  options.simulation.full = c.has("full");
+
+  SuiteRun run = std::move(run_suite(suite, {suite.gpu}, options).front());
+  std::vector<ValidationFailure> failures = std::move(run.failures);
+  failures.insert(failures.end(), run.unmeasured.begin(), run.unmeasured.end());
+  const Validation result = validate(suite, run.gpu, run.traces, run.measured, std::move(failures));
+  write_results(write_validation_text(result), json_path, json_path ? write_validation_json(result) : "");
+  return result.violations.empty() ? kDone : kOutsideTolerance;
+}
+
+}  // namespace forewarp::cli

@@ -1,0 +1,83 @@
+#include "cli/workers.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+
+namespace forewarp::cli {
+
+Progress::Progress(std::size_t total) : total_(total) {
+  if (::isatty(STDERR_FILENO) != 0) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+Progress::~Progress() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+  if (drawn_) std::fprintf(stderr, "\r\033[K");
+}
+
+void Progress::started(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  what_ = what;
+}
+
+void Progress::finished() {
+  const std::lock_guard lock(mutex_);
+  ++done_;
+}
+
+void Progress::draw() {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  std::fprintf(stderr, "\r\033[K%zu of %zu done, %.0f s: %.60s", done_, total_, seconds, what_.c_str());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void Progress::run(const std::stop_token& stop) {
+  auto pause = std::chrono::milliseconds(1000);
+  while (true) {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, stop, pause, [&] { return stop.stop_requested(); })) return;
+    if (stop.stop_requested()) return;
+    draw();
+    pause = std::chrono::milliseconds(200);
+  }
+}
+
+std::vector<std::exception_ptr> run_side_by_side(std::size_t count, unsigned threads, bool stop_at_first,
+                                                 const std::function<void(std::size_t)>& work) {
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  const auto worker = [&] {
+    while (!(stop_at_first && failed)) {
+      const std::size_t i = next++;
+      if (i >= count) return;
+      try {
+        work(i);
+      } catch (...) {  // carried to the thread that asked for the work
+        failures[i] = std::current_exception();
+        failed = true;
+      }
+    }
+  };
+  const auto helpers = static_cast<std::size_t>(std::min<std::size_t>(threads, count));
+  if (helpers <= 1) {
+    worker();
+    return failures;
+  }
+  std::vector<std::jthread> pool;
+  for (std::size_t t = 0; t < helpers; ++t) pool.emplace_back(worker);
+  pool.clear();  // joins
+  return failures;
+}
+
+void rethrow_first(const std::vector<std::exception_ptr>& failures) {
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace forewarp::cli

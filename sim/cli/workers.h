@@ -1,0 +1,47 @@
+// Independent pieces of work side by side, and a line that says how far they are.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace forewarp::cli {
+
+/// A line on standard error, if that is a terminal, once the work has taken a second.
+class Progress {
+ public:
+  explicit Progress(std::size_t total);
+  ~Progress();  ///< erases the line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void started(const std::string& what);
+  void finished();
+
+ private:
+  void draw();
+  void run(const std::stop_token&);
+
+  const std::size_t total_;
+  std::size_t done_ = 0;
+  std::string what_;
+  bool drawn_ = false;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;
+};
+
+/// Calls work(0) ... work(count - 1) on up to `threads` threads. The result holds what each threw, or null.
+/// With `stop_at_first`, nothing after a failed piece is begun; pieces before it are always done.
+std::vector<std::exception_ptr> run_side_by_side(std::size_t count, unsigned threads, bool stop_at_first,
+                                                 const std::function<void(std::size_t)>& work);
+
+/// Throws the first failure of the list, if there is one.
+void rethrow_first(const std::vector<std::exception_ptr>&);
+
+}  // namespace forewarp::cli
