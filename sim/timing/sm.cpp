@@ -94,6 +94,9 @@ void Sm::evaluate(Warp& warp, Cycle now) {
     return;
   }
   const TimedInstruction& in = context_.program[warp.pc];
+  std::uint32_t& wants_memory = subs_[warp.sub_partition].wants_memory;
+  const bool memory = in.path == Path::Memory || in.path == Path::Shuffle;
+  wants_memory = (wants_memory & ~(1u << warp.slot)) | std::uint32_t{memory} << warp.slot;
   Cycle at = std::max({warp.fixed_at, warp.fetched_at, now});
   unsigned mask = in.wait_mask;
   if (in.path == Path::Depbar && in.count == 0) mask |= 1u << in.depbar_scoreboard;

@@ -86,6 +86,8 @@ class Sm {
     Cycle address_free = 0;                         ///< address unit
     int queued_memory = 0;                          ///< memory instructions not yet taken by the shared unit
     bool waits_for_queue = false;                   ///< a ready warp was refused because that queue is full
+    std::uint32_t wants_memory = 0;                 ///< slots whose next instruction goes to the memory queue
+    std::uint32_t turned_away = 0;                  ///< of those, the ones the full queue has refused
     std::uint32_t live_mask = 0;                    ///< slots in use
     int live = 0;
     int starting = 0;                               ///< warps that have not asked for their first instruction
@@ -107,6 +109,9 @@ class Sm {
 
   // Issue.
   Cycle tick_sub_partition(SubPartition&, int index, Cycle now, SharedInstructionCache&);
+  static std::uint32_t ready_slots(const SubPartition&, Cycle now);
+  std::uint32_t turn_away(SubPartition&, std::uint32_t ready, Cycle now);
+  int prefer(const SubPartition&, std::uint32_t candidates) const;
   int choose(SubPartition&, Cycle now, std::uint32_t& refused);
   bool structurally_free(SubPartition&, Warp&, const TimedInstruction&, Cycle now, Cycle& until, Stall& reason);
   bool operands_free(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now, Cycle& until) const;

@@ -31,48 +31,82 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
   return sub.next;
 }
 
-int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
-  sub.waits_for_queue = false;
-  for (;;) {
-    int best = -1;
-    if (sub.last >= 0 && sub.ready[static_cast<std::size_t>(sub.last)] <= now && (refused >> sub.last & 1) == 0) {
-      best = sub.last;
-    } else {
-      std::uint32_t youngest = 0;
-      for (std::size_t s = 0; s < kSlots; ++s) {
-        if (sub.ready[s] > now || (refused >> s & 1u) != 0) continue;
-        const std::uint32_t age = warps_[sub.warp[s]].age + 1;
-        if (age > youngest) {
-          youngest = age;
-          best = static_cast<int>(s);
-        }
+/// Slots whose warp could issue as far as it itself is concerned.
+std::uint32_t Sm::ready_slots(const SubPartition& sub, Cycle now) {
+  std::uint32_t ready = 0;
+  for (std::size_t s = 0; s < kSlots; ++s) ready |= static_cast<std::uint32_t>(sub.ready[s] <= now) << s;
+  return ready;
+}
+
+/// With the memory queue full, warps that need it are turned away together; room comes when the memory pipe takes an
+/// instruction, and that wakes the sub-partition.
+std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
+  const std::uint32_t away = ready & sub.wants_memory;
+  sub.waits_for_queue = away != 0;
+  for (std::uint32_t fresh = away & ~sub.turned_away; fresh != 0; fresh &= fresh - 1) {
+    Warp& warp = warps_[sub.warp[static_cast<std::size_t>(std::countr_zero(fresh))]];
+    warp.refused_at = now;
+    warp.refused_reason = context_.program[warp.pc].long_wait ? Stall::LgThrottle : Stall::MioThrottle;
+  }
+  sub.turned_away |= away;
+  return away;
+}
+
+/// The warp to try next: one that a full queue has turned away goes first, the oldest refusal first (the queue takes
+/// waiting instructions in order); then the one that issued last; then the youngest.
+int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
+  const std::uint32_t waiting = candidates & sub.turned_away;
+  int best = -1;
+  if (waiting != 0) {
+    Cycle longest = kNever;
+    for (std::uint32_t mask = waiting; mask != 0; mask &= mask - 1) {
+      const int s = std::countr_zero(mask);
+      const Cycle at = warps_[sub.warp[static_cast<std::size_t>(s)]].refused_at;
+      if (at < longest) {
+        longest = at;
+        best = s;
       }
     }
-    if (best < 0) return -1;
+    return best;
+  }
+  if (sub.last >= 0 && (candidates >> sub.last & 1u) != 0) return sub.last;
+  std::uint32_t youngest = 0;
+  for (std::uint32_t mask = candidates; mask != 0; mask &= mask - 1) {
+    const int s = std::countr_zero(mask);
+    const std::uint32_t age = warps_[sub.warp[static_cast<std::size_t>(s)]].age + 1;
+    if (age > youngest) {
+      youngest = age;
+      best = s;
+    }
+  }
+  return best;
+}
+
+int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
+  std::uint32_t candidates = ready_slots(sub, now);
+  sub.waits_for_queue = false;
+  if (sub.queued_memory >= context_.gpu.memory_pipe.queue_entries) {
+    refused = turn_away(sub, candidates, now);
+    candidates &= ~refused;
+  }
+  while (candidates != 0) {
+    const int best = prefer(sub, candidates);
     const auto slot = static_cast<std::size_t>(best);
     Warp& warp = warps_[sub.warp[slot]];
     Cycle until = 0;
     Stall reason{};
     if (structurally_free(sub, warp, context_.program[warp.pc], now, until, reason)) return best;
-    if (until == kNever) {
-      // Room comes when the memory pipe takes an instruction; that wakes the sub-partition.
-      refused |= 1u << slot;
-      sub.waits_for_queue = true;
-      if (warp.refused_at == kNever) {
-        warp.refused_at = now;
-        warp.refused_reason = reason;
-      }
-      continue;
-    }
     const std::uint64_t cycles = until - now;
     stalls_[static_cast<std::size_t>(reason)] += cycles;
     instruction_stalls_[warp.pc][static_cast<std::size_t>(reason)] += cycles;
     warp.throttled += cycles;
     sub.ready[slot] = until;
+    candidates &= ~(1u << best);
   }
+  return -1;
 }
 
-/// May the instruction enter its pipe or queue now? If not: `until` when, or kNever, and why.
+/// May the instruction enter its pipe now? If not: `until` when, and why. (turn_away() has seen to the memory queue.)
 bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now, Cycle& until, Stall& reason) {
   if (in.constant_operand) {
     const Cycle at = constant_ready(in, now);
@@ -83,12 +117,7 @@ bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction
     }
   }
   const GpuModel& gpu = context_.gpu;
-  if (in.path == Path::Memory || in.path == Path::Shuffle) {
-    if (sub.queued_memory < gpu.memory_pipe.queue_entries) return true;
-    until = kNever;
-    reason = in.long_wait ? Stall::LgThrottle : Stall::MioThrottle;
-    return false;
-  }
+  if (in.path == Path::Memory || in.path == Path::Shuffle) return true;
   const auto pipe = static_cast<std::size_t>(in.pipe);
   if (in.path == Path::Queued) {
     const Cycle backlog = static_cast<Cycle>(gpu.memory_pipe.queue_entries) * in.interval;
@@ -241,6 +270,7 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   ++sub.issue_cycles;
   ++issued_;
   sub.last = slot;
+  sub.turned_away &= ~(1u << slot);
   warp.issued = now;
   warp.fixed_at = now + in.stall;
   warp.fixed_reason = Stall::Wait;

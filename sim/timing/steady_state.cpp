@@ -162,10 +162,14 @@ class SteadyState {
     if (moved < least_move(progress)) return;
     const double rate = moved / static_cast<double>(gpu_.now() - window_.at);
     const double before = window_.rate;
-    const bool steady = before > 0 && std::abs(rate - before) < kSteady * rate;
+    // A later wave that runs as the one before did need not be watched as long.
+    const bool known = last_rate_ > 0 && std::abs(rate - last_rate_) < 2 * kSteady * rate;
+    const bool steady = (before > 0 && std::abs(rate - before) < kSteady * rate) || known;
     if (steady && progress.least_remaining >= kLeastSkip + kMargin) {
-      skip_iterations(progress, (rate + before) / 2);
-      uncertainty_ = std::max(uncertainty_, std::abs(rate - before) / rate);
+      const double other = before > 0 ? before : last_rate_;
+      skip_iterations(progress, (rate + other) / 2);
+      last_rate_ = rate;
+      uncertainty_ = std::max(uncertainty_, std::abs(rate - other) / rate);
       restart_window(gpu_.loop_progress());
       return;
     }
@@ -244,7 +248,7 @@ class SteadyState {
   Gpu gpu_;
   std::vector<std::vector<PathLoop>> loops_;
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, mark_blocks_ = 0, next_mark_ = 0, skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0;
-  double skipped_cycles_ = 0, uncertainty_ = 0;
+  double skipped_cycles_ = 0, uncertainty_ = 0, last_rate_ = 0;
   TimingCounters skipped_;
   std::vector<Mark> marks_;
   Window window_;
