@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Builds forewarp on Debian 12 and runs it.
+#
+#   ./run.sh          installs what is missing, builds, and predicts the ladder on three GPUs beside what an H200 measured
+#   ./run.sh test     the same set-up, then every test: release (quick and long), sanitizers (quick), Python
+#   ./run.sh build    the same set-up and the release build alone
+#
+# Packages are installed only where dpkg does not have them, so a second run needs no network.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libboost-dev libboost-program-options-dev
+  libeigen3-dev libelf-dev libzstd-dev libxxhash-dev catch2 python3)
+nvdisasm_wheel=nvidia-cuda-nvdisasm==13.2.51
+jobs=$(nproc)
+
+say() { printf '== %s\n' "$*" >&2; }
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Installs those of its arguments that are not installed.
+need() {
+  local missing=() package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)" = "install ok installed" ] || missing+=("$package")
+  done
+  [ "${#missing[@]}" -eq 0 ] && return
+  say "installing ${missing[*]}"
+  as_root apt-get update
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+}
+
+# The disassembly is committed beside each cubin; only a cubin without one needs nvdisasm.
+need_disassembler() {
+  local cubin missing=0
+  for cubin in traces/sm_*/*.cubin; do
+    [ -e "$cubin.json" ] || missing=1
+  done
+  [ "$missing" -eq 0 ] && return
+  if ! command -v nvdisasm >/dev/null && [ ! -d .venv ]; then
+    say "some cubins have no disassembly beside them: installing $nvdisasm_wheel into .venv"
+    need python3-venv
+    python3 -m venv .venv
+    .venv/bin/pip install --quiet "$nvdisasm_wheel"
+  fi
+  local found
+  found=$(find .venv -type f -name nvdisasm -print -quit 2>/dev/null || true)
+  [ -z "$found" ] || PATH="$PWD/$(dirname "$found"):$PATH"
+}
+
+build() {
+  say "building $1"
+  cmake --preset "$1" >/dev/null
+  cmake --build --preset "$1" -j "$jobs"
+}
+
+main_job() {
+  build/release/forewarp compare --suite ladder --gpu h100-sxm5 --gpu a100-sxm4-80gb --gpu h200-sxm
+}
+
+tests() {
+  say "release: every test"
+  ctest --preset release -j "$jobs"
+  build asan
+  say "sanitizers: the quick tests"
+  ctest --preset asan -j "$jobs"
+  say "Python: how measurements are collected"
+  python3 -m unittest discover -s validation/collect -p 'test_*.py'
+  say "traces: cubins, launches and kernels belong together"
+  python3 traces/build.py --check
+  say "all tests passed"
+}
+
+case "${1:-main}" in
+  main | test | build)
+    [ "$#" -le 1 ] || { say "one word at most"; exit 2; }
+    need "${packages[@]}"
+    need_disassembler
+    build release
+    case "${1:-main}" in
+      main) main_job ;;
+      test) tests ;;
+      build) ;;
+    esac
+    ;;
+  *)
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
