@@ -37,9 +37,8 @@ struct LaunchContext {
 struct LoopProgress {
   bool all_inside = true;                 ///< every warp in flight is inside its loop
   std::uint64_t warps = 0;
-  std::uint64_t iterations = 0;           ///< begun so far, summed over the warps
+  std::uint64_t iteration_instructions = 0;  ///< of one iteration of every warp
   std::uint32_t least_remaining = ~std::uint32_t{0};
-  std::uint64_t instructions = 0;         ///< of the longest iteration
 };
 
 /// A block that has left its SM.

@@ -16,9 +16,8 @@ void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, Loop
       continue;
     }
     const std::uint32_t iteration = (run - loop.first_run) / loop.period;
-    total.iterations += iteration;
+    total.iteration_instructions += loop.instructions;
     total.least_remaining = std::min(total.least_remaining, loop.iterations - iteration - 1);
-    total.instructions = std::max(total.instructions, loop.instructions);
   }
 }
 

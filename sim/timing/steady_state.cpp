@@ -10,11 +10,12 @@ namespace forewarp {
 namespace {
 
 constexpr std::uint64_t kWindows = 8;    // the budget pays for so many windows
-constexpr Cycle kSlice = 256;            // cycles between two looks at the progress
+constexpr Cycle kSlice = 128;            // cycles between two looks at the progress
+constexpr Cycle kLeastWindow = 2048;     // a window lasts at least so long
 constexpr double kSteady = 0.02;         // two windows agree when their rates differ by less
 constexpr std::uint32_t kMargin = 3;     // iterations left after a skip, so that the exit is simulated
 constexpr std::uint32_t kLeastSkip = 6;  // iterations worth skipping
-constexpr std::uint64_t kPatience = 6;   // times the budget after which an unsettled launch is extrapolated as it is
+constexpr std::uint64_t kPatience = 10;  // times the budget after which an unsettled launch is extrapolated as it is
 
 /// a + (b - c) * factor for every event count.
 void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters& c, double factor) {
@@ -158,8 +159,9 @@ class SteadyState {
       restart_window(progress);
       return;
     }
-    const double moved = static_cast<double>(progress.iterations - window_.iterations) / static_cast<double>(progress.warps);
-    if (moved < least_move(progress)) return;
+    // Counted in instructions, so that a window need not start and end where iterations do.
+    const double moved = static_cast<double>(gpu_.issued() - window_.issued) / static_cast<double>(progress.iteration_instructions);
+    if (moved < least_move(progress) || gpu_.now() - window_.at < kLeastWindow) return;
     const double rate = moved / static_cast<double>(gpu_.now() - window_.at);
     const double before = window_.rate;
     // A later wave that runs as the one before did need not be watched as long.
@@ -180,14 +182,14 @@ class SteadyState {
   /// Iterations a window spans: a share of the budget, so that short bodies are averaged over many.
   double least_move(const LoopProgress& progress) const {
     const double window = static_cast<double>(options_.detailed_instructions) / kWindows;
-    return std::clamp(window / static_cast<double>(progress.instructions * progress.warps), 1.0, 32.0);
+    return std::ceil(std::clamp(window / static_cast<double>(progress.iteration_instructions), 1.0, 32.0));
   }
 
   void restart_window(const LoopProgress& progress) {
     window_ = {};
     window_.at = gpu_.now();
     window_.warps = progress.all_inside ? progress.warps : 0;
-    window_.iterations = progress.iterations;
+    window_.issued = gpu_.issued();
     window_.counters = gpu_.counters();
   }
 
@@ -204,7 +206,7 @@ class SteadyState {
     skipped_.memory.dram_write_bytes = written;
     skipped_cycles_ += cycles;
     skipped_iterations_ += count;
-    skipped_instructions_ += progress.warps * progress.instructions * count;
+    skipped_instructions_ += progress.iteration_instructions * count;
   }
 
   // --- Launches that do not settle ---------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ class SteadyState {
 
   struct Window {
     Cycle at = 0;
-    std::uint64_t warps = 0, iterations = 0;
+    std::uint64_t warps = 0, issued = 0;
     double rate = 0;   ///< of the window before
     TimingCounters counters;
   };
