@@ -100,6 +100,12 @@ def constant():
     return {"micro_constant": cases}
 
 
+def arguments():
+    factors = (1.0, 0.5, 0.25, 0.125)
+    return {"micro_arguments": per_sm("uniform_load", (50, 250), 1) + per_sm("ffma_argument_dependent", (40, 200), *factors) +
+                               per_sm("ffma_argument_independent", (40, 200), *factors, warps=16)}
+
+
 def shared():
     cases = []
     for width, stride in [("32", 1), ("64", 2), ("128", 4)]:
@@ -213,4 +219,5 @@ def dram():
 
 
 def micro():
-    return launch_costs() | code_size() | issue() | branch() | barrier() | constant() | shared() | l1() | l2() | dram()
+    parts = (launch_costs, code_size, issue, branch, barrier, arguments, constant, shared, l1, l2, dram)
+    return {stem: cases for part in parts for stem, cases in part().items()}

@@ -4,8 +4,13 @@ A quantity is the slope of a metric between two cases that differ in one number,
 one runs. It supports the leaves of hwmodels/*.yaml that are named with it: one leaf decides the slope, or several together do
 (a load that waits for the last costs its latency and the instructions that make its address). What is compared is the measured
 slope with the slope of the same cases as forewarp predicts them; the leaves say which number to look at where they differ.
+
+  quantities.py      write all of them to kernels/micro/quantities.yaml, for other programs
 """
 from dataclasses import dataclass
+from pathlib import Path
+
+TABLE = Path(__file__).resolve().parents[2] / "kernels" / "micro" / "quantities.yaml"
 
 CYCLES = "gpc__cycles_elapsed.max"
 TIME = "gpu__time_duration.sum"  # ns
@@ -132,6 +137,15 @@ def constant():
               "issue.constant_miss_cycles issue.constant_hit_cycles issue.constant_line_bytes") for step in (32, 64, 256)]
 
 
+def arguments():
+    return [
+        slope("uniform_load_w1", (50, 250), 8, "cycles/load and its readers",
+              "issue.constant_hit_cycles pipes.uniform.latency pipes.uniform.interval"),
+        slope("ffma_argument_dependent_w1", (40, 200), 64, "cycles", "pipes.fma.latency"),
+        slope("ffma_argument_independent_w16", (40, 200), 64 * 4, "cycles", "pipes.fma.interval"),
+    ]
+
+
 def shared():
     once, short = (50, 250), (20, 100)
     quantities = []
@@ -236,6 +250,23 @@ def dram():
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue, "micro_branch": branch,
-             "micro_barrier": barrier, "micro_constant": constant, "micro_shared": shared, "micro_l1": l1, "micro_l2": l2,
-             "micro_dram": dram}
+             "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_shared": shared,
+             "micro_l1": l1, "micro_l2": l2, "micro_dram": dram}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
+
+
+def as_yaml():
+    """The table: a quantity is (high - low) / divisor of the metric or, as a rate, divisor / (high - low)."""
+    lines = ["# Written by validation/calibration/quantities.py. A quantity is (high - low) / divisor of `metric`, taken from its two",
+             "# cases, or divisor / (high - low) where `rate` is true. Without `low` it is all of `high`. `leaves` are the numbers of",
+             "# hwmodels/*.yaml that it supports, of which one may decide it or several add up.", ""]
+    for stem, quantity in all_quantities():
+        lines += [f'- id: "{quantity.name}"', f"  stem: {stem}", *([f"  low: {quantity.low}"] if quantity.low else []),
+                  f"  high: {quantity.high}", f"  divisor: {quantity.count}", f'  unit: "{quantity.unit}"',
+                  f"  metric: {quantity.metric}", f"  rate: {'true' if quantity.rate else 'false'}",
+                  f"  leaves: [{', '.join(quantity.leaves)}]"]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    TABLE.write_text(as_yaml(), encoding="utf-8")

@@ -50,6 +50,9 @@ class Declared(unittest.TestCase):
         names = [quantity.name for _, quantity in quantities.all_quantities()]
         self.assertEqual(len(names), len(set(names)))
 
+    def test_table_is_current(self):
+        self.assertEqual(quantities.TABLE.read_text(encoding="utf-8"), quantities.as_yaml(), "run quantities.py")
+
     def test_leaves_are_in_the_model(self):
         model = calibrate.read_model(calibrate.ROOT / "hwmodels" / "h200-sxm.yaml")
         self.assertEqual({leaf for _, quantity in quantities.all_quantities() for leaf in quantity.leaves} - model.keys(), set())
