@@ -368,7 +368,7 @@ def last_lines(output, count=6):
 # ---- what the machine is
 
 # Lines of nvidia-smi -q that name this very card or its place in a machine rather than its kind.
-PRIVATE = re.compile(r"UUID|Serial|Bus|Minor Number|Board|Sub System|Device Id|Domain|Slot|Chassis|Host ID|Peer|Module Id|GUID|Timestamp", re.I)
+PRIVATE = re.compile(r"UUID|Serial|Bus|Minor Number|Board|Sub System|Device Id|Domain|Slot|Chassis|Host ID|Peer|Module Id|GUID|PDI|Timestamp", re.I)
 
 
 def smi(query):
@@ -394,7 +394,7 @@ def queries(runner, ncu):
         if PRIVATE.search(line) or line.strip().startswith("Processes"):
             skip = indent
             continue
-        lines.append(line)
+        lines.append(re.sub(r"^(GPU) [0-9A-Fa-f:.]+$", r"\1", line))
     return (f"# forewarp-run --query (exit {code})\n{driver}\n# ncu {ncu_version(ncu)}\n\n"
             f"# nvidia-smi -q, without what names this one card (exit {code_smi})\n" + "\n".join(lines) + "\n")
 
@@ -441,13 +441,16 @@ def split(paths, to, events=()):
     """Merges profiles.csv files (later ones win) and writes one file a stem."""
     table, comments = Table(), {}
     for path in paths:
+        before = comments.get("command")
         comments.update(table.read(path))
+        if before and comments["command"] not in before.split("; "):
+            comments["command"] = before + "; " + comments["command"]
     os.makedirs(to, exist_ok=True)
     stems = list(dict.fromkeys(stem for stem, _, _ in table.rows))
     for stem in stems:
         table.write(os.path.join(to, stem + ".csv"), comments, stem)
     merged = {}
-    for path in events:
+    for path in (os.path.join(to, "events.csv"), *events):  # what stands there of other stems stays
         for row in read_csv(path):
             merged[(row["stem"], row["case"], row["launch"])] = row
     write_events(os.path.join(to, "events.csv"), list(merged.values()))
