@@ -34,6 +34,7 @@ struct CounterAccuracy {
   bool points = false;  ///< a percentage: errors are differences in points
   std::size_t launches = 0, exact = 0;
   double mean = 0, worst = 0;
+  double weighted_pct = 0;  ///< differences over all launches, of the sum of the measured values
 };
 
 struct ClassAccuracy {
