@@ -36,6 +36,7 @@ Span along(std::int64_t c, std::uint32_t at, std::uint32_t extent) {
 void BlockConditions::start(const Dim3& representative) {
   representative_ = representative;
   fixed_ = 0;
+  data_dependent_ = false;
   intervals_.clear();
   residues_.clear();
 }
@@ -95,7 +96,10 @@ std::uint8_t BlockConditions::extended_dims() const {
   return static_cast<std::uint8_t>((grid_.x > 1 ? 1 : 0) | (grid_.y > 1 ? 2 : 0) | (grid_.z > 1 ? 4 : 0));
 }
 
-void BlockConditions::fix(std::uint8_t dims) { fixed_ = static_cast<std::uint8_t>(fixed_ | (dims & extended_dims())); }
+void BlockConditions::fix(std::uint8_t dims) {
+  data_dependent_ |= (dims & kDataDim) != 0;
+  fixed_ = static_cast<std::uint8_t>(fixed_ | (dims & extended_dims()));
+}
 
 bool BlockConditions::single() const { return fixed_ != 0 && fixed_ == extended_dims(); }
 

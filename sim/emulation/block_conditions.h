@@ -10,6 +10,8 @@
 namespace forewarp::emulation {
 
 inline constexpr std::uint8_t kAllDims = 7;  ///< bit 0: x, bit 1: y, bit 2: z
+/// Beside them: what is in memory, which other blocks find different without its being a matter of their index.
+inline constexpr std::uint8_t kDataDim = 8;
 
 inline bool is_zero(const BlockSlope& s) { return (s.x | s.y | s.z) == 0; }
 inline BlockSlope add(const BlockSlope& a, const BlockSlope& b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
@@ -38,6 +40,8 @@ class BlockConditions {
   /// The block index must equal the representative's along these dims.
   void fix(std::uint8_t dims);
   std::uint8_t fixed() const { return fixed_; }
+  /// Something was decided by data: blocks that satisfy the conditions may still go another way.
+  bool data_dependent() const { return data_dependent_; }
 
   bool single() const;  ///< no other block of the grid can satisfy them, as far as fix() tells
   std::vector<BlockCondition> list() const;
@@ -57,6 +61,7 @@ class BlockConditions {
   Dim3 grid_;
   Dim3 representative_{0, 0, 0};
   std::uint8_t fixed_ = 0;
+  bool data_dependent_ = false;
   std::vector<Interval> intervals_;
   std::vector<Residue> residues_;
 };

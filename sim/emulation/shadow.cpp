@@ -13,6 +13,8 @@ bool too_large(const BlockSlope& s) {
   return std::max({std::abs(s.x), std::abs(s.y), std::abs(s.z)}) > kLargestSlope;
 }
 
+std::uint8_t tag_dims(const Tag& t) { return t.kind == TagKind::Opaque ? t.dims : dims_of(t.slope); }
+
 }  // namespace
 
 Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps)
@@ -22,8 +24,10 @@ Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps)
 
 void Shadow::start(const Dim3& block) {
   conditions_.start(block);
+  cause_ = kNowhere;
+  shared_dims_ = 0;
   for (WarpTags& w : warps_) {
-    std::fill(w.rows.begin(), w.rows.end(), Tag{});
+    std::fill(w.rows.begin(), w.rows.end(), RowTags{});
     w.carries = {};
     w.carry_lanes = 0;
     w.local.clear();
@@ -34,7 +38,7 @@ void Shadow::Gathered::take(const Tag& t) {
   if (t.kind == TagKind::None) return;
   lost |= t.kind == TagKind::Opaque || (lanes != 0 && lanes != t.lanes);
   lanes |= t.lanes;
-  dims = static_cast<std::uint8_t>(dims | (t.kind == TagKind::Opaque ? t.dims : dims_of(t.slope)));
+  dims = static_cast<std::uint8_t>(dims | (tag_dims(t)));
   linear += t.kind == TagKind::Linear;
   high += t.kind == TagKind::High;
   if (t.kind != TagKind::Opaque) slope = add(slope, t.slope);
@@ -42,9 +46,14 @@ void Shadow::Gathered::take(const Tag& t) {
 
 Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
   if ((offset & kLiteralBit) != 0) return {};
-  Tag t = warps_[static_cast<std::size_t>(x.warp->index)].rows[offset / kRowBytes];
-  t.lanes &= x.enabled;
-  if (t.lanes == 0) t.kind = TagKind::None;
+  const RowTags& row = warps_[static_cast<std::size_t>(x.warp->index)].rows[offset / kRowBytes];
+  const LaneMask first = row.part[0].lanes & x.enabled, second = row.part[1].lanes & x.enabled;
+  if ((first | second) == 0) return {};
+  if (first != 0 && second != 0) {
+    return {TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}};
+  }
+  Tag t = first != 0 ? row.part[0] : row.part[1];
+  t.lanes = first | second;
   return t;
 }
 
@@ -87,34 +96,42 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
     if (too_large(next.slope)) next = {TagKind::Opaque, dims_of(next.slope), next.lanes, {}};
   }
   if (next.kind == TagKind::None) next.lanes = 0;
-  Tag& now = warp(x).rows[offset / kRowBytes];
-  const bool whole = lanes == ~LaneMask{0};
-  const LaneMask kept = whole ? 0 : now.lanes & ~lanes & x.warp->live;
-  if (kept == 0) {
-    now = next;
-    if (next.lanes == 0) now = Tag{};
-    return;
+  RowTags& row = warp(x).rows[offset / kRowBytes];
+  const LaneMask kept = lanes == ~LaneMask{0} ? 0 : ~lanes & x.warp->live;
+  Tag* empty = nullptr;
+  for (Tag& part : row.part) {
+    part.lanes &= kept;
+    if (part.lanes == 0) {
+      part = Tag{};
+      empty = &part;
+    }
   }
-  now.lanes = kept;
   if (next.lanes == 0) return;
-  if (now.kind == next.kind && now.slope == next.slope && now.dims == next.dims) {
-    now.lanes |= next.lanes;
+  for (Tag& part : row.part) {
+    if (part.lanes != 0 && part.kind == next.kind && part.slope == next.slope && part.dims == next.dims) {
+      part.lanes |= next.lanes;
+      return;
+    }
+  }
+  if (empty != nullptr) {
+    *empty = next;
     return;
   }
-  const auto dims = [](const Tag& v) { return v.kind == TagKind::Opaque ? v.dims : dims_of(v.slope); };
-  now = {TagKind::Opaque, static_cast<std::uint8_t>(dims(now) | dims(next)), kept | next.lanes, {}};
+  // A third kind of lanes: what was there before is given up.
+  row.part[0] = {TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), row.lanes(), {}};
+  row.part[1] = next;
 }
 
 void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims) {
   const Tag t{TagKind::Opaque, dims, x.enabled, {}};
   for (const std::uint32_t row : plan.writes) set(x, row * kRowBytes, t);
-  if (!plan.predicate_writes.empty()) conditions_.fix(dims);
+  if (!plan.predicate_writes.empty()) fix(x, dims);
 }
 
 void Shadow::clear(const Exec& x, const ShadowPlan& plan) {
   WarpTags& w = warp(x);
   for (const std::uint32_t row : plan.writes) {
-    if (w.rows[row].lanes == 0) continue;
+    if (w.rows[row].lanes() == 0) continue;
     set(x, row * kRowBytes, Tag{});
   }
   if (w.carry_lanes == 0) return;
@@ -124,7 +141,7 @@ void Shadow::clear(const Exec& x, const ShadowPlan& plan) {
 bool Shadow::any_tagged(const Exec& x, const ShadowPlan& plan) {
   const WarpTags& w = warp(x);
   for (const std::uint32_t row : plan.reads) {
-    if ((w.rows[row].lanes & x.enabled) != 0) return true;
+    if ((w.rows[row].lanes() & x.enabled) != 0) return true;
   }
   if (w.carry_lanes == 0) return false;
   return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(),
@@ -138,11 +155,12 @@ void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
   const LaneMask kept = now.lanes & ~x.enabled & x.warp->live;
   Carry next = carry;
   if (is_zero(next.slope)) next.lanes = 0;
-  if (kept != 0 && next.lanes != 0 && now.slope != next.slope) {
-    conditions_.fix(static_cast<std::uint8_t>(dims_of(now.slope) | dims_of(next.slope)));
+  if (kept != 0 && next.lanes != 0 && (now.slope != next.slope || now.second != next.second)) {
+    fix(x, static_cast<std::uint8_t>(dims_of(now.slope) | dims_of(next.slope)));
     now = Carry{};
   } else {
     if (next.lanes != 0) now.slope = next.slope;
+    if (next.lanes != 0) now.second = next.second;
     now.lanes = kept | next.lanes;
   }
   w.carry_lanes = 0;
@@ -158,14 +176,14 @@ Shadow::Carry Shadow::carry(const Exec& x, const PredicateSource& p) {
 /// A predicate is read as a truth value: a carry that moves with the block cannot be followed further.
 void Shadow::read_predicate(const Exec& x, int slot) {
   const Carry& c = warp(x).carries[static_cast<std::size_t>(slot)];
-  if ((c.lanes & x.active) != 0) conditions_.fix(dims_of(c.slope));
+  if ((c.lanes & x.active) != 0) fix(x, dims_of(c.slope));
 }
 
 void Shadow::control(const Exec& x, const Op& op) {
   const ShadowPlan& plan = plans_[x.pc];
   for (const std::uint32_t row : plan.reads) {
     const Tag t = row_tag(x, row * kRowBytes);
-    if (t.kind != TagKind::None) conditions_.fix(t.kind == TagKind::Opaque ? t.dims : dims_of(t.slope));
+    if (t.kind != TagKind::None) fix(x, tag_dims(t));
   }
   if (warp(x).carry_lanes != 0) {
     for (const PredicateSource& p : op.p) read_predicate(x, p.slot);
@@ -262,7 +280,7 @@ void Shadow::keep_bounds(const Exec& x, const Op& op, LaneMask lanes, const Bloc
   }
   const GlobalMemory::Region* region = x.block->global->find(low, high - low + op.bytes);
   if (region == nullptr) {
-    conditions_.fix(dims_of(slope));  // lanes in several buffers
+    fix(x, dims_of(slope));  // lanes in several buffers
     return;
   }
   conditions_.interval(slope, static_cast<std::int64_t>(region->begin - low),
@@ -282,31 +300,47 @@ BlockSlope Shadow::access(const Exec& x, const Op& op, LaneMask lanes, MemorySpa
     const bool uniform = copy_target || op.has_uniform;
     if (uniform) known &= index_slope(x, copy_target ? op.d : op.b, !copy_target && op.wide_uniform, far, lanes, 1, slope, dims);
     if (!known) {
-      conditions_.fix(dims);
+      fix(x, (dims & kDataDim) != 0 ? kAllDims : dims);  // addresses out of memory are this block's own
       slope = {};
     } else if (!is_zero(slope)) {
       conditions_.residue(slope, kLineBytes);
       if (space == MemorySpace::Global) keep_bounds(x, op, lanes, slope);
-      if (space != MemorySpace::Global) conditions_.fix(dims_of(slope));
+      if (space != MemorySpace::Global) fix(x, dims_of(slope));
     }
   }
   if (op.value_needed) {
     if (space == MemorySpace::Local && op.space == MemorySpace::Local) {
       access_local(x, op, lanes, plan);
     } else {
-      load_tags(x, op, plan, space, dims != 0);
+      load_tags(x, op, plan, space, dims);
     }
   }
   return slope;
 }
 
-/// What a load brings may differ by block, unless no block writes it and all read the same place.
-void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, bool address_tagged) {
+/// What a load brings may differ by block, unless no block writes it and all read the same place, or it was put into
+/// shared memory and did not.
+void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, std::uint8_t address_dims) {
+  const bool shared = space == MemorySpace::Shared && op.space == MemorySpace::Shared;
+  if (shared) {
+    if (op.memory != MemoryKind::Load) {
+      shared_dims_ = static_cast<std::uint8_t>(shared_dims_ | address_dims);
+      for (const std::uint32_t row : plan.reads) {
+        const Tag t = row_tag(x, row * kRowBytes);
+        if (t.kind == TagKind::None) continue;
+        shared_dims_ = static_cast<std::uint8_t>(shared_dims_ | (tag_dims(t)));
+      }
+    }
+  } else if (op.kind == OpKind::Copy || op.space == MemorySpace::Generic) {
+    shared_dims_ = op.kind == OpKind::Copy ? kDataDim : kAllDims;  // global data, or an address that may be anywhere
+  }
   if (op.memory != MemoryKind::Load && op.memory != MemoryKind::Atomic) return;
-  if (space == MemorySpace::Global && plan.read_only && !address_tagged) {
+  const bool constant = space == MemorySpace::Global && plan.read_only && address_dims == 0;
+  const std::uint8_t dims = shared ? static_cast<std::uint8_t>(shared_dims_ | address_dims) : constant ? 0 : kDataDim;
+  if (dims == 0) {
     clear(x, plan);
   } else {
-    set_opaque(x, plan, kAllDims);
+    set_opaque(x, plan, dims);
   }
 }
 

@@ -26,10 +26,16 @@ struct Tag {
   BlockSlope slope;
 };
 
+/// The tags of a register row: guarded code leaves other lanes what they had, mostly values that nobody reads again.
+struct RowTags {
+  Tag part[2];  ///< disjoint lanes
+  LaneMask lanes() const { return part[0].lanes | part[1].lanes; }
+};
+
 /// What an instruction does to tags. Everything not listed makes its results Opaque if a source is tagged.
 enum class Rule : std::uint8_t {
   Generic, Clear, BlockIndex, Copy, Sum, Multiply, MultiplyWide, LeaLow, LeaHigh, ShiftLeft, ShiftRight, ShiftLeftHigh,
-  Logic, Select, Compare, CompareExtended, MinMax, AddMinMax, Shuffle, ToUniform,
+  Logic, Permute, Select, Compare, CompareExtended, MinMax, AddMinMax, Shuffle, ToUniform,
 };
 
 struct ShadowPlan {
@@ -59,14 +65,18 @@ class Shadow {
   BlockSlope access(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space);
 
   const BlockConditions& conditions() const { return conditions_; }
+  /// Where the block index first decided something in a way that is not followed: an instruction, or kNowhere.
+  static constexpr std::uint32_t kNowhere = ~0u;
+  std::uint32_t cause() const { return cause_; }
 
  private:
   struct Carry {
     LaneMask lanes = 0;
     BlockSlope slope;
+    bool second = false;  ///< the other half of a carry of up to 2: counts only together with the first
   };
   struct WarpTags {
-    std::vector<Tag> rows;
+    std::vector<RowTags> rows;
     std::array<Carry, kPredicateSlots> carries{};
     LaneMask carry_lanes = 0;  ///< of any carry: a quick way out
     std::vector<Tag> local;    ///< by word of the local frame
@@ -95,6 +105,11 @@ class Shadow {
   void set(const Exec& x, std::uint32_t offset, const Tag& t) { assign(x, offset, t, x.enabled); }
   void set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims);
   void clear(const Exec& x, const ShadowPlan& plan);
+  void fix(const Exec& x, std::uint8_t dims) {
+    const std::uint8_t before = conditions_.fixed();
+    conditions_.fix(dims);
+    if (cause_ == kNowhere && conditions_.fixed() != before) cause_ = x.pc;
+  }
   bool any_tagged(const Exec& x, const ShadowPlan& plan);
   void set_carry(const Exec& x, int slot, const Carry& carry);
   Carry carry(const Exec& x, const PredicateSource& p);
@@ -112,6 +127,7 @@ class Shadow {
   void apply_shift_right(const Exec& x, const Op& op);
   void apply_shift_left_high(const Exec& x, const Op& op);
   void apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_permute(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_select(const Exec& x, const Op& op);
   void apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_min_max(const Exec& x, const Op& op, Operand l, Operand r, bool is_unsigned);
@@ -125,12 +141,14 @@ class Shadow {
                    BlockSlope& slope, std::uint8_t& dims);
   void keep_bounds(const Exec& x, const Op& op, LaneMask lanes, const BlockSlope& slope);
   void access_local(const Exec& x, const Op& op, LaneMask lanes, const ShadowPlan& plan);
-  void load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, bool address_tagged);
+  void load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, std::uint8_t address_dims);
 
   std::vector<ShadowPlan> plans_;
   std::uint32_t uniform_row_;  ///< byte offset of UR0; only uniform registers lie behind it
   BlockConditions conditions_;
   std::vector<WarpTags> warps_;
+  std::uint8_t shared_dims_ = 0;  ///< what the contents of shared memory depend on
+  std::uint32_t cause_ = kNowhere;
 };
 
 /// What shadowing each instruction of a kernel takes.

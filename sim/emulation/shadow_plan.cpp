@@ -43,6 +43,7 @@ Rule choose_rule(const Instruction& in, const Op& op, ShadowPlan& plan) {
       return in.has(Modifier::X) ? Rule::Generic : Rule::LeaLow;
     case Opcode::SHF: case Opcode::USHF: return shift_rule(op);
     case Opcode::LOP3: case Opcode::ULOP3: return Rule::Logic;
+    case Opcode::PRMT: case Opcode::UPRMT: return Rule::Permute;
     case Opcode::SEL: case Opcode::USEL: case Opcode::FSEL: return Rule::Select;
     case Opcode::ISETP: case Opcode::UISETP: return in.has(Modifier::EX) ? Rule::CompareExtended : Rule::Compare;
     case Opcode::IMNMX: case Opcode::UIMNMX: case Opcode::VIMNMX: return Rule::MinMax;

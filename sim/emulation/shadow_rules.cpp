@@ -65,6 +65,7 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
     case Rule::ShiftRight: apply_shift_right(x, op); break;
     case Rule::ShiftLeftHigh: apply_shift_left_high(x, op); break;
     case Rule::Logic: apply_logic(x, op, plan); break;
+    case Rule::Permute: apply_permute(x, op, plan); break;
     case Rule::Select: apply_select(x, op); break;
     case Rule::Compare: apply_compare(x, op, plan); break;
     case Rule::MinMax:
@@ -114,14 +115,15 @@ void Shadow::apply_sum(const Exec& x, const Op& op, const ShadowPlan& plan, cons
   // One upper word plus constants is still that upper word.
   const bool upper = g.high == 1 && g.linear == 0;
   if (g.lost || (g.high != 0 && !upper)) {
-    if (op.carry_out) conditions_.fix(g.dims);
+    if (op.carry_out) fix(x, g.dims);
     set(x, op.dst, opaque(g.dims, g.lanes));
   } else {
-    if (upper && op.carry_out) conditions_.fix(g.dims);
+    if (upper && op.carry_out) fix(x, g.dims);
     set(x, op.dst, {upper ? TagKind::High : TagKind::Linear, 0, g.lanes, g.slope});
   }
   const bool followed = !g.lost && g.high == 0;
-  for (const std::uint8_t slot : op.pdst) set_carry(x, slot, followed ? Carry{g.lanes, g.slope} : Carry{});
+  set_carry(x, op.pdst[0], followed ? Carry{g.lanes, g.slope, false} : Carry{});
+  set_carry(x, op.pdst[1], followed ? Carry{g.lanes, g.slope, true} : Carry{});
 }
 
 /// The upper half of a 64-bit sum: its carry knows the slope of the whole.
@@ -133,11 +135,15 @@ void Shadow::apply_carry_sum(const Exec& x, const Op& op, const ShadowPlan& plan
     return;
   }
   const LaneMask lanes = c0.lanes | c1.lanes;
-  const BlockSlope slope = add(c0.lanes != 0 ? c0.slope : BlockSlope{}, c1.lanes != 0 ? c1.slope : BlockSlope{});
-  const bool carries_agree = c0.lanes == 0 || c1.lanes == 0 || c0.lanes == c1.lanes;
+  const auto share = [](const Carry& c) { return c.lanes != 0 && !c.second ? c.slope : BlockSlope{}; };
+  const BlockSlope slope = add(share(c0), share(c1));
+  const bool both = c0.lanes != 0 && c1.lanes != 0;
+  const bool halves = c0.second != c1.second && c0.slope == c1.slope;
+  const bool complete = both ? halves || (!c0.second && !c1.second) : !(c0.lanes != 0 ? c0.second : c1.second);
+  const bool carries_agree = complete && (!both || c0.lanes == c1.lanes);
   const bool words_agree = g.lanes == 0 || (!g.lost && g.linear == 0 && g.lanes == lanes);
   const auto dims = static_cast<std::uint8_t>(g.dims | dims_of(c0.slope) | dims_of(c1.slope));
-  if (op.carry_out) conditions_.fix(dims);
+  if (op.carry_out) fix(x, dims);
   for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
   if (carries_agree && words_agree) {
     set(x, op.dst, {TagKind::High, 0, lanes, slope});
@@ -207,7 +213,7 @@ void Shadow::apply_wide(const Exec& x, const Op& op, const ShadowPlan& plan) {
   g.take(product(x, op, true, plan.is_unsigned));
   g.take(wide_summand(x, op.c));
   for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
-  if (op.carry_out && g.lanes != 0) conditions_.fix(g.dims);
+  if (op.carry_out && g.lanes != 0) fix(x, g.dims);
   if (g.lost) {
     set(x, op.dst, opaque(g.dims, g.lanes));
     set(x, op.dst + kRowBytes, opaque(g.dims, g.lanes));
@@ -236,11 +242,15 @@ void Shadow::apply_lea_high(const Exec& x, const Op& op, const ShadowPlan& plan)
   const bool shapes = a.kind != TagKind::High && b.kind != TagKind::Linear && c.kind != TagKind::Linear && !g.lost;
   const bool lanes_agree = g.lanes == 0 || g.lanes == in.lanes;
   for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
-  if (op.carry_out) conditions_.fix(static_cast<std::uint8_t>(g.dims | dims_of(in.slope)));
+  if (op.carry_out) fix(x, static_cast<std::uint8_t>(g.dims | dims_of(in.slope)));
   if (in.lanes != 0 && shapes && lanes_agree) {
     const Operand index = operand(x, op.a, op.variant == 0);
     if (c.kind == TagKind::None) keep_range(index.tag, index.value, op.variant == 0);
     set(x, op.dst, {TagKind::High, 0, in.lanes, in.slope});
+    return;
+  }
+  if (in.lanes == 0 && a.kind == TagKind::None && c.kind == TagKind::None && !g.lost) {
+    set(x, op.dst, b);  // a constant is added
     return;
   }
   set(x, op.dst, opaque(static_cast<std::uint8_t>(g.dims | (in.lanes != 0 ? dims_of(in.slope) : 0)), g.lanes | in.lanes));
@@ -325,7 +335,7 @@ void Shadow::apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan) {
     g.take(t);
   }
   const bool one = g.linear == 1 && g.high == 0 && !g.lost && sources[moving]->flip == 0;
-  if (!one || op.carry_out || warp(x).carry_lanes != 0) {
+  if (!one || op.carry_out) {
     apply_generic(x, plan);
     return;
   }
@@ -351,6 +361,33 @@ void Shadow::apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan) {
   set(x, op.dst, to_constant <= to_same ? Tag{} : Tag{TagKind::Linear, 0, g.lanes, g.slope});
 }
 
+/// PRMT that moves a linear word up by whole bytes and fills in below: (a << 8k) | constant.
+void Shadow::apply_permute(const Exec& x, const Op& op, const ShadowPlan& plan) {
+  const Tag a = tag(x, op.a), c = tag(x, op.c);
+  const bool one = (a.kind == TagKind::Linear) != (c.kind == TagKind::Linear) &&
+                   (a.kind == TagKind::None || c.kind == TagKind::None);
+  if (!one || op.variant != 0 || (op.b.row & kLiteralBit) == 0) {
+    apply_generic(x, plan);
+    return;
+  }
+  const std::uint32_t selector = x.row(op.b)[0];
+  const std::uint32_t moving = a.kind == TagKind::Linear ? 0 : 4;
+  const Tag& t = moving == 0 ? a : c;
+  // Byte j of the result; from the top down, bytes j - k of the moving word, then constants.
+  const auto nibble = [&](int j) { return selector >> (4 * j) & 15u; };
+  const int k = 3 - (static_cast<int>(nibble(3)) - static_cast<int>(moving));
+  int lowest = 4;
+  while (lowest > 0 && static_cast<int>(nibble(lowest - 1)) == static_cast<int>(moving) + lowest - 1 - k) --lowest;
+  bool others = k >= 0 && k <= 3 && lowest >= k && lowest < 4;
+  for (int j = 0; j < lowest && others; ++j) others = (nibble(j) & 4u) != moving;
+  const BlockSlope up = scale(t.slope, others ? std::int64_t{1} << (8 * k) : 0);
+  if (!others || common_shift(up) < 8 * lowest) {
+    apply_generic(x, plan);
+    return;
+  }
+  set(x, op.dst, {TagKind::Linear, 0, t.lanes, up});
+}
+
 void Shadow::apply_select(const Exec& x, const Op& op) {
   const LaneMask take = x.predicate(op.p[0]);
   if (warp(x).carry_lanes != 0) read_predicate(x, op.p[0].slot);
@@ -362,8 +399,8 @@ void Shadow::apply_select(const Exec& x, const Op& op) {
 void Shadow::apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan) {
   const Operand l = operand(x, op.a, plan.is_unsigned), r = operand(x, op.b, plan.is_unsigned);
   for (const Operand* o : {&l, &r}) {
-    if (o->tag.kind == TagKind::Opaque) conditions_.fix(o->tag.dims);
-    if (o->tag.kind == TagKind::High) conditions_.fix(dims_of(o->tag.slope));
+    if (o->tag.kind == TagKind::Opaque) fix(x, o->tag.dims);
+    if (o->tag.kind == TagKind::High) fix(x, dims_of(o->tag.slope));
     keep_range(o->tag, o->value, plan.is_unsigned);
   }
   const auto followed = [](const Tag& t) { return t.kind == TagKind::None || t.kind == TagKind::Linear; };

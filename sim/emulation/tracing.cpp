@@ -19,26 +19,39 @@ class Cover {
 
   bool taken(std::uint64_t linear) const { return taken_[linear]; }
 
+  /// Blocks without a class that satisfy the conditions of this one, the representative first.
+  std::vector<std::uint64_t> members(const BlockClass& c) const {
+    std::vector<std::uint64_t> found;
+    each(c, [&](std::uint64_t linear) { found.push_back(linear); });
+    return found;
+  }
+
   /// Gives a class every block that satisfies its conditions and has none yet; returns how many.
   std::uint64_t take(const BlockClass& c) {
-    Dim3 first{0, 0, 0}, last{grid_.x - 1, grid_.y - 1, grid_.z - 1};
-    if (c.single) first = last = c.representative;
-    for (const BlockCondition& condition : c.conditions) narrow(condition, c.representative, first, last);
     std::uint64_t population = 0;
-    for (std::uint32_t z = first.z; z <= last.z; ++z) {
-      for (std::uint32_t y = first.y; y <= last.y; ++y) {
-        for (std::uint32_t x = first.x; x <= last.x; ++x) {
-          const std::uint64_t linear = (std::uint64_t{z} * grid_.y + y) * grid_.x + x;
-          if (taken_[linear] || !c.contains({x, y, z})) continue;
-          taken_[linear] = true;
-          ++population;
-        }
-      }
-    }
+    each(c, [&](std::uint64_t linear) {
+      taken_[linear] = true;
+      ++population;
+    });
     return population;
   }
 
  private:
+  template <class Visit>
+  void each(const BlockClass& c, const Visit& visit) const {
+    Dim3 first{0, 0, 0}, last{grid_.x - 1, grid_.y - 1, grid_.z - 1};
+    if (c.single) first = last = c.representative;
+    for (const BlockCondition& condition : c.conditions) narrow(condition, c.representative, first, last);
+    for (std::uint32_t z = first.z; z <= last.z; ++z) {
+      for (std::uint32_t y = first.y; y <= last.y; ++y) {
+        for (std::uint32_t x = first.x; x <= last.x; ++x) {
+          const std::uint64_t linear = (std::uint64_t{z} * grid_.y + y) * grid_.x + x;
+          if (!taken_[linear] && c.contains({x, y, z})) visit(linear);
+        }
+      }
+    }
+  }
+
   /// Conditions along one dimension bound the box that has to be searched.
   static void narrow(const BlockCondition& c, const Dim3& at, Dim3& first, Dim3& last) {
     const BlockSlope axis = c.coefficient;
@@ -67,6 +80,63 @@ BlockClass trace_block(BlockExecutor& executor, Shadow& shadow, BlockTraceBuilde
   result.single |= shadow.conditions().single() || !classes;
   if (result.single) result.conditions.clear();
   return result;
+}
+
+/// Blocks that execute the same instructions and touch as much memory; where the data lies may differ.
+bool same_way(const BlockClass& a, const BlockClass& b) {
+  if (a.counts != b.counts || a.warps.size() != b.warps.size()) return false;
+  for (std::size_t w = 0; w < a.warps.size(); ++w)
+    if (a.paths[a.warps[w].path] != b.paths[b.warps[w].path]) return false;
+  return true;
+}
+
+// Work that is done to follow every block of a class whose way depends on data; beyond it a sample stands for all.
+constexpr std::uint64_t kFollowInstructions = 6'000'000;
+constexpr std::uint64_t kFollowCounts = 2'000'000;  // entries of their tables of counts
+constexpr std::uint64_t kSample = 24;
+
+/// A class whose blocks may differ by their data. A small one is followed block by block. Of a large one a sample spread
+/// over it is followed: if all go one way, so do the others; if not, each sampled block stands for an equal share of
+/// the grid, a residue of the block index along x.
+template <class Follow>
+void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std::uint64_t instructions, const Follow& follow) {
+  const std::vector<std::uint64_t> members = cover.members(first);
+  const std::uint64_t counts = members.size() * trace.kernel->instructions.size();
+  LaunchInfo& info = trace.launch;
+  if (members.size() <= kSample || (members.size() * instructions <= kFollowInstructions && counts <= kFollowCounts)) {
+    for (const std::uint64_t b : members) {
+      BlockClass own = b == members.front() ? first : follow(b);
+      own.single = true;
+      own.conditions.clear();
+      own.population = cover.take(own);
+      trace.classes.push_back(std::move(own));
+    }
+    return;
+  }
+  std::vector<BlockClass> sample;
+  sample.push_back(std::move(first));
+  bool alike = true;
+  for (std::uint64_t i = 1; i < kSample; ++i) {
+    // Golden-ratio steps: spread over the class without a rhythm of their own.
+    const std::uint64_t at = (i * 0x9E3779B97F4A7C15ull >> 32) * members.size() >> 32;
+    sample.push_back(follow(members[at]));
+    alike = alike && same_way(sample.front(), sample.back());
+  }
+  info.sampled_blocks += kSample;
+  info.inferred_blocks += members.size() - kSample;
+  info.samples_differ |= !alike;
+  if (alike) sample.resize(1);
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    if (!alike) {
+      BlockCondition share;
+      share.coefficient = {1, 0, 0};
+      share.modulus = static_cast<std::int64_t>(kSample);
+      // The representatives need not lie in different residues; the last class takes what is left.
+      if (i + 1 < sample.size()) sample[i].conditions.push_back(share);
+    }
+    sample[i].population = cover.take(sample[i]);
+    if (sample[i].population > 0) trace.classes.push_back(std::move(sample[i]));
+  }
 }
 
 /// Launches before this one, whose results it may depend on.
@@ -103,11 +173,18 @@ std::shared_ptr<KernelTrace> trace_launch(const Program& program, const Case& it
   BlockTraceBuilder builder(*kernel, executor.warps(), pools);
   Cover cover(launch.grid);
   const std::uint64_t blocks = launch.grid.count();
+  const auto follow = [&](std::uint64_t b) {
+    return trace_block(executor, shadow, builder, trace->block_index(b), options.block_classes);
+  };
   for (std::uint64_t b = 0; b < blocks; ++b) {
     if (cover.taken(b)) continue;
-    BlockClass next = trace_block(executor, shadow, builder, trace->block_index(b), options.block_classes);
-    next.population = cover.take(next);
-    trace->classes.push_back(std::move(next));
+    BlockClass next = follow(b);
+    if (shadow.conditions().data_dependent() && !next.single) {
+      add_data_dependent(*trace, cover, std::move(next), executor.executed(), follow);
+    } else {
+      next.population = cover.take(next);
+      trace->classes.push_back(std::move(next));
+    }
     if (options.progress) options.progress(b + 1, blocks);
   }
   return trace;
