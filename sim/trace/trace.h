@@ -117,6 +117,10 @@ struct LaunchInfo {
   int launch_index = 0;
   Dim3 grid, block, cluster{0, 0, 0};
   std::uint32_t dynamic_shared_bytes = 0;
+  // Where data decides the way of a kernel, a sample of its blocks is followed and the others are taken to be like them.
+  std::uint64_t sampled_blocks = 0;    ///< followed
+  std::uint64_t inferred_blocks = 0;   ///< taken to be like them
+  bool samples_differ = false;         ///< the followed ones did not all go the same way: counts are estimates
   bool operator==(const LaunchInfo&) const = default;
 };
 
