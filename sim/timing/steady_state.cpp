@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "timing/block_footprint.h"
 #include "timing/gpu.h"
 #include "timing/loops.h"
 
 namespace forewarp {
 namespace {
 
+constexpr double kRefill = 1.25;         // L2's size that must have come in before its state counts as steady
+constexpr std::uint64_t kMostTouches = 40'000'000;  // lines touched in L2 for skipped blocks; more would take seconds
 constexpr std::uint64_t kWindows = 8;    // the budget pays for so many windows
 constexpr Cycle kSlice = 128;            // cycles between two looks at the progress
 constexpr Cycle kLeastWindow = 2048;     // a window lasts at least so long
@@ -139,15 +143,47 @@ class SteadyState {
     if (drift > (out_of_budget ? 3 * kSteady : kSteady)) return false;
     const std::uint64_t left = blocks_ - gpu_.dispatcher().dispatched();
     if (left < 2 * wave_) return false;
-    const std::uint64_t waves = left / wave_ - 1;  // at least a whole wave and the tail remain
-    gpu_.dispatcher().skip(waves * wave_);
-    skipped_blocks_ += waves * wave_;
-    const double factor = static_cast<double>(waves * wave_) / static_cast<double>(2 * mark_blocks_);
-    skipped_cycles_ += factor * (last + before);
-    add_scaled(skipped_, marks_[n - 1].counters, marks_[n - 3].counters, factor);
+    const std::uint64_t most = left / wave_ - 1;  // at least a whole wave and the tail remain
+    const std::uint64_t filling = saturated_ ? 0 : waves_until_full();
     uncertainty_ = std::max(uncertainty_, drift);
+    if (filling > 0 && filling + 6 * mark_blocks_ / wave_ <= most) {
+      // L2 has to be full, and dirty, before the rate is the one that lasts: fill it and measure again.
+      skip_waves(filling);
+      saturated_ = true;
+      marks_.clear();
+      next_mark_ = gpu_.finished_blocks() + skipped_blocks_ + mark_blocks_;
+      return true;
+    }
+    skip_waves(most);
     next_mark_ = ~std::uint64_t{0};  // what is left is the tail
     return true;
+  }
+
+  /// Waves after which everything in L2 has been replaced, at the rate at which the last marks brought data in.
+  std::uint64_t waves_until_full() const {
+    const TimingCounters &later = marks_.back().counters, &earlier = marks_[marks_.size() - 3].counters;
+    const auto brought = [](const TimingCounters& c) { return static_cast<double>(c.memory.miss_sectors + c.memory.write_sectors) * kSectorBytes; };
+    const double by_wave = (brought(later) - brought(earlier)) * static_cast<double>(wave_) / static_cast<double>(2 * mark_blocks_);
+    const double missing = kRefill * static_cast<double>(context_.gpu.l2.bytes) - brought(later);
+    return by_wave <= 0 || missing <= 0 ? 0 : static_cast<std::uint64_t>(std::ceil(missing / by_wave));
+  }
+
+  /// Leaves out whole waves at the rate of the last two marks.
+  void skip_waves(std::uint64_t waves) {
+    const std::size_t n = marks_.size();
+    const std::uint64_t first = gpu_.dispatcher().dispatched(), count = waves * wave_;
+    const double factor = static_cast<double>(count) / static_cast<double>(2 * mark_blocks_);
+    skipped_cycles_ += factor * static_cast<double>(marks_[n - 1].at - marks_[n - 3].at);
+    const std::uint64_t read = skipped_.memory.dram_read_bytes, written = skipped_.memory.dram_write_bytes;
+    add_scaled(skipped_, marks_[n - 1].counters, marks_[n - 3].counters, factor);
+    if (!footprint_) footprint_.emplace(context_);
+    if (footprint_->lines_per_block() < kMostTouches / count) {
+      const SkippedAccesses::Traffic traffic = footprint_->touch(first, count, gpu_.memory());
+      skipped_.memory.dram_read_bytes = read + traffic.dram_read_bytes;
+      skipped_.memory.dram_write_bytes = written + traffic.dram_write_bytes;
+    }
+    gpu_.dispatcher().skip(count);
+    skipped_blocks_ += count;
   }
 
   // --- Loops -------------------------------------------------------------------------------------------------------
@@ -253,6 +289,8 @@ class SteadyState {
   double skipped_cycles_ = 0, uncertainty_ = 0, last_rate_ = 0;
   TimingCounters skipped_;
   std::vector<Mark> marks_;
+  std::optional<BlockFootprint> footprint_;
+  bool saturated_ = false;
   Window window_;
 };
 
