@@ -26,7 +26,7 @@ TEST_CASE("metrics that need time follow Nsight Compute's definitions") {
   CHECK(m.get("smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio") == 150);
   CHECK(m.get("smsp__average_warps_issue_stalled_membar_per_issue_active.ratio") == 0);
   CHECK(m.get("smsp__average_warp_latency_per_inst_issued.ratio") == Approx(20000.0 / 120));
-  CHECK(m.get("l1tex__t_sector_hit_rate.pct") == Approx(100.0 * 160 / 720));
+  CHECK(m.get("l1tex__t_sector_hit_rate.pct") == Approx(100.0 * (640 - 480) / 720));
   CHECK(m.get("lts__t_sectors_srcunit_tex_op_read.sum") == 480);
   CHECK(m.get("lts__t_sector_hit_rate.pct") == 25);
   CHECK(m.get("dram__throughput.avg.pct_of_peak_sustained_elapsed") == Approx(6.72));

@@ -49,8 +49,11 @@ void add_scheduler(const Inputs& in, MetricSet& m) {
 void add_caches(const Inputs& in, MetricSet& m) {
   const TimingCounters& c = in.timing.counters;
   const MemoryCounters& mem = c.memory;
+  // A load's sector that an earlier miss has already asked L2 for counts as found: on an H200 the misses are the
+  // sectors that came from L2 and the stores that went there.
   const double l1 = number(c.l1_load_sectors + c.l1_store_sectors);
-  const double l1_hits = number(c.l1_load_hit_sectors + c.l1_store_hit_sectors);
+  const double load_misses = std::min(number(mem.read_sectors), number(c.l1_load_sectors));
+  const double l1_hits = number(c.l1_load_sectors) - load_misses + number(c.l1_store_hit_sectors);
   m.set("l1tex__t_sector_hit_rate.pct", percent(l1_hits, l1));
   m.set("l1tex__t_sectors_lookup_hit.sum", l1_hits);
   m.set("l1tex__t_sectors_lookup_miss.sum", l1 - l1_hits);
