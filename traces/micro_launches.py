@@ -68,7 +68,9 @@ def branch():
     cases = []
     for kernel in ("loop_2", "loop_4", "loop_16"):
         cases += per_sm(kernel, (500, 2500))
-    cases += per_sm("loop_2", (500, 2500), warps=16)
+    for warps in (4, 8, 16, 32):
+        cases += per_sm("loop_2", (500, 2500), warps=warps)
+    cases += per_sm("forward", (50, 250), 1, warps=16, name="forward_skip1")
     for skip in (0, 1):
         cases += per_sm("forward", (50, 250), skip, name=f"forward_skip{skip}")
     cases += per_sm("predicated", (50, 250), 0, name="predicated_off")
@@ -118,7 +120,7 @@ def shared():
     for ways in (8, 32):
         cases += per_sm("lds_32", (20, 100), ways, warps=16, name=f"lds_32_{ways}way")
     cases += per_sm("sts_32", (20, 100), 8, warps=16, name="sts_32_8way")
-    cases += per_sm("sts_then_overwrite", (50, 250), 1)
+    cases += per_sm("sts_then_overwrite", (50, 250), 1) + per_sm("sts_counter", (500, 2500), 1)
     cases += per_sm("atoms_dependent", (50, 250), 1)
     for warps in (1, 16):
         cases += per_sm("atoms_add", (20, 100), 1, warps=warps)
@@ -169,6 +171,8 @@ def l2():
         cases += chase(f"l2_chase_{name}", footprint, (int(footprint / 128 * 0.618) | 1) * 128)
     for line in (3, 17):
         cases += chase(f"l2_chase_line{line}", 128, 0, offset=line * 128 + (line << 16))
+    for grid in (8, 32, 66):  # a quarter of the lines, so that the most lie in L2
+        cases += read("l2_read_some", (16, 48), 4, grid, 32)
     for grid in (1, 2, 16):
         cases += read("l2_read_few", (4, 12), 16, grid, 32)
     cases += read("l2_read_1_warp", (4, 12), 64, 1, 1) + read("l2_read_8_warps", (4, 12), 64, 1, 8)

@@ -7,7 +7,7 @@
 //           queue_entries,writeback_bytes_per_cycle}.
 // Launch    132 blocks of 32 to 1024.
 // Args      out[threads], iterations, words between the accesses of neighbouring lanes (1: no conflict, n: n ways for powers
-//           of two). Every iteration is 16 operations.
+//           of two). Every iteration is 16 operations (sts_counter: 1).
 
 #include "micro.cuh"
 
@@ -70,7 +70,8 @@ STORES(sts_32, "st.volatile.shared.u32 [%0], %1;")
 STORES(sts_64, "st.volatile.shared.v2.u32 [%0], {%1, %2};")
 STORES(sts_128, "st.volatile.shared.v4.u32 [%0], {%1, %2, %3, %4};")
 
-// A store that overwrites the register it has just been given: how soon STS has read its operand.
+// Stores, each of a value made from the one before; ptxas gives every value a register of its own, so no store holds the next
+// operation up: what STS and LOP3 cost in turn.
 extern "C" __global__ void sts_then_overwrite(unsigned* out, int iterations, int stride) {
   __shared__ __align__(16) unsigned words[WORDS];
   const unsigned at = zeroed_shared(words, stride);
@@ -81,6 +82,15 @@ extern "C" __global__ void sts_then_overwrite(unsigned* out, int iterations, int
   }
   __syncthreads();
   out[thread_of_grid()] = words[threadIdx.x] + value;
+}
+
+// Stores the loop's counter, which can only be counted on once the store has read it: how soon that is, beside a branch.
+extern "C" __global__ void sts_counter(unsigned* out, int iterations, int stride) {
+  __shared__ __align__(16) unsigned words[WORDS];
+  const unsigned at = zeroed_shared(words, stride);
+  COUNTED_LOOP(iterations) { asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(at), "r"(iteration) : "memory"); }
+  __syncthreads();
+  out[thread_of_grid()] = words[threadIdx.x];
 }
 
 // Stride 0: all lanes add to one word.

@@ -111,7 +111,11 @@ def issue():
 def branch():
     loops = "issue.branch_cycles pipes.fma.latency"
     return [slope(f"{loop}_w{warps}", (500, 2500), 1, "cycles/trip", loops)
-            for loop, warps in [("loop_2", 1), ("loop_4", 1), ("loop_16", 1), ("loop_2", 16)]] + [
+            for loop, warps in [("loop_2", 1), ("loop_4", 1), ("loop_16", 1)]] + [
+        slope(f"loop_2_w{warps}", (500, 2500), max(1, warps // 4), "cycles/trip of a sub-partition", loops + " pipes.cbu.interval")
+        for warps in (4, 8, 16, 32)] + [
+        slope("forward_skip1_w16", (50, 250), 8 * 4, "cycles/taken branch and FFMA of a sub-partition",
+              "issue.branch_cycles pipes.cbu.interval"),
         slope("forward_skip1_w1", (50, 250), 8, "cycles/taken branch and FFMA", "issue.branch_cycles"),
         slope("forward_skip0_w1", (50, 250), 8, "cycles/untaken branch and 17 FFMA", "pipes.cbu.interval pipes.fma.latency"),
         slope("predicated_off_w1", (50, 250), 64, "cycles", "pipes.fma.latency"),
@@ -162,7 +166,10 @@ def shared():
     quantities += [slope(f"lds_32_{ways}way_w16", short, 16 * 16, "cycles/load of the SM", "memory_pipe.shared_wavefront_cycles")
                    for ways in (8, 32)]
     quantities.append(slope("sts_32_8way_w16", short, 16 * 16, "cycles/store of the SM", "memory_pipe.shared_wavefront_cycles"))
-    quantities.append(slope("sts_then_overwrite_w1", once, 16, "cycles/store and LOP3", "latency.shared_store_read"))
+    quantities.append(slope("sts_then_overwrite_w1", once, 16, "cycles/store and LOP3",
+                            "memory_pipe.address_interval memory_pipe.queue_entries"))
+    quantities.append(slope("sts_counter_w1", (500, 2500), 1, "cycles/store, count and branch",
+                            "latency.shared_store_read issue.branch_cycles"))
     quantities.append(slope("atoms_dependent_w1", once, 16, "cycles/atomic and add", "latency.shared_atomic"))
     quantities += [slope(f"atoms_add_w{warps}", short, 16 * warps, "cycles/atomic of the SM", "memory_pipe.shared_wavefront_cycles")
                    for warps in (1, 16)]
@@ -207,6 +214,8 @@ def l2():
                    for grid, leaf in [(1, "crossbar.sm_response_bytes_per_cycle crossbar.sm_requests_per_cycle_x16 "
                                           "l1.fill_bytes_per_cycle"),
                                       (2, "crossbar.tpc_response_bytes_per_cycle"), (16, "crossbar.gpc_response_bytes_per_cycle")]]
+    quantities += [slope(f"l2_read_some_b{grid}", (16, 48), few // 4 * grid, f"bytes/cycle of {grid} SM",
+                         "crossbar.gpc_response_bytes_per_cycle", rate=True) for grid in (8, 32, 66)]
     quantities += [slope(f"l2_read_{text}_b1", (4, 12), 64 * 2048 * warps, "bytes/cycle of an SM", hit, rate=True)
                    for text, warps in [("1_warp", 1), ("8_warps", 8)]]
     step = SMS * 65536  # bytes of all SMs at 1024 threads, 4 x 16 bytes each
