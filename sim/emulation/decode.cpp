@@ -167,10 +167,10 @@ bool OperandReader::literal(std::size_t i, std::uint32_t& bits) const {
     bits = constants_.word(o.bank, static_cast<std::uint32_t>(o.offset));
     return true;
   }
-  if (o.kind == OperandKind::Register && o.index == kRegisterZero) {
-    bits = 0;
-    return true;
-  }
+  const bool zero = (o.kind == OperandKind::Register && o.index == kRegisterZero) ||
+                    (o.kind == OperandKind::UniformRegister && o.index == kUniformRegisterZero);
+  if (zero) bits = 0;
+  if (zero) return true;
   return false;
 }
 

@@ -145,38 +145,55 @@ bool Shadow::any_tagged(const Exec& x, const ShadowPlan& plan) {
   }
   if (w.carry_lanes == 0) return false;
   return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(),
-                     [&](std::uint8_t slot) { return (w.carries[slot].lanes & x.enabled) != 0; });
+                     [&](std::uint8_t slot) {
+                       return ((w.carries[slot][0].lanes | w.carries[slot][1].lanes) & x.enabled) != 0;
+                     });
 }
 
 void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
   if (slot == kDiscardedPredicate) return;
   WarpTags& w = warp(x);
-  Carry& now = w.carries[static_cast<std::size_t>(slot)];
-  const LaneMask kept = now.lanes & ~x.enabled & x.warp->live;
+  auto& parts = w.carries[static_cast<std::size_t>(slot)];
   Carry next = carry;
   if (is_zero(next.slope)) next.lanes = 0;
-  if (kept != 0 && next.lanes != 0 && (now.slope != next.slope || now.second != next.second)) {
-    fix(x, static_cast<std::uint8_t>(dims_of(now.slope) | dims_of(next.slope)));
-    now = Carry{};
-  } else {
-    if (next.lanes != 0) now.slope = next.slope;
-    if (next.lanes != 0) now.second = next.second;
-    now.lanes = kept | next.lanes;
+  Carry* empty = nullptr;
+  for (Carry& part : parts) {
+    part.lanes &= ~x.enabled & x.warp->live;
+    if (part.lanes == 0) empty = &part;
+  }
+  const auto like = [&](const Carry& part) {
+    return part.lanes != 0 && part.slope == next.slope && part.second == next.second;
+  };
+  if (next.lanes != 0) {
+    if (like(parts[0])) {
+      parts[0].lanes |= next.lanes;
+    } else if (like(parts[1])) {
+      parts[1].lanes |= next.lanes;
+    } else if (empty != nullptr) {
+      *empty = next;
+    } else {
+      fix(x, static_cast<std::uint8_t>(dims_of(parts[0].slope) | dims_of(parts[1].slope)));
+      parts = {next, Carry{}};
+    }
   }
   w.carry_lanes = 0;
-  for (const Carry& c : w.carries) w.carry_lanes |= c.lanes;
+  for (const auto& of_slot : w.carries) w.carry_lanes |= of_slot[0].lanes | of_slot[1].lanes;
 }
 
 Shadow::Carry Shadow::carry(const Exec& x, const PredicateSource& p) {
-  Carry c = warp(x).carries[p.slot];
-  c.lanes &= x.enabled;
+  const auto& parts = warp(x).carries[p.slot];
+  const LaneMask first = parts[0].lanes & x.enabled, second = parts[1].lanes & x.enabled;
+  if (first != 0 && second != 0) fix(x, static_cast<std::uint8_t>(dims_of(parts[0].slope) | dims_of(parts[1].slope)));
+  Carry c = first != 0 ? parts[0] : parts[1];
+  c.lanes = first != 0 ? first : second;
   return c;
 }
 
 /// A predicate is read as a truth value: a carry that moves with the block cannot be followed further.
 void Shadow::read_predicate(const Exec& x, int slot) {
-  const Carry& c = warp(x).carries[static_cast<std::size_t>(slot)];
-  if ((c.lanes & x.active) != 0) fix(x, dims_of(c.slope));
+  for (const Carry& c : warp(x).carries[static_cast<std::size_t>(slot)]) {
+    if ((c.lanes & x.active) != 0) fix(x, dims_of(c.slope));
+  }
 }
 
 void Shadow::control(const Exec& x, const Op& op) {

@@ -77,7 +77,7 @@ class Shadow {
   };
   struct WarpTags {
     std::vector<RowTags> rows;
-    std::array<Carry, kPredicateSlots> carries{};
+    std::array<std::array<Carry, 2>, kPredicateSlots> carries{};  ///< disjoint lanes, as of rows
     LaneMask carry_lanes = 0;  ///< of any carry: a quick way out
     std::vector<Tag> local;    ///< by word of the local frame
   };
