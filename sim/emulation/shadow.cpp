@@ -124,7 +124,14 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
 
 void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims) {
   const Tag t{TagKind::Opaque, dims, x.enabled, {}};
-  for (const std::uint32_t row : plan.writes) set(x, row * kRowBytes, t);
+  WarpTags& w = warp(x);
+  for (const std::uint32_t row : plan.writes) {
+    // What a loop computes from data has this tag already.
+    const RowTags& now = w.rows[row];
+    const Tag& first = now.part[0];
+    const bool same = first.kind == TagKind::Opaque && first.dims == dims && (x.enabled & ~first.lanes) == 0;
+    if (!same || now.part[1].lanes != 0) set(x, row * kRowBytes, t);
+  }
   if (!plan.predicate_writes.empty()) fix(x, dims);
 }
 

@@ -99,14 +99,21 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
 }
 
 void Shadow::apply_generic(const Exec& x, const ShadowPlan& plan) {
-  Gathered g;
-  for (const std::uint32_t row : plan.reads) g.take(row_tag(x, row * kRowBytes));
-  std::uint8_t dims = g.dims;
-  for (const std::uint8_t slot : plan.predicate_reads) {
-    const Carry c = carry(x, {slot, 0});
-    if (c.lanes != 0) dims = static_cast<std::uint8_t>(dims | dims_of(c.slope));
+  WarpTags& w = warp(x);
+  std::uint8_t dims = 0;
+  for (const std::uint32_t row : plan.reads) {
+    for (const Tag& part : w.rows[row].part) {
+      if ((part.lanes & x.enabled) == 0) continue;
+      dims = static_cast<std::uint8_t>(dims | (part.kind == TagKind::Opaque ? part.dims : dims_of(part.slope)));
+    }
   }
-  for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{});
+  if (w.carry_lanes != 0) {
+    for (const std::uint8_t slot : plan.predicate_reads) {
+      const Carry c = carry(x, {slot, 0});
+      if (c.lanes != 0) dims = static_cast<std::uint8_t>(dims | dims_of(c.slope));
+    }
+    for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{});
+  }
   set_opaque(x, plan, dims);
 }
 

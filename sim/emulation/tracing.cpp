@@ -1,5 +1,6 @@
 // From a launch to its trace: the first block that no class holds is emulated, its class takes in whatever satisfies
 // its conditions, until every block of the grid has its class.
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
@@ -90,52 +91,93 @@ bool same_way(const BlockClass& a, const BlockClass& b) {
   return true;
 }
 
-// Work that is done to follow every block of a class whose way depends on data; beyond it a sample stands for all.
-constexpr std::uint64_t kFollowInstructions = 6'000'000;
-constexpr std::uint64_t kFollowCounts = 2'000'000;  // entries of their tables of counts
-constexpr std::uint64_t kSample = 24;
-
-/// A class whose blocks may differ by their data. A small one is followed block by block. Of a large one a sample spread
-/// over it is followed: if all go one way, so do the others; if not, each sampled block stands for an equal share of
-/// the grid, a residue of the block index along x.
-template <class Follow>
-void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std::uint64_t instructions, const Follow& follow) {
-  const std::vector<std::uint64_t> members = cover.members(first);
-  const std::uint64_t counts = members.size() * trace.kernel->instructions.size();
-  LaunchInfo& info = trace.launch;
-  if (members.size() <= kSample || (members.size() * instructions <= kFollowInstructions && counts <= kFollowCounts)) {
-    for (const std::uint64_t b : members) {
-      BlockClass own = b == members.front() ? first : follow(b);
-      own.single = true;
-      own.conditions.clear();
-      own.population = cover.take(own);
-      trace.classes.push_back(std::move(own));
+/// Whether block `b` accesses what block `a` does, moved by the slopes: with same_way, the same trace.
+bool same_accesses(const KernelTrace& trace, const BlockClass& a, const BlockClass& b) {
+  const auto distance = [](std::uint32_t from, std::uint32_t to) { return std::int64_t{to} - std::int64_t{from}; };
+  const std::int64_t dx = distance(a.representative.x, b.representative.x),
+                     dy = distance(a.representative.y, b.representative.y),
+                     dz = distance(a.representative.z, b.representative.z);
+  for (std::size_t w = 0; w < a.warps.size(); ++w) {
+    const std::vector<Access>&p = a.warps[w].accesses, &q = b.warps[w].accesses;
+    if (p.size() != q.size()) return false;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      if (p[i].pattern != q[i].pattern || p[i].slope != q[i].slope) return false;
+      const BlockSlope& s = trace.slopes[p[i].slope];
+      const std::uint64_t moved = p[i].base + static_cast<std::uint64_t>(s.x * dx + s.y * dy + s.z * dz);
+      if (trace.patterns[p[i].pattern].lanes != 0 && moved != q[i].base) return false;
     }
-    return;
   }
+  return true;
+}
+
+// Warp instructions that are executed to follow every block of a class whose way depends on data, and of all classes of
+// a launch; beyond them a sample stands for all.
+constexpr std::uint64_t kFollowClass = 6'000'000, kFollowLaunch = 24'000'000;
+constexpr std::uint64_t kLargestSample = 24, kSmallestSample = 3;
+
+/// Follows every member. Those that go the way of the first stay one class; the others are classes of their own, listed
+/// before it, so that they are found first.
+template <class Follow>
+void follow_all(KernelTrace& trace, Cover& cover, BlockClass first, const std::vector<std::uint64_t>& members,
+                const Follow& follow) {
+  for (const std::uint64_t b : members) {
+    if (b == members.front()) continue;
+    BlockClass own = follow(b);
+    if (same_way(first, own) && same_accesses(trace, first, own)) continue;
+    own.single = true;
+    own.conditions.clear();
+    own.population = cover.take(own);
+    trace.classes.push_back(std::move(own));
+  }
+  first.population = cover.take(first);
+  trace.classes.push_back(std::move(first));
+}
+
+/// Follows a sample spread over the class. If all go one way, so do the others; if not, each sampled block stands for an
+/// equal share of the grid, a residue of the block index along x.
+template <class Follow>
+void follow_sample(KernelTrace& trace, Cover& cover, BlockClass first, const std::vector<std::uint64_t>& members,
+                   std::uint64_t size, const Follow& follow) {
+  LaunchInfo& info = trace.launch;
   std::vector<BlockClass> sample;
   sample.push_back(std::move(first));
   bool alike = true;
-  for (std::uint64_t i = 1; i < kSample; ++i) {
+  for (std::uint64_t i = 1; i < size; ++i) {
     // Golden-ratio steps: spread over the class without a rhythm of their own.
     const std::uint64_t at = (i * 0x9E3779B97F4A7C15ull >> 32) * members.size() >> 32;
     sample.push_back(follow(members[at]));
     alike = alike && same_way(sample.front(), sample.back());
   }
-  info.sampled_blocks += kSample;
-  info.inferred_blocks += members.size() - kSample;
+  info.sampled_blocks += size;
+  info.inferred_blocks += members.size() - size;
   info.samples_differ |= !alike;
   if (alike) sample.resize(1);
   for (std::size_t i = 0; i < sample.size(); ++i) {
     if (!alike) {
       BlockCondition share;
       share.coefficient = {1, 0, 0};
-      share.modulus = static_cast<std::int64_t>(kSample);
+      share.modulus = static_cast<std::int64_t>(size);
       // The representatives need not lie in different residues; the last class takes what is left.
       if (i + 1 < sample.size()) sample[i].conditions.push_back(share);
     }
     sample[i].population = cover.take(sample[i]);
     if (sample[i].population > 0) trace.classes.push_back(std::move(sample[i]));
+  }
+}
+
+/// A class whose blocks may differ by their data: a small one is followed block by block, a large one by a sample.
+/// `spent` is what following has cost so far in this launch.
+template <class Follow>
+void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std::uint64_t instructions, std::uint64_t spent,
+                        const Follow& follow) {
+  const std::vector<std::uint64_t> members = cover.members(first);
+  const std::uint64_t budget = std::min(kFollowClass, kFollowLaunch - std::min(kFollowLaunch, spent));
+  const std::uint64_t affordable = budget / std::max<std::uint64_t>(1, instructions);
+  const std::uint64_t size = std::clamp(affordable, kSmallestSample, kLargestSample);
+  if (members.size() <= std::max(size, affordable)) {
+    follow_all(trace, cover, std::move(first), members, follow);
+  } else {
+    follow_sample(trace, cover, std::move(first), members, size, follow);
   }
 }
 
@@ -173,14 +215,17 @@ std::shared_ptr<KernelTrace> trace_launch(const Program& program, const Case& it
   BlockTraceBuilder builder(*kernel, executor.warps(), pools);
   Cover cover(launch.grid);
   const std::uint64_t blocks = launch.grid.count();
+  std::uint64_t spent = 0;
   const auto follow = [&](std::uint64_t b) {
-    return trace_block(executor, shadow, builder, trace->block_index(b), options.block_classes);
+    BlockClass result = trace_block(executor, shadow, builder, trace->block_index(b), options.block_classes);
+    spent += executor.executed();
+    return result;
   };
   for (std::uint64_t b = 0; b < blocks; ++b) {
     if (cover.taken(b)) continue;
     BlockClass next = follow(b);
     if (shadow.conditions().data_dependent() && !next.single) {
-      add_data_dependent(*trace, cover, std::move(next), executor.executed(), follow);
+      add_data_dependent(*trace, cover, std::move(next), executor.executed(), spent, follow);
     } else {
       next.population = cover.take(next);
       trace->classes.push_back(std::move(next));
