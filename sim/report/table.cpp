@@ -23,8 +23,11 @@ std::string Table::text(const std::string& indent) const {
     text.erase(text.find_last_not_of(' ') + 1);
     return text + "\n";
   };
-  std::string out = line([&](std::size_t c) { return columns_[c].title; });
-  out += line([&](std::size_t c) { return std::string(widths[c], '-'); });
+  std::string out;
+  if (std::any_of(columns_.begin(), columns_.end(), [](const Column& c) { return !c.title.empty(); })) {
+    out = line([&](std::size_t c) { return columns_[c].title; });
+    out += line([&](std::size_t c) { return std::string(widths[c], '-'); });
+  }
   for (const auto& row : rows_) out += line([&](std::size_t c) { return c < row.size() ? row[c] : std::string(); });
   return out;
 }

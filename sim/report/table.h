@@ -1,4 +1,4 @@
-// Plain text tables: columns as wide as their widest cell.
+// Plain text tables: columns as wide as their widest cell, with a header unless no column has a title.
 #pragma once
 
 #include <string>
