@@ -13,7 +13,14 @@ bool too_large(const BlockSlope& s) {
   return std::max({std::abs(s.x), std::abs(s.y), std::abs(s.z)}) > kLargestSlope;
 }
 
-std::uint8_t tag_dims(const Tag& t) { return t.kind == TagKind::Opaque ? t.dims : dims_of(t.slope); }
+std::uint8_t tag_dims(const Tag& t) { return static_cast<std::uint8_t>(t.dims | dims_of(t.slope)); }
+
+BlockSlope without(BlockSlope s, std::uint8_t dims) {
+  if ((dims & 1) != 0) s.x = 0;
+  if ((dims & 2) != 0) s.y = 0;
+  if ((dims & 4) != 0) s.z = 0;
+  return s;
+}
 
 }  // namespace
 
@@ -36,18 +43,25 @@ void Shadow::start(const Dim3& block) {
 
 void Shadow::Gathered::take(const Tag& t) {
   if (t.kind == TagKind::None) return;
-  lost |= t.kind == TagKind::Opaque || (lanes != 0 && lanes != t.lanes);
+  lost |= (t.dims & kDataDim) != 0 || (lanes != 0 && lanes != t.lanes);
   lanes |= t.lanes;
-  dims = static_cast<std::uint8_t>(dims | (tag_dims(t)));
+  dims = static_cast<std::uint8_t>(dims | tag_dims(t));
+  opaque = static_cast<std::uint8_t>(opaque | t.dims);
   linear += t.kind == TagKind::Linear;
   high += t.kind == TagKind::High;
-  if (t.kind != TagKind::Opaque) slope = add(slope, t.slope);
+  slope = add(slope, t.slope);
+}
+
+Tag Shadow::Gathered::result(TagKind kind) const {
+  if (lanes == 0) return {};
+  if (lost) return {TagKind::Opaque, dims, lanes, {}};
+  return {kind, opaque, lanes, without(slope, opaque)};
 }
 
 Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
   if ((offset & kLiteralBit) != 0) return {};
   const RowTags& row = warps_[static_cast<std::size_t>(x.warp->index)].rows[offset / kRowBytes];
-  const LaneMask first = row.part[0].lanes & x.enabled, second = row.part[1].lanes & x.enabled;
+  const LaneMask first = row.part[0].lanes & lanes_, second = row.part[1].lanes & lanes_;
   if ((first | second) == 0) return {};
   if (first != 0 && second != 0) {
     return {TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}};
@@ -92,8 +106,8 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
     if (next.lanes != 0) next.lanes = lanes;
   }
   if (next.kind == TagKind::Linear || next.kind == TagKind::High) {
-    if (is_zero(next.slope)) next.lanes = 0;
-    if (too_large(next.slope)) next = {TagKind::Opaque, dims_of(next.slope), next.lanes, {}};
+    if (is_zero(next.slope)) next.kind = next.dims != 0 ? TagKind::Opaque : TagKind::None;
+    if (too_large(next.slope)) next = {TagKind::Opaque, tag_dims(next), next.lanes, {}};
   }
   if (next.kind == TagKind::None) next.lanes = 0;
   RowTags& row = warp(x).rows[offset / kRowBytes];
@@ -123,13 +137,13 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
 }
 
 void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims) {
-  const Tag t{TagKind::Opaque, dims, x.enabled, {}};
+  const Tag t{TagKind::Opaque, dims, lanes_, {}};
   WarpTags& w = warp(x);
   for (const std::uint32_t row : plan.writes) {
     // What a loop computes from data has this tag already.
     const RowTags& now = w.rows[row];
     const Tag& first = now.part[0];
-    const bool same = first.kind == TagKind::Opaque && first.dims == dims && (x.enabled & ~first.lanes) == 0;
+    const bool same = first.kind == TagKind::Opaque && first.dims == dims && (lanes_ & ~first.lanes) == 0;
     if (!same || now.part[1].lanes != 0) set(x, row * kRowBytes, t);
   }
   if (!plan.predicate_writes.empty()) fix(x, dims);
@@ -148,13 +162,17 @@ void Shadow::clear(const Exec& x, const ShadowPlan& plan) {
 bool Shadow::any_tagged(const Exec& x, const ShadowPlan& plan) {
   const WarpTags& w = warp(x);
   for (const std::uint32_t row : plan.reads) {
-    if ((w.rows[row].lanes() & x.enabled) != 0) return true;
+    if ((w.rows[row].lanes() & lanes_) != 0) return true;
   }
   if (w.carry_lanes == 0) return false;
   return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(),
                      [&](std::uint8_t slot) {
-                       return ((w.carries[slot][0].lanes | w.carries[slot][1].lanes) & x.enabled) != 0;
+                       return ((w.carries[slot][0].lanes | w.carries[slot][1].lanes) & lanes_) != 0;
                      });
+}
+
+std::uint8_t Shadow::carry_dims(const Carry& a, const Carry& b) {
+  return static_cast<std::uint8_t>(a.dims | b.dims | dims_of(a.slope) | dims_of(b.slope));
 }
 
 void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
@@ -162,14 +180,14 @@ void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
   WarpTags& w = warp(x);
   auto& parts = w.carries[static_cast<std::size_t>(slot)];
   Carry next = carry;
-  if (is_zero(next.slope)) next.lanes = 0;
+  if (is_zero(next.slope) && next.dims == 0) next.lanes = 0;
   Carry* empty = nullptr;
   for (Carry& part : parts) {
-    part.lanes &= ~x.enabled & x.warp->live;
+    part.lanes &= ~lanes_ & x.warp->live;
     if (part.lanes == 0) empty = &part;
   }
   const auto like = [&](const Carry& part) {
-    return part.lanes != 0 && part.slope == next.slope && part.second == next.second;
+    return part.lanes != 0 && part.slope == next.slope && part.dims == next.dims && part.second == next.second;
   };
   if (next.lanes != 0) {
     if (like(parts[0])) {
@@ -179,7 +197,7 @@ void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
     } else if (empty != nullptr) {
       *empty = next;
     } else {
-      fix(x, static_cast<std::uint8_t>(dims_of(parts[0].slope) | dims_of(parts[1].slope)));
+      fix(x, carry_dims(parts[0], parts[1]));
       parts = {next, Carry{}};
     }
   }
@@ -189,8 +207,8 @@ void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
 
 Shadow::Carry Shadow::carry(const Exec& x, const PredicateSource& p) {
   const auto& parts = warp(x).carries[p.slot];
-  const LaneMask first = parts[0].lanes & x.enabled, second = parts[1].lanes & x.enabled;
-  if (first != 0 && second != 0) fix(x, static_cast<std::uint8_t>(dims_of(parts[0].slope) | dims_of(parts[1].slope)));
+  const LaneMask first = parts[0].lanes & lanes_, second = parts[1].lanes & lanes_;
+  if (first != 0 && second != 0) fix(x, carry_dims(parts[0], parts[1]));
   Carry c = first != 0 ? parts[0] : parts[1];
   c.lanes = first != 0 ? first : second;
   return c;
@@ -199,11 +217,12 @@ Shadow::Carry Shadow::carry(const Exec& x, const PredicateSource& p) {
 /// A predicate is read as a truth value: a carry that moves with the block cannot be followed further.
 void Shadow::read_predicate(const Exec& x, int slot) {
   for (const Carry& c : warp(x).carries[static_cast<std::size_t>(slot)]) {
-    if ((c.lanes & x.active) != 0) fix(x, dims_of(c.slope));
+    if ((c.lanes & x.active) != 0) fix(x, carry_dims(c, c));
   }
 }
 
 void Shadow::control(const Exec& x, const Op& op) {
+  lanes_ = x.active;
   const ShadowPlan& plan = plans_[x.pc];
   for (const std::uint32_t row : plan.reads) {
     const Tag t = row_tag(x, row * kRowBytes);
@@ -218,8 +237,9 @@ void Shadow::control(const Exec& x, const Op& op) {
 // --- conditions ------------------------------------------------------------------------------------------------------
 
 /// The tagged lanes stay within 32 bits, read as signed or unsigned.
-void Shadow::keep_range(const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned) {
+void Shadow::keep_range(const Exec& x, const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned) {
   if (t.kind != TagKind::Linear) return;
+  fix(x, t.dims);
   const std::int64_t lowest = is_unsigned ? 0 : -(std::int64_t{1} << 31);
   const std::int64_t highest = is_unsigned ? (std::int64_t{1} << 32) - 1 : (std::int64_t{1} << 31) - 1;
   std::int64_t low = highest, high = lowest;
@@ -274,23 +294,26 @@ void Shadow::keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, in
 
 // --- memory ----------------------------------------------------------------------------------------------------------
 
-/// Adds the slope of one register (pair) of an address. False if it cannot be followed; `dims` are what it depends on.
+/// Adds the slope of one register (pair) of an address to `sum`. False if it cannot be followed.
 bool Shadow::index_slope(const Exec& x, const Source& s, bool wide, bool far, LaneMask lanes, std::int64_t factor,
-                         BlockSlope& slope, std::uint8_t& dims) {
-  Gathered low, high;
-  low.take(tag(x, s));
-  if (wide) high.take(high_tag(x, s));
-  dims = static_cast<std::uint8_t>(dims | low.dims | high.dims);
-  if (low.lanes == 0 && high.lanes == 0) return true;
-  if (low.lost || high.lost || low.high != 0 || high.linear != 0) return false;
-  if ((low.lanes & lanes) != lanes) return false;
-  if (high.lanes != 0 && (high.slope != low.slope || (high.lanes & lanes) != lanes)) return false;
-  if (far && high.lanes == 0) {
+                         Gathered& sum) {
+  const Tag low = tag(x, s), high = wide ? high_tag(x, s) : Tag{};
+  Gathered g;
+  g.take(low);
+  g.take(high);
+  sum.dims = static_cast<std::uint8_t>(sum.dims | g.dims);
+  if (g.lanes == 0) return true;
+  if (g.lost || (g.lanes & lanes) != lanes) return false;
+  if (low.kind == TagKind::High || low.kind == TagKind::None || high.kind == TagKind::Linear) return false;
+  if (high.kind == TagKind::High && high.slope != low.slope) return false;
+  if (high.kind == TagKind::Opaque && !is_zero(low.slope)) return false;
+  if (far && high.kind == TagKind::None) {
     // The upper word stays: the lower one must not run over.
     const Operand o = operand(x, s, true);
-    keep_range(o.tag, o.value, true);
+    keep_range(x, o.tag, o.value, true);
   }
-  slope = add(slope, scale(low.slope, factor));
+  sum.opaque = static_cast<std::uint8_t>(sum.opaque | g.opaque);
+  sum.slope = add(sum.slope, scale(low.slope, factor));
   return true;
 }
 
@@ -313,33 +336,42 @@ void Shadow::keep_bounds(const Exec& x, const Op& op, LaneMask lanes, const Bloc
 
 BlockSlope Shadow::access(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space) {
   const ShadowPlan& plan = plans_[x.pc];
+  lanes_ = x.enabled;
   if (lanes == 0) return {};
-  const bool tagged = any_tagged(x, plan);
-  BlockSlope slope{};
-  std::uint8_t dims = 0;
-  if (tagged) {
-    const bool far = space == MemorySpace::Global || op.space == MemorySpace::Generic;
-    const bool copy_target = op.kind == OpKind::Copy && space == MemorySpace::Shared;
-    bool known = index_slope(x, copy_target ? op.c : op.a, !copy_target && op.wide_index, far, lanes, op.scale, slope, dims);
-    const bool uniform = copy_target || op.has_uniform;
-    if (uniform) known &= index_slope(x, copy_target ? op.d : op.b, !copy_target && op.wide_uniform, far, lanes, 1, slope, dims);
-    if (!known) {
-      fix(x, (dims & kDataDim) != 0 ? kAllDims : dims);  // addresses out of memory are this block's own
-      slope = {};
-    } else if (!is_zero(slope)) {
-      conditions_.residue(slope, kLineBytes);
-      if (space == MemorySpace::Global) keep_bounds(x, op, lanes, slope);
-      if (space != MemorySpace::Global) fix(x, dims_of(slope));
-    }
-  }
+  Gathered sum;
+  if (any_tagged(x, plan)) follow_address(x, op, lanes, space, sum);
   if (op.value_needed) {
     if (space == MemorySpace::Local && op.space == MemorySpace::Local) {
       access_local(x, op, lanes, plan);
     } else {
-      load_tags(x, op, plan, space, dims);
+      load_tags(x, op, plan, space, sum.dims);
     }
   }
-  return slope;
+  return sum.slope;
+}
+
+/// Leaves the slope of the access in `sum` and records what keeps its pattern the same.
+void Shadow::follow_address(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space, Gathered& sum) {
+  const bool far = space == MemorySpace::Global || op.space == MemorySpace::Generic;
+  const bool copy_target = op.kind == OpKind::Copy && space == MemorySpace::Shared;
+  bool known = copy_target ? index_slope(x, op.c, false, far, lanes, 1, sum)
+                           : index_slope(x, op.a, op.wide_index, far, lanes, op.scale, sum);
+  if (copy_target) known &= index_slope(x, op.d, false, far, lanes, 1, sum);
+  if (!copy_target && op.has_uniform) known &= index_slope(x, op.b, op.wide_uniform, far, lanes, 1, sum);
+  if (!known) {
+    fix(x, (sum.dims & kDataDim) != 0 ? kAllDims : sum.dims);  // addresses out of memory are this block's own
+    sum.slope = {};
+    return;
+  }
+  fix(x, sum.opaque);
+  sum.slope = without(sum.slope, sum.opaque);
+  if (is_zero(sum.slope)) return;
+  conditions_.residue(sum.slope, kLineBytes);
+  if (space == MemorySpace::Global) keep_bounds(x, op, lanes, sum.slope);
+  if (space != MemorySpace::Global) {
+    fix(x, dims_of(sum.slope));
+    sum.slope = {};
+  }
 }
 
 /// What a load brings may differ by block, unless no block writes it and all read the same place, or it was put into
@@ -388,7 +420,7 @@ void Shadow::access_local(const Exec& x, const Op& op, LaneMask lanes, const Sha
     if (same) {
       Tag& word = local[offset / 4 + w];
       const bool mixes = (word.lanes & ~lanes & x.warp->live) != 0;
-      if (mixes && !(word.kind == t.kind && word.slope == t.slope)) {
+      if (mixes && !(word.kind == t.kind && word.slope == t.slope && word.dims == t.dims)) {
         word = {TagKind::Opaque, kAllDims, word.lanes | lanes, {}};
       } else {
         const LaneMask kept = mixes ? word.lanes & ~lanes : 0;

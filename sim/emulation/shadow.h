@@ -7,6 +7,7 @@
 // class of the block is what satisfies all of them. Addresses report their slope.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,7 +22,7 @@ enum class TagKind : std::uint8_t { None, Linear, High, Opaque };
 
 struct Tag {
   TagKind kind = TagKind::None;
-  std::uint8_t dims = 0;  ///< of an Opaque tag
+  std::uint8_t dims = 0;  ///< along which the value moves in a way that is not followed; the slope is zero there
   LaneMask lanes = 0;     ///< the lanes it holds for; the others are the same in every block
   BlockSlope slope;
 };
@@ -73,6 +74,7 @@ class Shadow {
   struct Carry {
     LaneMask lanes = 0;
     BlockSlope slope;
+    std::uint8_t dims = 0;  ///< as of tags
     bool second = false;  ///< the other half of a carry of up to 2: counts only together with the first
   };
   struct WarpTags {
@@ -84,11 +86,13 @@ class Shadow {
   /// Tags of several sources put together.
   struct Gathered {
     LaneMask lanes = 0;
-    std::uint8_t dims = 0;
-    bool lost = false;  ///< an Opaque source, or lanes that differ
+    std::uint8_t dims = 0;    ///< all that any source depends on
+    std::uint8_t opaque = 0;  ///< of those, what is not followed
+    bool lost = false;        ///< data among the sources, or lanes that differ
     int linear = 0, high = 0;
     BlockSlope slope;
     void take(const Tag& t);
+    Tag result(TagKind kind) const;  ///< for a result that adds the sources up
   };
   /// 32 lane values as the instruction reads them, with their tag.
   struct Operand {
@@ -102,7 +106,7 @@ class Shadow {
   Tag row_tag(const Exec& x, std::uint32_t offset) const;
   Operand operand(const Exec& x, const Source& s, bool is_unsigned) const;
   void assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask lanes);
-  void set(const Exec& x, std::uint32_t offset, const Tag& t) { assign(x, offset, t, x.enabled); }
+  void set(const Exec& x, std::uint32_t offset, const Tag& t) { assign(x, offset, t, lanes_); }
   void set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims);
   void clear(const Exec& x, const ShadowPlan& plan);
   void fix(const Exec& x, std::uint8_t dims) {
@@ -111,17 +115,19 @@ class Shadow {
     if (cause_ == kNowhere && conditions_.fixed() != before) cause_ = x.pc;
   }
   bool any_tagged(const Exec& x, const ShadowPlan& plan);
+  static std::uint8_t carry_dims(const Carry& a, const Carry& b);
   void set_carry(const Exec& x, int slot, const Carry& carry);
   Carry carry(const Exec& x, const PredicateSource& p);
   void read_predicate(const Exec& x, int slot);
 
+  std::size_t split_lanes(const Exec& x, const ShadowPlan& plan, std::array<LaneMask, 8>& groups);
   void apply(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_generic(const Exec& x, const ShadowPlan& plan);
-  void apply_sum(const Exec& x, const Op& op, const ShadowPlan& plan, const Gathered& g);
-  void apply_carry_sum(const Exec& x, const Op& op, const ShadowPlan& plan, const Gathered& g);
+  void apply_sum(const Exec& x, const Op& op, const Gathered& g);
+  void apply_carry_sum(const Exec& x, const Op& op, Gathered g);
   void apply_multiply(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_wide(const Exec& x, const Op& op, const ShadowPlan& plan);
-  void apply_lea(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_lea(const Exec& x, const Op& op);
   void apply_lea_high(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_shift_left(const Exec& x, const Op& op);
   void apply_shift_right(const Exec& x, const Op& op);
@@ -135,10 +141,11 @@ class Shadow {
 
   Tag product(const Exec& x, const Op& op, bool wide, bool is_unsigned);
   Tag wide_summand(const Exec& x, const Source& s);
-  void keep_range(const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned);
+  void keep_range(const Exec& x, const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned);
   void keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, int variant);
   bool index_slope(const Exec& x, const Source& s, bool wide, bool far, LaneMask lanes, std::int64_t factor,
-                   BlockSlope& slope, std::uint8_t& dims);
+                   Gathered& sum);
+  void follow_address(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space, Gathered& sum);
   void keep_bounds(const Exec& x, const Op& op, LaneMask lanes, const BlockSlope& slope);
   void access_local(const Exec& x, const Op& op, LaneMask lanes, const ShadowPlan& plan);
   void load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, std::uint8_t address_dims);
@@ -148,6 +155,7 @@ class Shadow {
   BlockConditions conditions_;
   std::vector<WarpTags> warps_;
   std::uint8_t shared_dims_ = 0;  ///< what the contents of shared memory depend on
+  LaneMask lanes_ = 0;  ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
   std::uint32_t cause_ = kNowhere;
 };
 
