@@ -4,9 +4,13 @@
 #include <cstdio>
 #include <numeric>
 
+#include "base/error.h"
+#include "program/program.h"
+
 namespace forewarp::emulation {
 
-GlobalMemory::GlobalMemory(const Case& item) : addresses_(place_buffers(item)) {
+GlobalMemory::GlobalMemory(const Case& item, const std::vector<std::uint8_t>& module_data)
+    : addresses_(place_buffers(item)) {
   std::vector<std::size_t> order(item.buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return addresses_[a] < addresses_[b]; });
@@ -20,6 +24,14 @@ GlobalMemory::GlobalMemory(const Case& item) : addresses_(place_buffers(item)) {
     region.buffer = &item.buffers[i];
     regions_.push_back(std::move(region));
   }
+  if (module_data.empty()) return;
+  Region own;
+  own.begin = kModuleDataAddress;
+  own.end = own.begin + module_data.size();
+  own.bytes = module_data;
+  own.filled = true;
+  FW_CHECK(regions_.empty() || regions_.back().end <= own.begin, "buffers reach into the program's variables");
+  regions_.push_back(std::move(own));
 }
 
 GlobalMemory::Region* GlobalMemory::search(std::uint64_t address, std::uint64_t size) {
@@ -54,7 +66,8 @@ std::string GlobalMemory::describe(std::uint64_t address) const {
   const Region& region = *std::prev(after);
   const std::uint64_t offset = address - region.begin;
   std::snprintf(text, sizeof text, "byte %llu of ", static_cast<unsigned long long>(offset));
-  return text + ("buffer " + region.buffer->name) + " (" + std::to_string(region.end - region.begin) + " bytes)";
+  const std::string name = region.buffer != nullptr ? "buffer " + region.buffer->name : "the program's own variables";
+  return text + name + " (" + std::to_string(region.end - region.begin) + " bytes)";
 }
 
 }  // namespace forewarp::emulation

@@ -1,4 +1,4 @@
-// Global memory of a case: its buffers at their device addresses and nothing else. Contents are made when they are
+// Global memory of a case: its buffers and the program's own variables at their device addresses, nothing else. Contents are made when they are
 // first asked for, so that a run that only follows addresses never fills a buffer.
 #pragma once
 
@@ -14,13 +14,14 @@ class GlobalMemory {
  public:
   struct Region {
     std::uint64_t begin = 0, end = 0;
-    const Buffer* buffer = nullptr;          ///< null: bytes given at construction
+    const Buffer* buffer = nullptr;          ///< null: the program's own variables
     std::vector<std::uint8_t> bytes;         ///< empty until filled
     bool filled = false;
   };
 
-  /// `item` outlives this. Buffers lie where place_buffers puts them.
-  explicit GlobalMemory(const Case& item);
+  /// `item` outlives this. Buffers lie where place_buffers puts them, the program's variables (Program::module_data) at
+  /// kModuleDataAddress.
+  explicit GlobalMemory(const Case& item, const std::vector<std::uint8_t>& module_data = {});
 
   /// The region that holds [address, address + size), or null.
   Region* find(std::uint64_t address, std::uint64_t size) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <type_traits>
 
 #include "base/error.h"
 
@@ -16,6 +17,7 @@ namespace forewarp {
 namespace {
 
 constexpr int kMachineCuda = 190;                   // EM_CUDA
+constexpr std::uint32_t kRelocation64 = 2;          // R_CUDA_64: a symbol's 64-bit address
 constexpr std::uint8_t kEntrySymbol = 0x10;         // st_other of a kernel's entry (STO_CUDA_ENTRY)
 constexpr std::uint32_t kReservedShared90 = 0x400;  // sm_90: the driver's first KiB of shared memory (sass.md 2.2)
 
@@ -76,6 +78,7 @@ class ImageReader {
     }
     read_symbols(image);
     read_module_attributes(image);
+    read_module_data(image);
     for (CodeSection& section : image.sections) read_kernel_sections(section);
     return image;
   }
@@ -227,7 +230,69 @@ class ImageReader {
       const Section* constant = find(name + "." + kernel.name);
       if (constant == nullptr) constant = find(name);
       if (constant == nullptr || constant->bytes == nullptr) continue;
-      kernel.constants.push_back({bank, {constant->bytes, constant->bytes + constant->header.sh_size}});
+      ConstantBank contents{bank, {constant->bytes, constant->bytes + constant->header.sh_size}};
+      const auto patches = patches_.find(static_cast<std::size_t>(constant - sections_.data()));
+      if (patches != patches_.end()) apply(patches->second, contents.bytes);
+      kernel.constants.push_back(std::move(contents));
+    }
+  }
+
+  struct Patch {
+    std::uint64_t offset = 0, value = 0;
+  };
+
+  static void apply(const std::vector<Patch>& patches, std::vector<std::uint8_t>& bytes) {
+    for (const Patch& patch : patches) {
+      if (patch.offset + 8 <= bytes.size()) std::memcpy(bytes.data() + patch.offset, &patch.value, 8);
+    }
+  }
+
+  /// Global variables get their places one section after another; their addresses stand where relocations say, in
+  /// constant bank 4 and in the variables themselves.
+  void read_module_data(CubinImage& image) {
+    std::map<std::size_t, std::uint64_t> places;
+    for (std::size_t i = 0; i < sections_.size(); ++i) {
+      const Section& section = sections_[i];
+      if (section.name != ".nv.global.init" && section.name != ".nv.global") continue;
+      const std::uint64_t alignment = std::max<std::uint64_t>(section.header.sh_addralign, 16);
+      const std::uint64_t at = (image.module_data.size() + alignment - 1) / alignment * alignment;
+      places[i] = at;
+      image.module_data.resize(at + section.header.sh_size);
+      if (section.bytes != nullptr) std::memcpy(image.module_data.data() + at, section.bytes, section.header.sh_size);
+    }
+    for (const Section& table : sections_) {
+      if (table.header.sh_type == SHT_REL) read_relocations<Elf64_Rel>(table, places);
+      if (table.header.sh_type == SHT_RELA) read_relocations<Elf64_Rela>(table, places);
+    }
+    for (const auto& [section, at] : places) {
+      std::vector<Patch> patches = patches_[section];
+      for (Patch& patch : patches) patch.offset += at;
+      apply(patches, image.module_data);
+    }
+  }
+
+  template <class Entry>
+  void read_relocations(const Section& table, const std::map<std::size_t, std::uint64_t>& places) {
+    if (table.bytes == nullptr || table.header.sh_link >= sections_.size() || table.header.sh_info >= sections_.size()) return;
+    const Section& symbols = sections_[table.header.sh_link];
+    const Section& target = sections_[table.header.sh_info];
+    if (symbols.bytes == nullptr) return;
+    for (std::uint64_t at = 0; at + sizeof(Entry) <= table.header.sh_size; at += sizeof(Entry)) {
+      Entry entry;
+      std::memcpy(&entry, table.bytes + at, sizeof entry);
+      const std::uint64_t symbol_at = ELF64_R_SYM(entry.r_info) * sizeof(Elf64_Sym);
+      if (ELF64_R_TYPE(entry.r_info) != kRelocation64 || symbol_at + sizeof(Elf64_Sym) > symbols.header.sh_size) continue;
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, symbols.bytes + symbol_at, sizeof symbol);
+      const auto place = places.find(symbol.st_shndx);
+      if (place == places.end()) continue;
+      std::uint64_t addend = 0;
+      if constexpr (std::is_same_v<Entry, Elf64_Rela>) {
+        addend = static_cast<std::uint64_t>(entry.r_addend);
+      } else if (target.bytes != nullptr && entry.r_offset + 8 <= target.header.sh_size) {
+        std::memcpy(&addend, target.bytes + entry.r_offset, 8);
+      }
+      patches_[table.header.sh_info].push_back({entry.r_offset, kModuleDataAddress + place->second + symbol.st_value + addend});
     }
   }
 
@@ -285,6 +350,7 @@ class ImageReader {
   std::unique_ptr<Elf, CloseElf> elf_;
   int sm_ = 0;
   std::vector<Section> sections_;
+  std::map<std::size_t, std::vector<Patch>> patches_;       ///< by ELF section index
   std::map<std::size_t, std::size_t> section_of_index_;     ///< ELF section index -> CubinImage::sections
   std::map<std::uint32_t, std::size_t> section_of_symbol_;  ///< symbol index of entries -> CubinImage::sections
 };

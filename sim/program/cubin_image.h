@@ -27,6 +27,7 @@ struct CodeSection {
 struct CubinImage {
   int sm = 0;
   std::vector<CodeSection> sections;
+  std::vector<std::uint8_t> module_data;  ///< Program::module_data
 };
 
 /// Reads the cubin in `bytes`; `path` is for messages. InputError if it is no cubin, is cut short, or is for an

@@ -191,6 +191,7 @@ Program load_program(const std::string& cubin_path, UnknownOpcode policy, std::v
   program.path = cubin_path;
   program.sm = image.sm;
   program.content_hash = XXH3_64bits(bytes.data(), bytes.size());
+  program.module_data = std::move(image.module_data);
   UnknownForms unknown;
   program.kernels = Assembler(cubin_path, image, disassembly).run(unknown);
   report_unknown(cubin_path, unknown, policy, warnings);
