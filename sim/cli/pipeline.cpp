@@ -72,9 +72,8 @@ void check_case(const GpuModel& model, const Workload& workload, const Case& ite
 
 void for_each_trace(const Workload& workload, const Case& item, const std::function<void(const KernelTrace&)>& use) {
   std::vector<std::string> warnings;
-  const TraceOptions options = trace_options(workload, warnings);
-  for (std::size_t i = 0; i < item.launches.size(); ++i)
-    use(*trace_launch(*workload.program, item, static_cast<int>(i), options));
+  CaseTracer tracer(*workload.program, item, trace_options(workload, warnings));
+  for (std::size_t i = 0; i < item.launches.size(); ++i) use(*tracer.trace(static_cast<int>(i)));
   for (const std::string& warning : warnings) warn(item.id + ": " + warning);
 }
 
@@ -91,13 +90,14 @@ Prediction predict_trace(const GpuModel& model, const KernelTrace& trace, const 
 }
 
 std::vector<Prediction> predict_case(const GpuModel& model, const Workload& workload, const Case& item,
-                                     const SimulateOptions& options) {
+                                     const SimulateOptions& options, const std::vector<int>& only) {
   std::vector<Prediction> predictions;
   std::vector<std::string> warnings;
-  const TraceOptions tracing = trace_options(workload, warnings);
+  CaseTracer tracer(*workload.program, item, trace_options(workload, warnings));
   for (std::size_t i = 0; i < item.launches.size(); ++i) {
+    if (!only.empty() && std::find(only.begin(), only.end(), static_cast<int>(i)) == only.end()) continue;
     warnings.clear();
-    const std::shared_ptr<KernelTrace> trace = trace_launch(*workload.program, item, static_cast<int>(i), tracing);
+    const std::shared_ptr<KernelTrace> trace = tracer.trace(static_cast<int>(i));
     Prediction p = predict_trace(model, *trace, options);
     p.warnings.insert(p.warnings.begin(), warnings.begin(), warnings.end());
     predictions.push_back(std::move(p));

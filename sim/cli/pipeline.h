@@ -39,7 +39,8 @@ void for_each_trace(const Workload&, const Case&, const std::function<void(const
 /// Occupancy, timing and report of one traced launch.
 Prediction predict_trace(const GpuModel&, const KernelTrace&, const SimulateOptions&);
 
-/// Every launch of a case, in order.
-std::vector<Prediction> predict_case(const GpuModel&, const Workload&, const Case&, const SimulateOptions&);
+/// The launches of a case in order: all of them, or those whose numbers are in `only`.
+std::vector<Prediction> predict_case(const GpuModel&, const Workload&, const Case&, const SimulateOptions&,
+                                     const std::vector<int>& only = {});
 
 }  // namespace forewarp::cli

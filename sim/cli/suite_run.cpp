@@ -20,6 +20,7 @@ struct Job {
   const GpuModel* model = nullptr;
   Workload workload;
   const Case* item = nullptr;
+  std::vector<int> launches;  ///< those that were measured; empty: all
 };
 
 std::vector<std::string> measured_cases(const std::vector<MeasuredLaunch>& launches) {
@@ -67,8 +68,13 @@ class Planner {
                 const std::vector<std::string>& ids, std::vector<Job>& jobs) {
     std::optional<Workload>& workload = workloads_[{trace.stem, model.sm}];
     if (!workload) workload = load_workload(trace_cubin(trace.stem, model.sm), trace_launch_file(trace.stem), false);
-    for (const Case* item : choose_cases(*workload->launches, ids))
-      jobs.push_back({run, place, &model, *workload, item});
+    const std::vector<MeasuredLaunch> measured = read_if_there(suite_.gpu, trace.stem);
+    for (const Case* item : choose_cases(*workload->launches, ids)) {
+      std::vector<int> launches;
+      for (const MeasuredLaunch& m : measured)
+        if (m.case_id == item->id) launches.push_back(m.launch);
+      jobs.push_back({run, place, &model, *workload, item, std::move(launches)});
+    }
   }
 
   const Suite& suite_;
@@ -101,7 +107,7 @@ std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::strin
       const Job& job = jobs[i];
       progress.started(job.item->id + " on " + job.model->name);
       check_case(*job.model, job.workload, *job.item);
-      by_job[i] = predict_case(*job.model, job.workload, *job.item, options.simulation);
+      by_job[i] = predict_case(*job.model, job.workload, *job.item, options.simulation, job.launches);
       progress.finished();
     });
   }

@@ -32,7 +32,7 @@ void LaunchSetup::apply(const ProgramSlice& slice) {
   }
 }
 
-std::uint64_t run_all_blocks(const LaunchSetup& setup) {
+std::uint64_t run_all_blocks(const LaunchSetup& setup, std::uint64_t limit) {
   BlockExecutor executor(setup.state());
   NoObserver observer;
   std::uint64_t executed = 0;
@@ -42,6 +42,7 @@ std::uint64_t run_all_blocks(const LaunchSetup& setup) {
       for (std::uint32_t x = 0; x < grid.x; ++x) {
         executor.run(Dim3{x, y, z}, observer);
         executed += executor.executed();
+        if (executed >= limit) return executed;
       }
     }
   }
@@ -51,7 +52,7 @@ std::uint64_t run_all_blocks(const LaunchSetup& setup) {
 }  // namespace emulation
 
 EmulatedCase emulate_values(const Program& program, const Case& item, const EmulationOptions& options) {
-  emulation::GlobalMemory global(item);
+  emulation::GlobalMemory global(item, program.module_data);
   EmulatedCase result;
   for (const Launch& launch : item.launches) {
     const emulation::LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options);

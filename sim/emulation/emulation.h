@@ -36,10 +36,31 @@ struct TraceOptions {
   EmulationOptions emulation;
   /// Gather blocks that behave alike into classes; otherwise every block is emulated and is a class of its own.
   bool block_classes = true;
+  /// Warp instructions that earlier launches of the case may cost for the sake of their values; what lies beyond is left
+  /// out, and LaunchInfo::inputs_incomplete says so.
+  std::uint64_t value_instructions = 60'000'000;
   /// Execute everything, not only what the trace depends on: slower, for checks.
   bool all_values = false;
   /// Called now and then with how many of the grid's blocks have their class.
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;
+};
+
+/// Traces the launches of a case in order; what earlier launches wrote is kept between them.
+class CaseTracer {
+ public:
+  /// Refers to program and case.
+  CaseTracer(const Program&, const Case&, const TraceOptions& = {});
+  ~CaseTracer();
+  CaseTracer(const CaseTracer&) = delete;
+  CaseTracer& operator=(const CaseTracer&) = delete;
+
+  /// Launches must be asked for in ascending order. Where the way of one depends on what is in memory, the launches
+  /// before it are run with their values first, as far as TraceOptions::value_instructions reaches.
+  std::shared_ptr<KernelTrace> trace(int launch_index);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// The trace of launch `launch_index` of a case: block classes that partition the grid. Where the way of a launch depends

@@ -118,3 +118,21 @@ TEST_CASE("attention equals its definition", "[kernels]") {
   }
   CHECK(checked > 0);
 }
+
+TEST_CASE("arguments too large for a quick reduction go through the compiler's table", "[kernels]") {
+  const std::string arch = GENERATE(as<std::string>{}, "sm_80", "sm_90");
+  Stem files(arch, "elementwise_01_sin_cos");
+  CHECK(files.program.module_data.size() == 24);  // 2 / pi
+  Case item;
+  for (const Case& c : files.launches.cases) {
+    if (c.id == "sin_cos_unfused_check_1000") item = c;
+  }
+  REQUIRE(!item.launches.empty());
+  Buffer& x = item.buffers[buffer_index(item, "x")];
+  x.fill = FillUniform{ElementType::F32, -1e8, 1e8, 3};
+  const EmulatedCase run = emulate_values(files.program, item);
+  const Matrix64 in = matrix(make_buffer(x), 1, 1000).cast<double>();
+  const Matrix64 sine = in.array().sin(), cosine = in.array().cos();
+  CHECK((result(item, run, "sine", 1, 1000) - sine).cwiseAbs().maxCoeff() < 1e-6);
+  CHECK((result(item, run, "cosine", 1, 1000) - cosine).cwiseAbs().maxCoeff() < 1e-6);
+}

@@ -181,32 +181,56 @@ void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std:
   }
 }
 
-/// Launches before this one, whose results it may depend on.
-void run_earlier_launches(const Program& program, const Case& item, int launch_index, GlobalMemory& global,
-                          const EmulationOptions& options) {
-  for (int i = 0; i < launch_index; ++i) {
-    const Launch& launch = item.launches[static_cast<std::size_t>(i)];
-    run_all_blocks(LaunchSetup(program, program.kernel(launch.kernel), launch, global, options));
-  }
-}
-
 }  // namespace
 
-std::shared_ptr<KernelTrace> trace_launch(const Program& program, const Case& item, int launch_index,
-                                          const TraceOptions& options) {
+struct CaseTracer::State {
+  const Program& program;
+  const Case& item;
+  TraceOptions options;
+  GlobalMemory global;
+  int run = 0;                ///< launches whose values are in memory
+  std::uint64_t spent = 0;    ///< on them
+  bool incomplete = false;
+
+  State(const Program& p, const Case& c, const TraceOptions& o) : program(p), item(c), options(o), global(c, p.module_data) {}
+
+  void run_launches_before(int launch_index) {
+    for (; run < launch_index && !incomplete; ++run) {
+      const Launch& launch = item.launches[static_cast<std::size_t>(run)];
+      const LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options.emulation);
+      spent += run_all_blocks(setup, options.value_instructions - spent);
+      incomplete = spent >= options.value_instructions;
+    }
+  }
+};
+
+CaseTracer::CaseTracer(const Program& program, const Case& item, const TraceOptions& options)
+    : state_(std::make_unique<State>(program, item, options)) {}
+CaseTracer::~CaseTracer() = default;
+
+std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
+  const Program& program = state_->program;
+  const TraceOptions& options = state_->options;
+  const Case& item = state_->item;
   FW_CHECK(launch_index >= 0 && static_cast<std::size_t>(launch_index) < item.launches.size(), "no such launch");
   const Launch& launch = item.launches[static_cast<std::size_t>(launch_index)];
   const auto kernel = std::make_shared<const Kernel>(program.kernel(launch.kernel));
   const auto trace = std::make_shared<KernelTrace>();
-  trace->launch = {item.id, launch_index, launch.grid, launch.block, launch.cluster, launch.dynamic_shared_bytes};
+  trace->launch.case_id = item.id;
+  trace->launch.launch_index = launch_index;
+  trace->launch.grid = launch.grid;
+  trace->launch.block = launch.block;
+  trace->launch.cluster = launch.cluster;
+  trace->launch.dynamic_shared_bytes = launch.dynamic_shared_bytes;
   trace->kernel = kernel;
   trace->sm = program.sm;
 
-  GlobalMemory global(item);
   const ProgramSlice slice = control_slice(*kernel);
   if (slice.needs_global_values || options.all_values) {
-    run_earlier_launches(program, item, launch_index, global, options.emulation);
+    state_->run_launches_before(launch_index);
+    trace->launch.inputs_incomplete = state_->incomplete;
   }
+  GlobalMemory& global = state_->global;
   LaunchSetup setup(program, *kernel, launch, global, options.emulation);
   if (!options.all_values) setup.apply(slice);
   BlockExecutor executor(setup.state());
@@ -233,6 +257,10 @@ std::shared_ptr<KernelTrace> trace_launch(const Program& program, const Case& it
     if (options.progress) options.progress(b + 1, blocks);
   }
   return trace;
+}
+
+std::shared_ptr<KernelTrace> trace_launch(const Program& program, const Case& item, int launch_index, const TraceOptions& options) {
+  return CaseTracer(program, item, options).trace(launch_index);
 }
 
 }  // namespace forewarp

@@ -11,9 +11,9 @@ using wire::Malformed;
 
 template <class A, class T>
 void launch_fields(A& a, T& launch) {
-  auto& [case_id, launch_index, grid, block, cluster, dynamic_shared_bytes, sampled, inferred, differ] = launch;
+  auto& [case_id, launch_index, grid, block, cluster, dynamic_shared_bytes, sampled, inferred, incomplete, differ] = launch;
   a(case_id, launch_index, grid.x, grid.y, grid.z, block.x, block.y, block.z, cluster.x, cluster.y, cluster.z,
-    dynamic_shared_bytes, sampled, inferred, differ);
+    dynamic_shared_bytes, sampled, inferred, incomplete, differ);
 }
 
 template <class A, class T>

@@ -120,6 +120,7 @@ struct LaunchInfo {
   // Where data decides the way of a kernel, a sample of its blocks is followed and the others are taken to be like them.
   std::uint64_t sampled_blocks = 0;    ///< followed
   std::uint64_t inferred_blocks = 0;   ///< taken to be like them
+  bool inputs_incomplete = false;      ///< earlier launches were too long to be run for the values they leave
   bool samples_differ = false;         ///< the followed ones did not all go the same way: counts are estimates
   bool operator==(const LaunchInfo&) const = default;
 };
