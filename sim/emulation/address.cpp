@@ -10,8 +10,8 @@
 namespace forewarp::emulation {
 namespace {
 
-// Local memory in traces: warp after warp, far from every buffer. Blocks share the addresses; which of them live side by
-// side is for the timing model to know.
+// Local memory in traces: warp after warp, far from every buffer. Blocks share the addresses; which of them live side
+// by side is for the timing model to know.
 constexpr std::uint64_t kLocalTraceBase = 0x0000700000000000ull;
 
 std::string hex(std::uint64_t value) {
@@ -44,7 +44,8 @@ int first_lane(LaneMask lanes) { return std::countr_zero(lanes); }
 
 void check_alignment(const Exec& x, const Op& op, LaneMask lanes, std::uint64_t bits) {
   const std::uint64_t rest = std::min<std::uint64_t>(op.bytes, 16) - 1;
-  if ((bits & rest) == 0) [[likely]] return;
+  if ((bits & rest) == 0) [[likely]]
+    return;
   for (LaneMask m = lanes; m != 0; m &= m - 1) {
     const int lane = first_lane(m);
     const std::uint64_t address = x.address[static_cast<std::size_t>(lane)];
@@ -58,14 +59,15 @@ void check_global(const Exec& x, const Op& op, LaneMask lanes) {
   const Bounds b = bounds_of(x, lanes);
   check_alignment(x, op, lanes, b.bits);
   GlobalMemory& global = *x.block->global;
-  if (global.find(b.low, b.high - b.low + op.bytes) != nullptr) [[likely]] return;
+  if (global.find(b.low, b.high - b.low + op.bytes) != nullptr) [[likely]]
+    return;
   for (LaneMask m = lanes; m != 0; m &= m - 1) {
     const int lane = first_lane(m);
     const std::uint64_t address = x.address[static_cast<std::size_t>(lane)];
     if (global.find(address, op.bytes) != nullptr) continue;
     fail(x, lane,
-         "global address " + hex(address) + " (" + std::to_string(op.bytes) + " bytes) is in no buffer: " +
-             global.describe(address),
+         "global address " + hex(address) + " (" + std::to_string(op.bytes) +
+             " bytes) is in no buffer: " + global.describe(address),
          "check grid, block, arguments and the buffers' sizes in the launch file");
   }
 }
@@ -73,7 +75,8 @@ void check_global(const Exec& x, const Op& op, LaneMask lanes) {
 void check_bounded(const Exec& x, const Op& op, LaneMask lanes, std::uint64_t size, const char* memory) {
   const Bounds b = bounds_of(x, lanes);
   check_alignment(x, op, lanes, b.bits);
-  if (b.high < size && size - b.high >= op.bytes) [[likely]] return;
+  if (b.high < size && size - b.high >= op.bytes) [[likely]]
+    return;
   for (LaneMask m = lanes; m != 0; m &= m - 1) {
     const int lane = first_lane(m);
     const std::uint64_t address = x.address[static_cast<std::size_t>(lane)];
@@ -180,7 +183,10 @@ std::uint8_t* local_frame(Exec& x) {
 void move_global(Exec& x, const Op& op, LaneMask lanes) {
   GlobalMemory& global = *x.block->global;
   const Bounds b = bounds_of(x, lanes);
+  const bool writes =
+      op.memory == MemoryKind::Store || op.memory == MemoryKind::Atomic || op.memory == MemoryKind::Reduction;
   if (GlobalMemory::Region* all = global.find(b.low, b.high - b.low + op.bytes)) {
+    if (writes) global.before_write(*all, b.low, b.high - b.low + op.bytes);
     x.enabled = lanes;
     x.data = global.bytes(*all);
     x.origin = all->begin;
@@ -196,6 +202,8 @@ void move_global(Exec& x, const Op& op, LaneMask lanes) {
       const std::uint64_t a = x.address[static_cast<std::size_t>(first_lane(m))];
       if (a >= region->begin && a < region->end) here |= m & (0u - m);
     }
+    const Bounds part = bounds_of(x, here);
+    if (writes) global.before_write(*region, part.low, part.high - part.low + op.bytes);
     x.enabled = here;
     x.data = global.bytes(*region);
     x.origin = region->begin;
@@ -227,11 +235,10 @@ std::string place_text(const BlockState& block, const Warp& warp, int lane, std:
   const auto triple = [](std::uint64_t x, std::uint64_t y, std::uint64_t z) {
     return "(" + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + ")";
   };
-  std::string text = "kernel " + kernel.demangled + ", block " + triple(block.index.x, block.index.y, block.index.z) +
-                     ", thread " +
-                     triple(thread % block.block.x, thread / block.block.x % block.block.y,
-                            thread / block.block.x / block.block.y) +
-                     ", instruction " + hex(std::uint64_t{pc} * 16);
+  std::string text =
+      "kernel " + kernel.demangled + ", block " + triple(block.index.x, block.index.y, block.index.z) + ", thread " +
+      triple(thread % block.block.x, thread / block.block.x % block.block.y, thread / block.block.x / block.block.y) +
+      ", instruction " + hex(std::uint64_t{pc} * 16);
   if (pc < kernel.text.size()) text += " `" + kernel.text[pc] + "`";
   return text;
 }

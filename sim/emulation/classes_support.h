@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-
 #include <vector>
 
 #include "trace/trace.h"
@@ -20,8 +19,8 @@ inline std::uint64_t shifted(const KernelTrace& trace, const Access& a, const Di
   return a.base + move(s.x, from.x, to.x) + move(s.y, from.y, to.y) + move(s.z, from.z, to.z);
 }
 
-inline bool same_accesses(const KernelTrace& trace, const BlockClass& c, const KernelTrace& truth, const BlockClass& block,
-                   std::size_t warp) {
+inline bool same_accesses(const KernelTrace& trace, const BlockClass& c, const KernelTrace& truth,
+                          const BlockClass& block, std::size_t warp) {
   const auto &a = c.warps[warp].accesses, &b = block.warps[warp].accesses;
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -37,7 +37,8 @@ std::uint32_t shared_bytes(const Kernel& kernel, const Launch& launch) {
   return kernel.static_shared_bytes + launch.dynamic_shared_bytes;
 }
 
-ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch, const std::vector<std::uint64_t>& addresses) {
+ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch,
+                             const std::vector<std::uint64_t>& addresses) {
   std::vector<ParameterSlot> slots;
   slots.reserve(kernel.parameters.size());
   for (const Parameter& p : kernel.parameters) slots.push_back({p.offset, p.size});

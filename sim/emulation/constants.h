@@ -11,7 +11,8 @@
 namespace forewarp::emulation {
 
 /// InputError if the arguments do not fit the kernel.
-ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch, const std::vector<std::uint64_t>& addresses);
+ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch,
+                             const std::vector<std::uint64_t>& addresses);
 
 /// Shared memory of a block: the kernel's own and what the launch adds.
 std::uint32_t shared_bytes(const Kernel& kernel, const Launch& launch);

@@ -1,6 +1,5 @@
 // Divergence and reconvergence, barriers of warps and blocks, calls, and what happens when nobody can go on.
 #include <catch2/catch.hpp>
-
 #include <string>
 
 #include "base/error.h"
@@ -168,7 +167,8 @@ TEST_CASE("calls nest, spill their barriers and return where they came from", "[
     LDL R17, [R1+0x8]
     IADD3 R1, R1, 0x18, RZ
     RET.REL.NODEC R20, 0x0
-)").run();
+)")
+                        .run();
   const u32 fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13};
   for (std::size_t i = 0; i < 32; ++i) {
     CHECK(t.low(i) == fibonacci[i % 8]);
@@ -252,7 +252,8 @@ TEST_CASE("collectives run once for lanes that come from different places", "[co
   after:
     VOTE.ALL R22, P2, PT
     SEL R21, R21, RZ, P2
-)" + kStore, 32, 90);
+)" + kStore,
+            32, 90);
   t.run();
   for (u32 i = 0; i < 32; ++i) {
     INFO("lane " << i);
@@ -304,7 +305,8 @@ TEST_CASE("block barriers: all threads, named ones with counts, arrivals, reduct
     BAR.RED.AND.DEFER_BLOCKING 0x0, PT
     B2R.RESULT RZ, P1
     @P1 IADD3 R21, R21, 0x2000, RZ
-)" + kStore, 128);
+)" + kStore,
+              128);
   all.run();
   for (u32 i = 0; i < 128; ++i) {
     CHECK(all.low(i) == (i + 32) % 128);
@@ -326,7 +328,8 @@ TEST_CASE("block barriers: all threads, named ones with counts, arrivals, reduct
   end:
     LDS R20, [R6]
     MOV R21, RZ
-)" + kStore, 128);
+)" + kStore,
+                128);
   pairs.run();
   for (u32 i = 64; i < 128; ++i) CHECK(pairs.low(i) == i / 32 % 2 + 1);
 }
@@ -343,7 +346,8 @@ TEST_CASE("threads that have exited are not waited for", "[control]") {
   after:
     MOV R20, 0x1
     VOTE.ANY R21, PT, PT
-)" + kStore, 96);
+)" + kStore,
+            96);
   t.run();
   for (std::size_t i = 0; i < 96; ++i) CHECK(t.low(i) == (i >= 8 && i < 40 ? 1u : 0u));
   CHECK(t.high(8) == 0xffffff00u);
@@ -383,7 +387,8 @@ TEST_CASE("spinning lanes and warps let the others go on", "[control]") {
   after:
     MOV R20, 0x7
     VOTE.ANY R21, PT, PT
-)" + kStore, 64);
+)" + kStore,
+            64);
   t.bench.instruction_limit = 10'000'000;
   t.run();
   for (std::size_t i = 0; i < 64; ++i) {
@@ -401,10 +406,12 @@ TEST_CASE("a deadlock says what every warp waits for", "[control]") {
   join:
     BSYNC B0
   after:
-)" + kStore, 64);
+)" + kStore,
+               64);
   const std::string text = half.error();
   INFO(text);
-  for (const char* part : {"deadlock", "warp 0", "warp 1", "block barrier 0", "32 of all threads", "convergence barrier B0", "BAR.SYNC"}) {
+  for (const char* part :
+       {"deadlock", "warp 0", "warp 1", "block barrier 0", "32 of all threads", "convergence barrier B0", "BAR.SYNC"}) {
     CHECK(text.find(part) != std::string::npos);
   }
   Threads endless("loop:\nBRA $loop\nEXIT");

@@ -19,22 +19,50 @@ class Controller {
   ControlResult run() {
     switch (op_.kind) {
       case OpKind::Branch:
-      case OpKind::Call: branch(x_.enabled & x_.predicate(op_.p[0])); break;
-      case OpKind::BranchDivergent: branch(missing_lanes() != 0 ? x_.enabled & x_.predicate(op_.p[0]) : 0); break;
-      case OpKind::BranchConverged: branch(missing_lanes() == 0 ? x_.enabled & x_.predicate(op_.p[0]) : 0); break;
+      case OpKind::Call:
+        branch(x_.enabled & x_.predicate(op_.p[0]));
+        break;
+      case OpKind::BranchDivergent:
+        branch(missing_lanes() != 0 ? x_.enabled & x_.predicate(op_.p[0]) : 0);
+        break;
+      case OpKind::BranchConverged:
+        branch(missing_lanes() == 0 ? x_.enabled & x_.predicate(op_.p[0]) : 0);
+        break;
       case OpKind::IndirectBranch:
-      case OpKind::Return: indirect(); break;
-      case OpKind::Exit: exit_lanes(x_.enabled & x_.predicate(op_.p[0])); break;
-      case OpKind::BarrierSet: set_barrier(); break;
-      case OpKind::BarrierBreak: break_barrier(x_.enabled & x_.predicate(op_.p[0])); break;
-      case OpKind::BarrierSync: sync(x_.enabled & x_.predicate(op_.p[0])); break;
-      case OpKind::WarpSync: warp_sync(Wait::WarpSync); break;
-      case OpKind::WarpSyncCollective: warp_sync(Wait::Collective); break;
-      case OpKind::EndCollective: end_collective(); break;
-      case OpKind::BlockBarrier: block_barrier(); break;
+      case OpKind::Return:
+        indirect();
+        break;
+      case OpKind::Exit:
+        exit_lanes(x_.enabled & x_.predicate(op_.p[0]));
+        break;
+      case OpKind::BarrierSet:
+        set_barrier();
+        break;
+      case OpKind::BarrierBreak:
+        break_barrier(x_.enabled & x_.predicate(op_.p[0]));
+        break;
+      case OpKind::BarrierSync:
+        sync(x_.enabled & x_.predicate(op_.p[0]));
+        break;
+      case OpKind::WarpSync:
+        warp_sync(Wait::WarpSync);
+        break;
+      case OpKind::WarpSyncCollective:
+        warp_sync(Wait::Collective);
+        break;
+      case OpKind::EndCollective:
+        end_collective();
+        break;
+      case OpKind::BlockBarrier:
+        block_barrier();
+        break;
       case OpKind::Yield:
-      case OpKind::Sleep: yield(); break;
-      default: ++self().pc; break;
+      case OpKind::Sleep:
+        yield();
+        break;
+      default:
+        ++self().pc;
+        break;
     }
     return result_;
   }
@@ -86,9 +114,9 @@ class Controller {
   /// Gives lanes a place to go on: the current split for the first group, new splits for the others.
   void place(LaneMask group, std::uint32_t pc, bool first) {
     if (pc >= block_.kernel->ops.size()) {
-      throw InputError(place_text(block_, warp_, static_cast<int>(lane_index(group)), x_.pc) +
-                           ": jumps outside the kernel's code",
-                       "calls through function pointers into other code are not supported");
+      throw InputError(
+          place_text(block_, warp_, static_cast<int>(lane_index(group)), x_.pc) + ": jumps outside the kernel's code",
+          "calls through function pointers into other code are not supported");
     }
     if (first) {
       self().mask = group;
@@ -210,7 +238,8 @@ class Controller {
     for (const Split& s : warp_.splits) {
       if (!waits_alike(s, like) || (s.mask & lanes) == 0) continue;
       if (collective) warp_.resume.push_back({s.mask, block_.kernel->ops[s.pc].target});
-      const auto same = std::find_if(ready.begin(), ready.end(), [&](const Split& r) { return collective || r.pc == s.pc + 1; });
+      const auto same =
+          std::find_if(ready.begin(), ready.end(), [&](const Split& r) { return collective || r.pc == s.pc + 1; });
       if (same != ready.end()) {
         same->mask |= s.mask;
       } else {
@@ -353,9 +382,10 @@ std::string describe_wait(const BlockState& block, const Warp& warp) {
     switch (s.wait) {
       case Wait::Block: {
         const BlockBarrier& b = block.barriers[s.barrier];
-        text += ": waits at block barrier " + std::to_string(s.barrier) + ", where " + std::to_string(b.arrived) + " of " +
-                (b.expected != 0 ? std::to_string(b.expected) : std::string("all")) + " threads have arrived";
-        if (warp.arrived[s.barrier] != 0) text += "; of this warp lanes " + hex(warp.live & ~warp.arrived[s.barrier]) + " are missing";
+        text += ": waits at block barrier " + std::to_string(s.barrier) + ", where " + std::to_string(b.arrived) +
+                " of " + (b.expected != 0 ? std::to_string(b.expected) : std::string("all")) + " threads have arrived";
+        if (warp.arrived[s.barrier] != 0)
+          text += "; of this warp lanes " + hex(warp.live & ~warp.arrived[s.barrier]) + " are missing";
         break;
       }
       case Wait::Sync:
@@ -363,8 +393,12 @@ std::string describe_wait(const BlockState& block, const Warp& warp) {
                 hex(warp.barrier[s.barrier][lane_index(s.mask)] & warp.live & ~s.mask);
         break;
       case Wait::WarpSync:
-      case Wait::Collective: text += ": waits for lanes " + hex(s.need & warp.live & ~s.mask) + " to synchronise"; break;
-      case Wait::Ready: text += ": ready"; break;
+      case Wait::Collective:
+        text += ": waits for lanes " + hex(s.need & warp.live & ~s.mask) + " to synchronise";
+        break;
+      case Wait::Ready:
+        text += ": ready";
+        break;
     }
   }
   return text;

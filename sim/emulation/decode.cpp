@@ -38,12 +38,32 @@ Extent registers_used(const Kernel& kernel) {
 
 bool is_uniform_datapath(Opcode opcode) {
   switch (opcode) {
-    case Opcode::UMOV: case Opcode::UIADD3: case Opcode::UIMAD: case Opcode::ULEA: case Opcode::ULOP3:
-    case Opcode::ULOP: case Opcode::UPRMT: case Opcode::USHF: case Opcode::USEL: case Opcode::USGXT:
-    case Opcode::UBMSK: case Opcode::UPOPC: case Opcode::UFLO: case Opcode::UBREV: case Opcode::UISETP:
-    case Opcode::UPLOP3: case Opcode::UPSETP: case Opcode::UP2UR: case Opcode::UR2UP: case Opcode::UF2FP:
-    case Opcode::UIABS: case Opcode::UIMNMX: case Opcode::ULDC: return true;
-    default: return false;
+    case Opcode::UMOV:
+    case Opcode::UIADD3:
+    case Opcode::UIMAD:
+    case Opcode::ULEA:
+    case Opcode::ULOP3:
+    case Opcode::ULOP:
+    case Opcode::UPRMT:
+    case Opcode::USHF:
+    case Opcode::USEL:
+    case Opcode::USGXT:
+    case Opcode::UBMSK:
+    case Opcode::UPOPC:
+    case Opcode::UFLO:
+    case Opcode::UBREV:
+    case Opcode::UISETP:
+    case Opcode::UPLOP3:
+    case Opcode::UPSETP:
+    case Opcode::UP2UR:
+    case Opcode::UR2UP:
+    case Opcode::UF2FP:
+    case Opcode::UIABS:
+    case Opcode::UIMNMX:
+    case Opcode::ULDC:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -55,8 +75,9 @@ void read_guard(const Instruction& in, Op& op) {
 bool decode_one(const OperandReader& r, Op& op) {
   op.uniform = is_uniform_datapath(r.instruction().opcode);
   using Decode = bool (*)(const OperandReader&, Op&);
-  static constexpr Decode kDecoders[] = {decode_integer, decode_logic,      decode_float,  decode_half,   decode_double,
-                                         decode_warp,    decode_conversion, decode_memory, decode_atomic, decode_control};
+  static constexpr Decode kDecoders[] = {decode_integer, decode_logic,  decode_float,      decode_half,
+                                         decode_double,  decode_warp,   decode_conversion, decode_memory,
+                                         decode_atomic,  decode_control};
   return std::any_of(std::begin(kDecoders), std::end(kDecoders), [&](Decode decode) { return decode(r, op); });
 }
 
@@ -114,7 +135,9 @@ OperandReader::OperandReader(const Instruction& in, const ConstantBanks& constan
 void OperandReader::sort_operand(const Operand& o, bool destination) {
   switch (o.kind) {
     case OperandKind::Predicate:
-    case OperandKind::UniformPredicate: (destination ? destination_predicates_ : predicates_).push_back(&o); break;
+    case OperandKind::UniformPredicate:
+      (destination ? destination_predicates_ : predicates_).push_back(&o);
+      break;
     case OperandKind::Register:
     case OperandKind::UniformRegister:
       if (destination && destination_ == nullptr) {
@@ -124,12 +147,23 @@ void OperandReader::sort_operand(const Operand& o, bool destination) {
       }
       break;
     case OperandKind::Immediate:
-    case OperandKind::Constant: values_.push_back(&o); break;
-    case OperandKind::Memory: (memory_ == nullptr ? memory_ : second_memory_) = &o; break;
-    case OperandKind::Barrier: barrier_ = &o; break;
-    case OperandKind::Special: special_ = &o; break;
-    case OperandKind::Target: target_ = &o; break;
-    default: break;
+    case OperandKind::Constant:
+      values_.push_back(&o);
+      break;
+    case OperandKind::Memory:
+      (memory_ == nullptr ? memory_ : second_memory_) = &o;
+      break;
+    case OperandKind::Barrier:
+      barrier_ = &o;
+      break;
+    case OperandKind::Special:
+      special_ = &o;
+      break;
+    case OperandKind::Target:
+      target_ = &o;
+      break;
+    default:
+      break;
   }
 }
 
@@ -242,7 +276,8 @@ Source OperandReader::index_source(const Operand& memory) const {
 }
 
 Source OperandReader::uniform_source(std::uint8_t uniform) const {
-  return Source{uniform == kUniformRegisterZero ? layout_.zero_row : layout_.uniform_row + uniform * kRowBytes, ~0u, 0, 0};
+  return Source{uniform == kUniformRegisterZero ? layout_.zero_row : layout_.uniform_row + uniform * kRowBytes, ~0u, 0,
+                0};
 }
 
 std::uint8_t comparison_bits(const Instruction& in) {
@@ -250,13 +285,22 @@ std::uint8_t comparison_bits(const Instruction& in) {
     Modifier modifier;
     int bits;
   };
-  static constexpr Name kNames[] = {
-      {Modifier::F, 0}, {Modifier::LT, kLess}, {Modifier::EQ, kEqual}, {Modifier::LE, kLess | kEqual},
-      {Modifier::GT, kGreater}, {Modifier::NE, kLess | kGreater}, {Modifier::GE, kGreater | kEqual},
-      {Modifier::NUM, kLess | kEqual | kGreater}, {Modifier::Nan, kUnordered}, {Modifier::LTU, kLess | kUnordered},
-      {Modifier::EQU, kEqual | kUnordered}, {Modifier::LEU, kLess | kEqual | kUnordered},
-      {Modifier::GTU, kGreater | kUnordered}, {Modifier::NEU, kLess | kGreater | kUnordered},
-      {Modifier::GEU, kGreater | kEqual | kUnordered}, {Modifier::T, kLess | kEqual | kGreater | kUnordered}};
+  static constexpr Name kNames[] = {{Modifier::F, 0},
+                                    {Modifier::LT, kLess},
+                                    {Modifier::EQ, kEqual},
+                                    {Modifier::LE, kLess | kEqual},
+                                    {Modifier::GT, kGreater},
+                                    {Modifier::NE, kLess | kGreater},
+                                    {Modifier::GE, kGreater | kEqual},
+                                    {Modifier::NUM, kLess | kEqual | kGreater},
+                                    {Modifier::Nan, kUnordered},
+                                    {Modifier::LTU, kLess | kUnordered},
+                                    {Modifier::EQU, kEqual | kUnordered},
+                                    {Modifier::LEU, kLess | kEqual | kUnordered},
+                                    {Modifier::GTU, kGreater | kUnordered},
+                                    {Modifier::NEU, kLess | kGreater | kUnordered},
+                                    {Modifier::GEU, kGreater | kEqual | kUnordered},
+                                    {Modifier::T, kLess | kEqual | kGreater | kUnordered}};
   for (const Name& n : kNames) {
     if (in.has(n.modifier)) return static_cast<std::uint8_t>(n.bits);
   }
@@ -295,10 +339,11 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
   }
   if (decoded.literals.empty()) decoded.literals.resize(2);
   if (missing.empty()) return decoded;
-  const std::string what = "kernel " + kernel.demangled + " uses instructions that cannot be emulated:" +
-                           list_missing(kernel, missing);
+  const std::string what =
+      "kernel " + kernel.demangled + " uses instructions that cannot be emulated:" + list_missing(kernel, missing);
   if (unknown == UnknownInstruction::Reject) {
-    throw InputError(what, "they can be counted without being executed if that is asked for; results may then be wrong");
+    throw InputError(what,
+                     "they can be counted without being executed if that is asked for; results may then be wrong");
   }
   decoded.warnings.push_back(what + "\n  they were counted but not executed");
   return decoded;

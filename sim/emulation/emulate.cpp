@@ -7,8 +7,9 @@ namespace emulation {
 LaunchSetup::LaunchSetup(const Program& program, const Kernel& kernel, const Launch& launch, GlobalMemory& global,
                          const EmulationOptions& options)
     : constants_(make_constants(kernel, program.sm, launch, global.addresses())),
-      decoded_(decode_kernel(kernel, constants_,
-                             options.ignore_unknown_instructions ? UnknownInstruction::Ignore : UnknownInstruction::Reject)) {
+      decoded_(decode_kernel(
+          kernel, constants_,
+          options.ignore_unknown_instructions ? UnknownInstruction::Ignore : UnknownInstruction::Reject)) {
   if (options.warnings != nullptr) {
     options.warnings->insert(options.warnings->end(), decoded_.warnings.begin(), decoded_.warnings.end());
   }

@@ -36,8 +36,8 @@ struct TraceOptions {
   EmulationOptions emulation;
   /// Gather blocks that behave alike into classes; otherwise every block is emulated and is a class of its own.
   bool block_classes = true;
-  /// Warp instructions that earlier launches of the case may cost for the sake of their values; what lies beyond is left
-  /// out, and LaunchInfo::inputs_incomplete says so.
+  /// Warp instructions that earlier launches of the case may cost for the sake of their values; what lies beyond is
+  /// left out, and LaunchInfo::inputs_incomplete says so.
   std::uint64_t value_instructions = 60'000'000;
   /// Execute everything, not only what the trace depends on: slower, for checks.
   bool all_values = false;
@@ -63,8 +63,8 @@ class CaseTracer {
   std::unique_ptr<State> state_;
 };
 
-/// The trace of launch `launch_index` of a case: block classes that partition the grid. Where the way of a launch depends
-/// on what is in memory, the launches before it are run with their values first.
+/// The trace of launch `launch_index` of a case: block classes that partition the grid. Where the way of a launch
+/// depends on what is in memory, the launches before it are run with their values first.
 std::shared_ptr<KernelTrace> trace_launch(const Program&, const Case&, int launch_index, const TraceOptions& = {});
 
 }  // namespace forewarp

@@ -52,9 +52,7 @@ struct Exec {
     const auto i = static_cast<std::size_t>(lane);
     return data + (address[i] - origin) + i * stride;
   }
-  void set_predicate(int slot, LaneMask value) {
-    predicates[slot] = (predicates[slot] & ~enabled) | (value & enabled);
-  }
+  void set_predicate(int slot, LaneMask value) { predicates[slot] = (predicates[slot] & ~enabled) | (value & enabled); }
 };
 
 /// Sets bit i where lane i of `flags` is not zero.

@@ -81,8 +81,9 @@ void BlockExecutor::check_finished() const {
 }
 
 void BlockExecutor::fail_runaway(const Warp& warp, std::uint32_t pc) const {
-  throw InputError(place_text(state_, warp, warp.live != 0 ? std::countr_zero(warp.live) : 0, pc) + ": the block has executed " +
-                       std::to_string(state_.clock) + " warp instructions without coming to an end",
+  throw InputError(place_text(state_, warp, warp.live != 0 ? std::countr_zero(warp.live) : 0, pc) +
+                       ": the block has executed " + std::to_string(state_.clock) +
+                       " warp instructions without coming to an end",
                    "raise the instruction limit if that is what the kernel needs; loops that wait for another block "
                    "cannot end here, since blocks run one after another");
 }

@@ -108,7 +108,8 @@ class BlockExecutor {
       ++state_.clock;
       observer.execute(x_, op, enabled);
       switch (op.kind) {
-        case OpKind::Skip: break;
+        case OpKind::Skip:
+          break;
         case OpKind::Plain:
           if (enabled == 0) break;
           x_.enabled = op.uniform ? ~LaneMask{0} : enabled;
@@ -116,8 +117,12 @@ class BlockExecutor {
           observer.compute(x_, op);
           op.run(x_, op);
           break;
-        case OpKind::Memory: run_memory(op, enabled, observer); break;
-        case OpKind::Copy: run_copy(op, enabled, observer); break;
+        case OpKind::Memory:
+          run_memory(op, enabled, observer);
+          break;
+        case OpKind::Copy:
+          run_copy(op, enabled, observer);
+          break;
         default:
           split.pc = pc;
           x_.enabled = enabled;

@@ -23,9 +23,7 @@ inline double as_double(std::uint32_t low, std::uint32_t high) {
 }
 
 /// Denormals to zero of the same sign.
-inline std::uint32_t flush_bits(std::uint32_t bits) {
-  return (bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits;
-}
+inline std::uint32_t flush_bits(std::uint32_t bits) { return (bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits; }
 inline std::uint32_t canonical(float value) { return value == value ? as_bits(value) : kCanonicalNan; }
 /// [0, 1]; NaN becomes 0.
 inline std::uint32_t saturate(std::uint32_t bits) {
@@ -103,10 +101,17 @@ struct Narrow {
     const bool odd = std::fmod(whole, 2.0) != 0;
     bool up = false;
     switch (mode) {
-      case Rounding::Nearest: up = rest > 0.5 || (rest == 0.5 && odd); break;
-      case Rounding::Up: up = rest > 0 && sign == 0; break;
-      case Rounding::Down: up = rest > 0 && sign != 0; break;
-      case Rounding::Zero: break;
+      case Rounding::Nearest:
+        up = rest > 0.5 || (rest == 0.5 && odd);
+        break;
+      case Rounding::Up:
+        up = rest > 0 && sign == 0;
+        break;
+      case Rounding::Down:
+        up = rest > 0 && sign != 0;
+        break;
+      case Rounding::Zero:
+        break;
     }
     if (up) whole += 1;
     // Adding the mantissa to the exponent field lets a carry move into the next binade.

@@ -1,7 +1,6 @@
 // Floating point of every width, conversions included, against the host's.
-#include <catch2/catch.hpp>
-
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cfenv>
 #include <cmath>
 #include <limits>
@@ -52,9 +51,11 @@ void check_predicate(const std::string& body, Expected expected) {
 }
 
 Lanes edge_doubles() {
-  const double values[] = {0.0, -0.0, 1.0, -1.5, 0.1, 3.0, 1e300, -1e300, 1e-310, 4.9e-324, 2147483647.0, 2147483648.0,
-                           -2147483649.0, 4294967295.5, 9.3e18, -9.3e18, 1.8e19, 0.5, 1.5, 2.5, -0.5, -2.5, 16777217.0, 65519.9,
-                           65520.0, 1e-8, INFINITY, -INFINITY, NAN, 1e40, 7.0, 1.0 / 3.0};
+  const double values[] = {0.0,    -0.0,       1.0,      -1.5,         0.1,          3.0,           1e300,
+                           -1e300, 1e-310,     4.9e-324, 2147483647.0, 2147483648.0, -2147483649.0, 4294967295.5,
+                           9.3e18, -9.3e18,    1.8e19,   0.5,          1.5,          2.5,           -0.5,
+                           -2.5,   16777217.0, 65519.9,  65520.0,      1e-8,         INFINITY,      -INFINITY,
+                           NAN,    1e40,       7.0,      1.0 / 3.0};
   Lanes lanes;
   for (std::size_t i = 0; i < kWarpLanes; ++i) lanes[i] = std::bit_cast<u64>(values[i]);
   return lanes;
@@ -70,10 +71,13 @@ double host_nearest(double v) {
 TEST_CASE("single precision arithmetic", "[float]") {
   check("FADD R20, R10, R12", [](u32 a, u32 b, u32) { return quiet(as_float(a) + as_float(b)); });
   check("FADD R20, R10, -|R12|", [](u32 a, u32 b, u32) { return quiet(as_float(a) - std::fabs(as_float(b))); });
-  check("FADD.FTZ R20, R10, R12", [](u32 a, u32 b, u32) { return flush(quiet(as_float(flush(a)) + as_float(flush(b)))); });
+  check("FADD.FTZ R20, R10, R12",
+        [](u32 a, u32 b, u32) { return flush(quiet(as_float(flush(a)) + as_float(flush(b)))); });
   check("FMUL R20, -R10, R12", [](u32 a, u32 b, u32) { return quiet(-as_float(a) * as_float(b)); });
-  check("FFMA R20, R10, R12, R14", [](u32 a, u32 b, u32 c) { return quiet(std::fma(as_float(a), as_float(b), as_float(c))); });
-  check("FFMA R20, R10, R12, -R14", [](u32 a, u32 b, u32 c) { return quiet(std::fma(as_float(a), as_float(b), -as_float(c))); });
+  check("FFMA R20, R10, R12, R14",
+        [](u32 a, u32 b, u32 c) { return quiet(std::fma(as_float(a), as_float(b), as_float(c))); });
+  check("FFMA R20, R10, R12, -R14",
+        [](u32 a, u32 b, u32 c) { return quiet(std::fma(as_float(a), as_float(b), -as_float(c))); });
   check("FADD.SAT R20, R10, R12", [](u32 a, u32 b, u32) {
     const float v = as_float(a) + as_float(b);
     return as_bits(v >= 1 ? 1.0f : v > 0 ? v : 0.0f);
@@ -90,7 +94,9 @@ TEST_CASE("single precision arithmetic", "[float]") {
 
 TEST_CASE("directed rounding brackets the exact result", "[float]") {
   const Lanes a = edge_floats(), b = rotated(edge_floats(), 5);
-  const auto run = [&](const std::string& mode) { return execute("FMUL" + mode + " R20, R10, R12\nFADD" + mode + " R21, R10, R12", {a, b, {}}); };
+  const auto run = [&](const std::string& mode) {
+    return execute("FMUL" + mode + " R20, R10, R12\nFADD" + mode + " R21, R10, R12", {a, b, {}});
+  };
   const Outputs down = run(".RM"), up = run(".RP"), zero = run(".RZ"), nearest = run("");
   for (std::size_t i = 0; i < kWarpLanes; ++i) {
     for (const int shift : {0, 32}) {
@@ -114,10 +120,10 @@ TEST_CASE("single precision comparisons know unordered operands", "[float]") {
   check_predicate("FSETP.NE.AND P0, PT, R10, R12, PT", [](float a, float b) { return a < b || a > b; });
   check_predicate("FSETP.NAN.AND P0, PT, R10, R12, PT", [](float a, float b) { return a != a || b != b; });
   check_predicate("FSETP.NUM.AND P0, PT, R10, R12, PT", [](float a, float b) { return a == a && b == b; });
-  check_predicate("FSETP.GTU.FTZ.AND P0, PT, R10, R12, PT", [](float a, float b) {
-    return !(as_float(flush(as_bits(a))) <= as_float(flush(as_bits(b))));
-  });
-  check("FSET.BF.GT.AND R20, R10, R12, PT", [](u32 a, u32 b, u32) { return as_float(a) > as_float(b) ? 0x3f800000u : 0u; });
+  check_predicate("FSETP.GTU.FTZ.AND P0, PT, R10, R12, PT",
+                  [](float a, float b) { return !(as_float(flush(as_bits(a))) <= as_float(flush(as_bits(b)))); });
+  check("FSET.BF.GT.AND R20, R10, R12, PT",
+        [](u32 a, u32 b, u32) { return as_float(a) > as_float(b) ? 0x3f800000u : 0u; });
 }
 
 TEST_CASE("special functions are right to a unit or two in the last place", "[float]") {
@@ -128,7 +134,8 @@ TEST_CASE("special functions are right to a unit or two in the last place", "[fl
     for (std::size_t i = 0; i < kWarpLanes; ++i) {
       const double expected = reference(static_cast<double>(as_float(low(in[i]))));
       INFO(name << " lane " << i);
-      CHECK(std::fabs(static_cast<double>(as_float(low(out.d[i]))) - expected) <= 1.2e-7 * std::max(1.0, std::fabs(expected)));
+      CHECK(std::fabs(static_cast<double>(as_float(low(out.d[i]))) - expected) <=
+            1.2e-7 * std::max(1.0, std::fabs(expected)));
     }
   };
   check_function("RCP", [](double v) { return 1 / v; });
@@ -139,7 +146,8 @@ TEST_CASE("special functions are right to a unit or two in the last place", "[fl
   check_function("SIN", [](double v) { return std::sin(v * 6.283185307179586); });
   check_function("COS", [](double v) { return std::cos(v * 6.283185307179586); });
   check_function("TANH", [](double v) { return std::tanh(v); });
-  const Outputs edge = execute("MUFU.RCP R20, R10\nMUFU.RCP R21, R12", {{0x00000001, 0x80000000}, {0x7f800000, 0x7fc00000}, {}});
+  const Outputs edge =
+      execute("MUFU.RCP R20, R10\nMUFU.RCP R21, R12", {{0x00000001, 0x80000000}, {0x7f800000, 0x7fc00000}, {}});
   CHECK(low(edge.d[0]) == 0x7f800000u);  // denormals count as zero
   CHECK(low(edge.d[1]) == 0xff800000u);
   CHECK(edge.d[0] >> 32 == 0);
@@ -180,25 +188,25 @@ TEST_CASE("floats become integers as PTX says", "[conversion]") {
   for (std::size_t i = 0; i < kWarpLanes; ++i) {
     const double v = std::bit_cast<double>(doubles[i]);
     INFO("lane " << i << " " << v);
-    const std::int64_t s64 = v != v ? std::numeric_limits<std::int64_t>::min()
-                             : v >= 9223372036854775808.0 ? std::numeric_limits<std::int64_t>::max()
+    const std::int64_t s64 = v != v                        ? std::numeric_limits<std::int64_t>::min()
+                             : v >= 9223372036854775808.0  ? std::numeric_limits<std::int64_t>::max()
                              : v <= -9223372036854775808.0 ? std::numeric_limits<std::int64_t>::min()
                                                            : static_cast<std::int64_t>(v);
     CHECK(to64.d[i] == static_cast<u64>(s64));
     const double t = std::trunc(v);
     const std::int32_t s32 = v != v || t <= -2147483648.0 ? std::numeric_limits<std::int32_t>::min()
-                             : t >= 2147483647.0         ? std::numeric_limits<std::int32_t>::max()
-                                                         : static_cast<std::int32_t>(t);
+                             : t >= 2147483647.0          ? std::numeric_limits<std::int32_t>::max()
+                                                          : static_cast<std::int32_t>(t);
     CHECK(low(to32.d[i]) == static_cast<u32>(s32));
     const double n = host_nearest(v);
     const u32 expected = v != v ? 0x80000000u : n <= 0 ? 0u : n >= 4294967295.0 ? 0xffffffffu : static_cast<u32>(n);
     CHECK(low(nearest.d[i]) == expected);
   }
   const Outputs ntz = execute("F2I.NTZ R20, R10\nF2I.FTZ.U32.TRUNC.NTZ R21, R10", {edge_floats(), {}, {}});
-  CHECK(low(ntz.d[27]) == 0u);                            // NaN
-  CHECK(low(ntz.d[25]) == 0x7fffffffu);                   // infinity
+  CHECK(low(ntz.d[27]) == 0u);           // NaN
+  CHECK(low(ntz.d[25]) == 0x7fffffffu);  // infinity
   CHECK(low(ntz.d[14]) == 3u);
-  CHECK(low(ntz.d[15] >> 32) == 0u);                      // negative to unsigned
+  CHECK(low(ntz.d[15] >> 32) == 0u);  // negative to unsigned
   CHECK(low(ntz.d[19] >> 32) == 0x80000000u);
 }
 
@@ -240,8 +248,9 @@ namespace {
 
 /// Halves worth meeting: zeros, denormals, 1, 1 + ulp, 0.1, 2048, 65504, infinities, NaN.
 u32 edge_half(std::size_t i) {
-  static constexpr std::uint16_t kValues[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x3c00, 0x3c01, 0xbc00, 0x2e66,
-                                              0x6800, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x3555, 0x4248, 0x5640, 0x1234};
+  static constexpr std::uint16_t kValues[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x3c00,
+                                              0x3c01, 0xbc00, 0x2e66, 0x6800, 0x7bff, 0xfbff, 0x7c00,
+                                              0xfc00, 0x7e00, 0x3555, 0x4248, 0x5640, 0x1234};
   return kValues[i % std::size(kValues)];
 }
 
@@ -308,10 +317,12 @@ TEST_CASE("packing, bfloat16 and half comparisons", "[half]") {
     if (a == a) CHECK(brain == ((low(in.a[i]) + 0x7fffu + (low(in.a[i]) >> 16 & 1u)) >> 16));
     if (a != a) CHECK(brain == 0x7fffu);
   }
-  const Outputs brain = execute("HFMA2.BF16_V2 R20, R10, R12, R14\nMOV R21, RZ", {{0x40003f80}, {0x3f003fc0}, {0x3f803f80}});
+  const Outputs brain =
+      execute("HFMA2.BF16_V2 R20, R10, R12, R14\nMOV R21, RZ", {{0x40003f80}, {0x3f003fc0}, {0x3f803f80}});
   CHECK(brain.d[0] == 0x40004020u);  // 2 * 0.5 + 1 and 1 * 1.5 + 1
-  const Outputs set = execute("HSETP2.GT.AND P0, P1, R10, R12, PT\nHSET2.BF.EQ.AND R20, R10, R12, PT\nHSET2.LT.AND R21, R10, R12, PT",
-                              {{0x40003c00, 0x3c003c00}, {0x3c003c00, 0x40003c00}, {}});
+  const Outputs set =
+      execute("HSETP2.GT.AND P0, P1, R10, R12, PT\nHSET2.BF.EQ.AND R20, R10, R12, PT\nHSET2.LT.AND R21, R10, R12, PT",
+              {{0x40003c00, 0x3c003c00}, {0x3c003c00, 0x40003c00}, {}});
   CHECK((set.p & 3u) == 0u);  // low elements are equal
   CHECK((set.q & 3u) == 1u);
   CHECK(low(set.d[0]) == 0x00003c00u);

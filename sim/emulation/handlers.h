@@ -16,7 +16,8 @@ class OperandReader {
     std::uint32_t zero_row, discard_row, uniform_row;
   };
 
-  OperandReader(const Instruction& in, const ConstantBanks& constants, std::vector<Row>& literals, const Layout& layout);
+  OperandReader(const Instruction& in, const ConstantBanks& constants, std::vector<Row>& literals,
+                const Layout& layout);
 
   const Instruction& instruction() const { return in_; }
   bool has(Modifier m) const { return in_.has(m); }

@@ -1,7 +1,6 @@
 // What integer, logic and uniform instructions compute, against the same arithmetic written out.
-#include <catch2/catch.hpp>
-
 #include <bit>
+#include <catch2/catch.hpp>
 
 #include "emulation/test_support.h"
 
@@ -27,7 +26,9 @@ void check32(const std::string& body, Expected expected, int sm = 80) {
     const Outputs out = execute(body, in, sm);
     for (std::size_t i = 0; i < kWarpLanes; ++i) {
       INFO("lane " << i << " a " << in.a[i] << " b " << in.b[i] << " c " << in.c[i]);
-      CHECK(static_cast<u32>(out.d[i]) == static_cast<u32>(expected(static_cast<u32>(in.a[i]), static_cast<u32>(in.b[i]), static_cast<u32>(in.c[i]))));
+      CHECK(
+          static_cast<u32>(out.d[i]) ==
+          static_cast<u32>(expected(static_cast<u32>(in.a[i]), static_cast<u32>(in.b[i]), static_cast<u32>(in.c[i]))));
     }
   }
 }
@@ -70,12 +71,16 @@ TEST_CASE("additions wrap, negate and chain their carries", "[integer]") {
   check32("IADD3 R20, R10, R12, R14", [](u32 a, u32 b, u32 c) { return a + b + c; });
   check32("IADD3 R20, -R10, R12, -R14", [](u32 a, u32 b, u32 c) { return b - a - c; });
   check32("IADD3 R20, R10, -0x5, RZ", [](u32 a, u32, u32) { return a - 5; });
-  check32("VIADD R20, R10, 0xffffffff", [](u32 a, u32, u32) { return a - 1; }, 90);
-  check32("VIADDMNMX R20, R10, -R12, R14, PT", [](u32 a, u32 b, u32 c) { return std::min(s(a - b), s(c)); }, 90);
-  check32("VIADDMNMX.U32 R20, R10, R12, R14, !PT", [](u32 a, u32 b, u32 c) { return std::max(a + b, c); }, 90);
+  check32(
+      "VIADD R20, R10, 0xffffffff", [](u32 a, u32, u32) { return a - 1; }, 90);
+  check32(
+      "VIADDMNMX R20, R10, -R12, R14, PT", [](u32 a, u32 b, u32 c) { return std::min(s(a - b), s(c)); }, 90);
+  check32(
+      "VIADDMNMX.U32 R20, R10, R12, R14, !PT", [](u32 a, u32 b, u32 c) { return std::max(a + b, c); }, 90);
   check64("IADD3 R20, P4, R10, R12, RZ\nIADD3.X R21, R11, R13, RZ, P4, !PT", [](u64 a, u64 b, u64) { return a + b; });
   check64("IADD3 R20, P4, R10, -R12, RZ\nIADD3.X R21, R11, ~R13, RZ, P4, !PT", [](u64 a, u64 b, u64) { return a - b; });
-  check64("IADD3 R20, P4, P5, R10, R12, R14\nIADD3.X R21, R11, R13, R15, P4, P5", [](u64 a, u64 b, u64 c) { return a + b + c; });
+  check64("IADD3 R20, P4, P5, R10, R12, R14\nIADD3.X R21, R11, R13, R15, P4, P5",
+          [](u64 a, u64 b, u64 c) { return a + b + c; });
   check64("IADD3 R20, P4, RZ, -R10, RZ\nIMAD.X R21, RZ, RZ, ~R11, P4", [](u64 a, u64, u64) { return u64{0} - a; });
 }
 
@@ -88,8 +93,10 @@ TEST_CASE("products give low, high and wide results", "[integer]") {
   check32("IMAD.IADD R20, R10, 0x1, -R12", [](u32 a, u32 b, u32) { return a - b; });
   check64("IMAD.WIDE R20, R10, R12, R14", [](u64 a, u64 b, u64 c) { return u64(i64{s(u32(a))} * s(u32(b))) + c; });
   check64("IMAD.WIDE.U32 R20, R10, R12, R14", [](u64 a, u64 b, u64 c) { return u64{u32(a)} * u32(b) + c; });
-  check64("IMAD.HI.U32 R20, R10, R12, R14\nMOV R21, RZ", [](u64 a, u64 b, u64 c) { return (u64{u32(a)} * u32(b) + c) >> 32; });
-  check64("IMAD.HI R20, R10, R12, RZ\nMOV R21, RZ", [](u64 a, u64 b, u64) { return u64(i64{s(u32(a))} * s(u32(b))) >> 32; });
+  check64("IMAD.HI.U32 R20, R10, R12, R14\nMOV R21, RZ",
+          [](u64 a, u64 b, u64 c) { return (u64{u32(a)} * u32(b) + c) >> 32; });
+  check64("IMAD.HI R20, R10, R12, RZ\nMOV R21, RZ",
+          [](u64 a, u64 b, u64) { return u64(i64{s(u32(a))} * s(u32(b))) >> 32; });
   // The upper 64 bits of a 64 by 64 product, as the compiler writes it.
   check64(
       "IMAD.WIDE.U32 R16, R11, R12, RZ\nIMAD.WIDE.U32 R16, P4, R10, R13, R16\nIMAD.WIDE.U32 R18, R10, R12, RZ\n"
@@ -107,9 +114,11 @@ TEST_CASE("products give low, high and wide results", "[integer]") {
 
 TEST_CASE("LEA scales, adds and carries", "[integer]") {
   check32("LEA R20, R10, R12, 0x5", [](u32 a, u32 b, u32) { return (a << 5) + b; });
-  check32("LEA.HI R20, R10, R12, R14, 0x7", [](u32 a, u32 b, u32 c) { return u32((((u64{c} << 32) | a) << 7) >> 32) + b; });
+  check32("LEA.HI R20, R10, R12, R14, 0x7",
+          [](u32 a, u32 b, u32 c) { return u32((((u64{c} << 32) | a) << 7) >> 32) + b; });
   check32("LEA.HI.SX32 R20, R10, R12, 0x1b", [](u32 a, u32 b, u32) { return u32(u64(i64{s(a)} << 27) >> 32) + b; });
-  check64("LEA R20, P4, R10, R12, 0x3\nLEA.HI.X R21, R10, R13, R11, 0x3, P4", [](u64 a, u64 b, u64) { return (a << 3) + b; });
+  check64("LEA R20, P4, R10, R12, 0x3\nLEA.HI.X R21, R10, R13, R11, 0x3, P4",
+          [](u64 a, u64 b, u64) { return (a << 3) + b; });
   check64("LEA R20, P4, R10, R12, 0x2\nLEA.HI.X.SX32 R21, R10, R13, 0x2, P4",
           [](u64 a, u64 b, u64) { return u64(i64{s(u32(a))} * 4) + b; });
 }
@@ -121,11 +130,14 @@ TEST_CASE("shifts clamp or wrap their amounts", "[integer]") {
   check32("SHF.R.S32.HI R20, RZ, R12, R10", [](u32 a, u32 b, u32) { return u32(s(a) >> std::min(b, 31u)); });
   check32("SHF.R.S32.HI R20, RZ, 0x1f, R10", [](u32 a, u32, u32) { return u32(s(a) >> 31); });
   check32("SHF.R.U32.HI R20, RZ, 0x3, R10", [](u32 a, u32, u32) { return a >> 3; });
-  check32("SHF.L.W.U32.HI R20, R10, R12, R14", [](u32 a, u32 b, u32 c) { return u32((((u64{c} << 32) | a) << (b & 31)) >> 32); });
+  check32("SHF.L.W.U32.HI R20, R10, R12, R14",
+          [](u32 a, u32 b, u32 c) { return u32((((u64{c} << 32) | a) << (b & 31)) >> 32); });
   check32("SHF.R.W.U32 R20, R10, R12, R14", [](u32 a, u32 b, u32 c) { return u32(((u64{c} << 32) | a) >> (b & 31)); });
   check32("SHF.L.U64.HI R20, R10, 0x9, R14", [](u32 a, u32, u32 c) { return u32((((u64{c} << 32) | a) << 9) >> 32); });
-  check32("SHF.R.S64 R20, R10, R12, R14", [](u32 a, u32 b, u32 c) { return u32(i64((u64{c} << 32) | a) >> std::min(b, 63u)); });
-  check32("SHF.R.U64 R20, R10, R12, R14", [](u32 a, u32 b, u32 c) { return b >= 64 ? 0 : u32(((u64{c} << 32) | a) >> b); });
+  check32("SHF.R.S64 R20, R10, R12, R14",
+          [](u32 a, u32 b, u32 c) { return u32(i64((u64{c} << 32) | a) >> std::min(b, 63u)); });
+  check32("SHF.R.U64 R20, R10, R12, R14",
+          [](u32 a, u32 b, u32 c) { return b >= 64 ? 0 : u32(((u64{c} << 32) | a) >> b); });
 }
 
 TEST_CASE("logic, permutation and bit counting", "[integer]") {
@@ -135,12 +147,14 @@ TEST_CASE("logic, permutation and bit counting", "[integer]") {
   check32("LOP3.LUT R20, R10, R12, R14, 0xe2, !PT", [](u32 a, u32 b, u32 c) { return (a & b) | (~b & c); });
   check32("LOP3.LUT R20, RZ, R12, RZ, 0x33, !PT", [](u32, u32 b, u32) { return ~b; });
   check32("LOP3.LUT R20, R10, ~R12, RZ, 0xc0, !PT", [](u32 a, u32 b, u32) { return a & ~b; });
-  check_predicate("LOP3.LUT P0, RZ, R10, R12, RZ, 0xc0, !PT", [](u64 a, u64 b, std::size_t) { return (u32(a) & u32(b)) != 0; });
+  check_predicate("LOP3.LUT P0, RZ, R10, R12, RZ, 0xc0, !PT",
+                  [](u64 a, u64 b, std::size_t) { return (u32(a) & u32(b)) != 0; });
   check32("PRMT R20, R10, 0x4016, R12", [](u32 a, u32 b, u32) {
     return (b & 0xff) << 24 | (a & 0xff) << 16 | (a >> 8 & 0xff) << 8 | (b >> 16 & 0xff);
   });
   check32("PRMT R20, R10, 0x8880, RZ", [](u32 a, u32, u32) { return u32(i32(std::int8_t(a))); });
-  check32("PRMT.F4E R20, R10, R14, R12", [](u32 a, u32 b, u32 c) { return u32(((u64{b} << 32) | a) >> (8 * (c & 3))); });
+  check32("PRMT.F4E R20, R10, R14, R12",
+          [](u32 a, u32 b, u32 c) { return u32(((u64{b} << 32) | a) >> (8 * (c & 3))); });
   check32("POPC R20, R10", [](u32 a, u32, u32) { return std::popcount(a); });
   check32("FLO.U32 R20, R10", [](u32 a, u32, u32) { return a == 0 ? ~0u : 31u - u32(std::countl_zero(a)); });
   check32("FLO.U32.SH R20, R10", [](u32 a, u32, u32) { return a == 0 ? ~0u : u32(std::countl_zero(a)); });
@@ -165,8 +179,10 @@ TEST_CASE("logic, permutation and bit counting", "[integer]") {
 TEST_CASE("comparisons, selections, extremes", "[integer]") {
   check_predicate("ISETP.LT.AND P0, PT, R10, R12, PT", [](u64 a, u64 b, std::size_t) { return s(u32(a)) < s(u32(b)); });
   check_predicate("ISETP.LT.U32.AND P0, PT, R10, R12, PT", [](u64 a, u64 b, std::size_t) { return u32(a) < u32(b); });
-  check_predicate("ISETP.GE.OR P0, PT, R10, R12, P2", [](u64 a, u64 b, std::size_t i) { return s(u32(a)) >= s(u32(b)) || i % 2 == 0; });
-  check_predicate("ISETP.NE.XOR P0, PT, R10, R12, !P3", [](u64 a, u64 b, std::size_t i) { return (u32(a) != u32(b)) != (i >= 16); });
+  check_predicate("ISETP.GE.OR P0, PT, R10, R12, P2",
+                  [](u64 a, u64 b, std::size_t i) { return s(u32(a)) >= s(u32(b)) || i % 2 == 0; });
+  check_predicate("ISETP.NE.XOR P0, PT, R10, R12, !P3",
+                  [](u64 a, u64 b, std::size_t i) { return (u32(a) != u32(b)) != (i >= 16); });
   check_predicate("ISETP.EQ.AND PT, P0, R10, R12, PT", [](u64 a, u64 b, std::size_t) { return u32(a) != u32(b); });
   check_predicate("ISETP.LT.U32.AND P4, PT, R10, R12, PT\nISETP.LT.AND.EX P0, PT, R11, R13, PT, P4",
                   [](u64 a, u64 b, std::size_t) { return i64(a) < i64(b); });
@@ -174,25 +190,31 @@ TEST_CASE("comparisons, selections, extremes", "[integer]") {
                   [](u64 a, u64 b, std::size_t) { return a >= b; });
   check_predicate("ISETP.NE.U32.AND P4, PT, R10, R12, PT\nISETP.NE.AND.EX P0, PT, R11, R13, PT, P4",
                   [](u64 a, u64 b, std::size_t) { return a != b; });
-  check_predicate("PLOP3.LUT P0, PT, P2, P3, PT, 0x80, 0x0", [](u64, u64, std::size_t i) { return i % 2 == 0 && i < 16; });
+  check_predicate("PLOP3.LUT P0, PT, P2, P3, PT, 0x80, 0x0",
+                  [](u64, u64, std::size_t i) { return i % 2 == 0 && i < 16; });
   check_predicate("PLOP3.LUT PT, P0, P2, P3, PT, 0x80, 0xe", [](u64, u64, std::size_t i) {
     const int index = (i % 2 == 0 ? 4 : 0) | (i < 16 ? 2 : 0) | 1;
     return (0xe >> index & 1) != 0;
   });
   check32("IMNMX R20, R10, R12, PT", [](u32 a, u32 b, u32) { return std::min(s(a), s(b)); });
   check32("IMNMX.U32 R20, R10, R12, !PT", [](u32 a, u32 b, u32) { return std::max(a, b); });
-  check32("VIMNMX R20, R10, -0x3, !PT", [](u32 a, u32, u32) { return std::max(s(a), -3); }, 90);
+  check32(
+      "VIMNMX R20, R10, -0x3, !PT", [](u32 a, u32, u32) { return std::max(s(a), -3); }, 90);
   const Inputs in{edge_integers(), rotated(edge_integers(), 3), {}};
   const Outputs out = execute("SEL R20, R10, R12, P2\n@P3 MOV R20, 0x7", in);
-  for (std::size_t i = 0; i < kWarpLanes; ++i) CHECK(u32(out.d[i]) == (i < 16 ? 7 : i % 2 == 0 ? u32(in.a[i]) : u32(in.b[i])));
+  for (std::size_t i = 0; i < kWarpLanes; ++i)
+    CHECK(u32(out.d[i]) == (i < 16 ? 7 : i % 2 == 0 ? u32(in.a[i]) : u32(in.b[i])));
 }
 
 TEST_CASE("predicates travel through registers", "[integer]") {
-  const Outputs out = execute("P2R R20, PR, RZ, 0x7f\nR2P PR, R20, 0x8\nLOP3.LUT R24, R20, 0x4, RZ, 0xc0, !PT\n"
-                              "SHF.R.U32.HI R24, RZ, 0x2, R24\nR2P PR, R24, 0x1\nPLOP3.LUT P1, PT, P3, PT, PT, 0x80, 0x0", {});
+  const Outputs out = execute(
+      "P2R R20, PR, RZ, 0x7f\nR2P PR, R20, 0x8\nLOP3.LUT R24, R20, 0x4, RZ, 0xc0, !PT\n"
+      "SHF.R.U32.HI R24, RZ, 0x2, R24\nR2P PR, R24, 0x1\nPLOP3.LUT P1, PT, P3, PT, PT, 0x80, 0x0",
+      {});
   CHECK(out.p == 0x55555555u);  // bit 2, moved to bit 0
   CHECK(out.q == 0x0000ffffu);
-  for (std::size_t i = 0; i < kWarpLanes; ++i) CHECK((out.d[i] & 0xcu) == ((i % 2 == 0 ? 4u : 0u) | (i < 16 ? 8u : 0u)));
+  for (std::size_t i = 0; i < kWarpLanes; ++i)
+    CHECK((out.d[i] & 0xcu) == ((i % 2 == 0 ? 4u : 0u) | (i < 16 ? 8u : 0u)));
 }
 
 TEST_CASE("the uniform datapath computes once for the warp", "[integer]") {
@@ -216,7 +238,8 @@ TEST_CASE("the uniform datapath computes once for the warp", "[integer]") {
     IADD3 R21, RZ, UR11, RZ
     IADD3 R21, R21, UR13, RZ
     IADD3 R21, R21, UR14, RZ
-)", {rotated(edge_integers(), 4), {}, {}});
+)",
+                              {rotated(edge_integers(), 4), {}, {}});
   const u32 ur5 = 0x15, ur6 = (ur5 << 3) + 0x10, ur7 = (ur6 << 2) ^ 0xff, ur8 = ur7 * 0x10 + ur5, ur10 = ur8 - 1;
   const u32 expected_high = 8 + 0x100 + (31 - u32(std::countl_zero(ur8))) + 5;
   for (std::size_t i = 0; i < kWarpLanes; ++i) {

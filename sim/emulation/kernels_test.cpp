@@ -1,7 +1,6 @@
 // The project's own kernels with all values, against references computed on the host.
-#include <catch2/catch.hpp>
-
 #include <Eigen/Dense>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -46,11 +45,14 @@ Matrix64 initial(const Case& item, const std::string& name, Eigen::Index rows, E
   return matrix(make_buffer(item.buffers[buffer_index(item, name)]), rows, cols).cast<double>();
 }
 
-Matrix64 result(const Case& item, const EmulatedCase& run, const std::string& name, Eigen::Index rows, Eigen::Index cols) {
+Matrix64 result(const Case& item, const EmulatedCase& run, const std::string& name, Eigen::Index rows,
+                Eigen::Index cols) {
   return matrix(run.buffers[buffer_index(item, name)], rows, cols).cast<double>();
 }
 
-int int_argument(const Launch& launch, std::size_t i) { return static_cast<int>(static_cast<std::uint32_t>(launch.arguments[i].bits)); }
+int int_argument(const Launch& launch, std::size_t i) {
+  return static_cast<int>(static_cast<std::uint32_t>(launch.arguments[i].bits));
+}
 
 }  // namespace
 
@@ -95,7 +97,8 @@ Matrix64 attention(const Matrix64& q, const Matrix64& k, const Matrix64& v, doub
 TEST_CASE("attention equals its definition", "[kernels]") {
   constexpr Eigen::Index kHead = 64;
   const std::string arch = GENERATE(as<std::string>{}, "sm_80", "sm_90");
-  const std::string stem = GENERATE(as<std::string>{}, "attention_01_unfused", "attention_02_student", "attention_03_flash");
+  const std::string stem =
+      GENERATE(as<std::string>{}, "attention_01_unfused", "attention_02_student", "attention_03_flash");
   const Stem files(arch, stem);
   int checked = 0;
   for (const Case& item : files.launches.cases) {

@@ -55,7 +55,7 @@ struct Warp {
   std::array<LaneMask, kBlockBarriers> arrived{};  ///< lanes at a block barrier whose warp is not complete yet
   std::uint32_t barrier_result = 0;                ///< of the last BAR.RED
   std::array<std::array<std::uint8_t, 16>, kWarpLanes> copied{};  ///< bytes on the way of an asynchronous copy
-  std::vector<std::uint8_t> local;                 ///< lane after lane, made on first use
+  std::vector<std::uint8_t> local;                                ///< lane after lane, made on first use
 };
 
 struct BlockBarrier {
@@ -63,7 +63,7 @@ struct BlockBarrier {
   std::uint32_t expected = 0;  ///< threads; 0: all that live
   std::uint32_t popc = 0;
   bool all = true, any = false;
-  bool waiting = false;        ///< some split waits here
+  bool waiting = false;  ///< some split waits here
   ReduceOperation operation = ReduceOperation::Popc;
 };
 
@@ -72,16 +72,16 @@ struct BlockState {
   Dim3 block, grid;
   int sm = 0;
   std::uint32_t cluster_rank = 0;
-  std::uint64_t clock = 0;            ///< warp instructions executed: what the clock registers show
-  std::uint32_t shared_base = 0;      ///< address of the first byte
+  std::uint64_t clock = 0;        ///< warp instructions executed: what the clock registers show
+  std::uint32_t shared_base = 0;  ///< address of the first byte
   std::vector<std::uint8_t> shared;
-  std::uint32_t local_bytes = 0;      ///< per thread
+  std::uint32_t local_bytes = 0;  ///< per thread
   GlobalMemory* global = nullptr;
   const DecodedKernel* kernel = nullptr;
   const ConstantBanks* constants = nullptr;
   std::vector<Warp> warps;
   std::array<BlockBarrier, kBlockBarriers> barriers{};
-  std::vector<Row> rows;              ///< register files of all warps
+  std::vector<Row> rows;  ///< register files of all warps
 };
 
 /// "kernel k, block (0,1,0), thread (3,0,0), instruction 0x40: LDG ...", the start of every message.

@@ -49,6 +49,26 @@ void GlobalMemory::fill(Region& region) {
   region.filled = true;
 }
 
+void GlobalMemory::save(Region& region, std::uint64_t address, std::uint64_t size) {
+  const std::uint64_t first = (address - region.begin) / kPageBytes,
+                      last = (address - region.begin + size - 1) / kPageBytes;
+  for (std::uint64_t page = first; page <= last; ++page) {
+    const auto [place, is_new] = saved_.try_emplace({&region, page});
+    if (!is_new) continue;
+    const std::uint8_t* from = bytes(region) + page * kPageBytes;
+    place->second.assign(from, from + std::min(kPageBytes, region.bytes.size() - page * kPageBytes));
+  }
+}
+
+void GlobalMemory::undo_writes() {
+  for (const auto& [place, old] : saved_) {
+    std::copy(old.begin(), old.end(),
+              place.first->bytes.begin() + static_cast<std::ptrdiff_t>(place.second * kPageBytes));
+  }
+  saved_.clear();
+  undoable_ = false;
+}
+
 const std::vector<std::uint8_t>& GlobalMemory::buffer(std::size_t index) {
   Region& region = regions_[region_of_[index]];
   bytes(region);

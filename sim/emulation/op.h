@@ -47,12 +47,25 @@ struct PredicateSource {
 /// What the executor itself does with an instruction; everything else is Plain and runs through its handler.
 enum class OpKind : std::uint8_t {
   Plain,
-  Memory,   ///< addresses, report, then the handler moves the data
-  Copy,     ///< LDGSTS: two accesses
-  Branch, BranchDivergent, BranchConverged, IndirectBranch, Call, Return, Exit,
-  BarrierSet, BarrierSync, BarrierBreak, WarpSync, WarpSyncCollective, EndCollective, Yield, Sleep,
+  Memory,  ///< addresses, report, then the handler moves the data
+  Copy,    ///< LDGSTS: two accesses
+  Branch,
+  BranchDivergent,
+  BranchConverged,
+  IndirectBranch,
+  Call,
+  Return,
+  Exit,
+  BarrierSet,
+  BarrierSync,
+  BarrierBreak,
+  WarpSync,
+  WarpSyncCollective,
+  EndCollective,
+  Yield,
+  Sleep,
   BlockBarrier,
-  Skip,     ///< counts, does nothing
+  Skip,  ///< counts, does nothing
 };
 
 /// Comparison as bits: less, equal, greater, unordered.
@@ -65,30 +78,30 @@ struct Op {
   Handler run = nullptr;
   OpKind kind = OpKind::Skip;
   std::uint8_t guard = kPredicateTrue;
-  bool uniform = false;        ///< uniform datapath: writes whole rows
-  bool value_needed = true;    ///< false in sliced emulation when no address, predicate or branch depends on it
+  bool uniform = false;      ///< uniform datapath: writes whole rows
+  bool value_needed = true;  ///< false in sliced emulation when no address, predicate or branch depends on it
   LaneMask guard_flip = 0;
 
   Source a, b, c, d;
-  std::uint32_t dst = 0;       ///< row; results of more than 32 bits continue in the following rows
+  std::uint32_t dst = 0;  ///< row; results of more than 32 bits continue in the following rows
   std::array<std::uint8_t, 2> pdst{kDiscardedPredicate, kDiscardedPredicate};
   std::array<PredicateSource, 3> p{};
   std::uint32_t immediate = 0;
-  std::uint32_t target = 0;    ///< instruction index
-  std::uint8_t variant = 0;    ///< the handler's own: rounding, comparison, ...
-  std::uint8_t combine = 0;    ///< 0 and, 1 or, 2 xor, for comparisons with a predicate
+  std::uint32_t target = 0;  ///< instruction index
+  std::uint8_t variant = 0;  ///< the handler's own: rounding, comparison, ...
+  std::uint8_t combine = 0;  ///< 0 and, 1 or, 2 xor, for comparisons with a predicate
   bool carry_out = false;
 
   // Memory.
   MemorySpace space = MemorySpace::None;
   MemoryKind memory = MemoryKind::None;
-  std::uint8_t bytes = 0;      ///< per lane
+  std::uint8_t bytes = 0;  ///< per lane
   std::uint8_t scale = 1;
-  bool wide_index = false;     ///< index is a 64-bit pair
-  bool has_uniform = false;    ///< the uniform register in b is added
+  bool wide_index = false;   ///< index is a 64-bit pair
+  bool has_uniform = false;  ///< the uniform register in b is added
   bool wide_uniform = false;
   std::int64_t offset = 0;
-  LaneMask lanes = ~0u;        ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
+  LaneMask lanes = ~0u;  ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
 };
 
 /// The opcodes of a kernel that cannot be executed are listed in one InputError unless the caller wants them ignored.
@@ -98,10 +111,10 @@ struct DecodedKernel {
   const Kernel* kernel = nullptr;
   std::vector<Op> ops;
   std::vector<Row> literals;
-  std::uint32_t rows = 0;          ///< of a warp's register file, everything included
-  std::uint32_t zero_row = 0;      ///< byte offset of rows that are always zero
-  std::uint32_t discard_row = 0;   ///< byte offset of rows that nobody reads
-  std::uint32_t uniform_row = 0;   ///< byte offset of UR0
+  std::uint32_t rows = 0;         ///< of a warp's register file, everything included
+  std::uint32_t zero_row = 0;     ///< byte offset of rows that are always zero
+  std::uint32_t discard_row = 0;  ///< byte offset of rows that nobody reads
+  std::uint32_t uniform_row = 0;  ///< byte offset of UR0
   bool uses_clock = false;
   std::vector<std::string> warnings;
 };

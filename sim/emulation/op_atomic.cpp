@@ -13,34 +13,60 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-enum Operation : std::uint8_t { kAdd, kMin, kMax, kIncrement, kDecrement, kAnd, kOr, kXor, kExchange, kCompareSwap,
-                                kCastSpin, kCount };
+enum Operation : std::uint8_t {
+  kAdd,
+  kMin,
+  kMax,
+  kIncrement,
+  kDecrement,
+  kAnd,
+  kOr,
+  kXor,
+  kExchange,
+  kCompareSwap,
+  kCastSpin,
+  kCount
+};
 enum class Type : std::uint8_t { U32, S32, U64, S64, F32, F64, F16x2, Bf16x2 };
 
 template <class T>
 T integer_result(std::uint8_t operation, T old, T v) {
   using U = std::make_unsigned_t<T>;
   switch (operation) {
-    case kAdd: return static_cast<T>(static_cast<U>(old) + static_cast<U>(v));
-    case kMin: return std::min(old, v);
-    case kMax: return std::max(old, v);
-    case kIncrement: return old >= v ? T{0} : static_cast<T>(old + 1);
-    case kDecrement: return old == 0 || old > v ? v : static_cast<T>(old - 1);
-    case kAnd: return old & v;
-    case kOr: return old | v;
-    case kXor: return old ^ v;
-    case kCount: return static_cast<T>(static_cast<U>(old) + 1);
-    default: return v;
+    case kAdd:
+      return static_cast<T>(static_cast<U>(old) + static_cast<U>(v));
+    case kMin:
+      return std::min(old, v);
+    case kMax:
+      return std::max(old, v);
+    case kIncrement:
+      return old >= v ? T{0} : static_cast<T>(old + 1);
+    case kDecrement:
+      return old == 0 || old > v ? v : static_cast<T>(old - 1);
+    case kAnd:
+      return old & v;
+    case kOr:
+      return old | v;
+    case kXor:
+      return old ^ v;
+    case kCount:
+      return static_cast<T>(static_cast<U>(old) + 1);
+    default:
+      return v;
   }
 }
 
 template <class F>
 F float_result(std::uint8_t operation, F old, F v) {
   switch (operation) {
-    case kAdd: return old + v;
-    case kMin: return v < old ? v : old;
-    case kMax: return v > old ? v : old;
-    default: return v;
+    case kAdd:
+      return old + v;
+    case kMin:
+      return v < old ? v : old;
+    case kMax:
+      return v > old ? v : old;
+    default:
+      return v;
   }
 }
 
@@ -55,21 +81,28 @@ u32 packed_result(u32 old, u32 v) {
 
 u64 combine(const Op& op, u64 old, u64 v) {
   switch (static_cast<Type>(op.combine)) {
-    case Type::U32: return integer_result<u32>(op.variant, static_cast<u32>(old), static_cast<u32>(v));
+    case Type::U32:
+      return integer_result<u32>(op.variant, static_cast<u32>(old), static_cast<u32>(v));
     case Type::S32:
-      return static_cast<u32>(integer_result<std::int32_t>(op.variant, static_cast<std::int32_t>(old), static_cast<std::int32_t>(v)));
-    case Type::U64: return integer_result<u64>(op.variant, old, v);
+      return static_cast<u32>(
+          integer_result<std::int32_t>(op.variant, static_cast<std::int32_t>(old), static_cast<std::int32_t>(v)));
+    case Type::U64:
+      return integer_result<u64>(op.variant, old, v);
     case Type::S64:
-      return static_cast<u64>(integer_result<std::int64_t>(op.variant, static_cast<std::int64_t>(old), static_cast<std::int64_t>(v)));
+      return static_cast<u64>(
+          integer_result<std::int64_t>(op.variant, static_cast<std::int64_t>(old), static_cast<std::int64_t>(v)));
     case Type::F32: {
       const u32 flushed_old = op.carry_out ? flush_bits(static_cast<u32>(old)) : static_cast<u32>(old);
       const u32 flushed = op.carry_out ? flush_bits(static_cast<u32>(v)) : static_cast<u32>(v);
       const u32 r = canonical(float_result(op.variant, as_float(flushed_old), as_float(flushed)));
       return op.carry_out ? flush_bits(r) : r;
     }
-    case Type::F64: return std::bit_cast<u64>(float_result(op.variant, std::bit_cast<double>(old), std::bit_cast<double>(v)));
-    case Type::F16x2: return packed_result<Half>(static_cast<u32>(old), static_cast<u32>(v));
-    default: return packed_result<Brain>(static_cast<u32>(old), static_cast<u32>(v));
+    case Type::F64:
+      return std::bit_cast<u64>(float_result(op.variant, std::bit_cast<double>(old), std::bit_cast<double>(v)));
+    case Type::F16x2:
+      return packed_result<Half>(static_cast<u32>(old), static_cast<u32>(v));
+    default:
+      return packed_result<Brain>(static_cast<u32>(old), static_cast<u32>(v));
   }
 }
 
@@ -112,11 +145,11 @@ struct Named {
 };
 
 bool find_operation(const OperandReader& r, Op& op) {
-  static constexpr Named kNames[] = {{Modifier::CAST, kCastSpin}, {Modifier::CAS, kCompareSwap}, {Modifier::EXCH, kExchange},
-                                     {Modifier::POPC, kCount}, {Modifier::ADD, kAdd}, {Modifier::SAFEADD, kAdd},
-                                     {Modifier::MIN, kMin}, {Modifier::MAX, kMax}, {Modifier::INC, kIncrement},
-                                     {Modifier::DEC, kDecrement}, {Modifier::AND, kAnd}, {Modifier::OR, kOr},
-                                     {Modifier::XOR, kXor}};
+  static constexpr Named kNames[] = {
+      {Modifier::CAST, kCastSpin}, {Modifier::CAS, kCompareSwap}, {Modifier::EXCH, kExchange}, {Modifier::POPC, kCount},
+      {Modifier::ADD, kAdd},       {Modifier::SAFEADD, kAdd},     {Modifier::MIN, kMin},       {Modifier::MAX, kMax},
+      {Modifier::INC, kIncrement}, {Modifier::DEC, kDecrement},   {Modifier::AND, kAnd},       {Modifier::OR, kOr},
+      {Modifier::XOR, kXor}};
   for (const Named& n : kNames) {
     if (!r.has(n.modifier)) continue;
     op.variant = n.value;
@@ -149,8 +182,10 @@ bool decode_atomic(const OperandReader& r, Op& op) {
     case Opcode::ATOMS:
     case Opcode::RED:
     case Opcode::REDG:
-    case Opcode::REDS: break;
-    default: return false;
+    case Opcode::REDS:
+      break;
+    default:
+      return false;
   }
   if (r.memory() == nullptr || !find_operation(r, op)) return false;
   read_address(r, *r.memory(), op);

@@ -14,7 +14,9 @@ bool decode_branch(const OperandReader& r, Op& op) {
   op.target = r.target()->immediate;
   op.p[0] = r.predicate(0);  // BRA P1, target: taken where guard and predicate hold
   op.a = r.integer(0);       // BRA.DIV UR4, target
-  op.kind = r.has(Modifier::DIV) ? OpKind::BranchDivergent : r.has(Modifier::CONV) ? OpKind::BranchConverged : OpKind::Branch;
+  op.kind = r.has(Modifier::DIV)    ? OpKind::BranchDivergent
+            : r.has(Modifier::CONV) ? OpKind::BranchConverged
+                                    : OpKind::Branch;
   return true;
 }
 
@@ -90,7 +92,9 @@ bool decode_bar(const OperandReader& r, Op& op) {
   op.carry_out = r.values() == 1 && !r.literal(0, bits);
   op.p[0] = r.predicate(0);
   const bool arrive = r.has(Modifier::ARV), reduce = r.has(Modifier::RED);
-  op.variant = static_cast<std::uint8_t>(arrive ? BarrierAction::Arrive : reduce ? BarrierAction::Reduce : BarrierAction::Sync);
+  op.variant = static_cast<std::uint8_t>(arrive   ? BarrierAction::Arrive
+                                         : reduce ? BarrierAction::Reduce
+                                                  : BarrierAction::Sync);
   op.combine = static_cast<std::uint8_t>(r.has(Modifier::POPC)  ? ReduceOperation::Popc
                                          : r.has(Modifier::AND) ? ReduceOperation::And
                                                                 : ReduceOperation::Or);
@@ -102,7 +106,8 @@ void qspc(Exec& x, const Op& op) {
   const u32 *low = x.row(op.a), *high = x.high(op.a);
   LaneMask in = 0;
   for (int i = 0; i < kWarpLanes; ++i) {
-    const std::uint64_t address = (low[i] | static_cast<std::uint64_t>(high[i]) << 32) + static_cast<std::uint64_t>(op.offset);
+    const std::uint64_t address =
+        (low[i] | static_cast<std::uint64_t>(high[i]) << 32) + static_cast<std::uint64_t>(op.offset);
     const bool shared = address - kSharedWindow < kWindowBytes, local = address - kLocalWindow < kWindowBytes;
     const bool yes = op.variant == 0 ? shared : op.variant == 1 ? local : !shared && !local;
     in |= static_cast<LaneMask>(yes) << i;
@@ -145,23 +150,38 @@ bool decode_exit(const OperandReader& r, Op& op) {
 bool decode_control(const OperandReader& r, Op& op) {
   switch (r.instruction().opcode) {
     case Opcode::BRA:
-    case Opcode::JMP: return decode_branch(r, op);
+    case Opcode::JMP:
+      return decode_branch(r, op);
     case Opcode::BRX:
     case Opcode::BRXU:
-    case Opcode::JMX: return decode_indirect(r, op, OpKind::IndirectBranch);
-    case Opcode::CALL: return decode_call(r, op);
-    case Opcode::RET: return decode_indirect(r, op, OpKind::Return);
-    case Opcode::EXIT: return decode_exit(r, op);
-    case Opcode::BSSY: return decode_convergence(r, op, OpKind::BarrierSet);
-    case Opcode::BSYNC: return decode_convergence(r, op, OpKind::BarrierSync);
-    case Opcode::BREAK: return decode_convergence(r, op, OpKind::BarrierBreak);
-    case Opcode::BMOV: return decode_bmov(r, op);
-    case Opcode::WARPSYNC: return decode_warpsync(r, op);
-    case Opcode::ENDCOLLECTIVE: return decode_as(op, OpKind::EndCollective);
-    case Opcode::YIELD: return decode_as(op, OpKind::Yield);
-    case Opcode::NANOSLEEP: return decode_as(op, OpKind::Sleep);
-    case Opcode::BAR: return decode_bar(r, op);
-    case Opcode::QSPC: return decode_qspc(r, op);
+    case Opcode::JMX:
+      return decode_indirect(r, op, OpKind::IndirectBranch);
+    case Opcode::CALL:
+      return decode_call(r, op);
+    case Opcode::RET:
+      return decode_indirect(r, op, OpKind::Return);
+    case Opcode::EXIT:
+      return decode_exit(r, op);
+    case Opcode::BSSY:
+      return decode_convergence(r, op, OpKind::BarrierSet);
+    case Opcode::BSYNC:
+      return decode_convergence(r, op, OpKind::BarrierSync);
+    case Opcode::BREAK:
+      return decode_convergence(r, op, OpKind::BarrierBreak);
+    case Opcode::BMOV:
+      return decode_bmov(r, op);
+    case Opcode::WARPSYNC:
+      return decode_warpsync(r, op);
+    case Opcode::ENDCOLLECTIVE:
+      return decode_as(op, OpKind::EndCollective);
+    case Opcode::YIELD:
+      return decode_as(op, OpKind::Yield);
+    case Opcode::NANOSLEEP:
+      return decode_as(op, OpKind::Sleep);
+    case Opcode::BAR:
+      return decode_bar(r, op);
+    case Opcode::QSPC:
+      return decode_qspc(r, op);
     case Opcode::LEPC:
       op.run = lepc;
       return true;
@@ -177,8 +197,10 @@ bool decode_control(const OperandReader& r, Op& op) {
     case Opcode::LDGDEPBAR:
     case Opcode::PREEXIT:
     case Opcode::ACQBULK:
-    case Opcode::PMTRIG: return decode_as(op, OpKind::Skip);
-    default: return false;
+    case Opcode::PMTRIG:
+      return decode_as(op, OpKind::Skip);
+    default:
+      return false;
   }
 }
 

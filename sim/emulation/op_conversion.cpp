@@ -21,12 +21,16 @@ bool is_wide(Format f) { return f == Format::F64 || f == Format::S64 || f == For
 int integer_bits(Format f) {
   switch (f) {
     case Format::S64:
-    case Format::U64: return 64;
+    case Format::U64:
+      return 64;
     case Format::S32:
-    case Format::U32: return 32;
+    case Format::U32:
+      return 32;
     case Format::S16:
-    case Format::U16: return 16;
-    default: return 8;
+    case Format::U16:
+      return 16;
+    default:
+      return 8;
   }
 }
 
@@ -39,20 +43,28 @@ enum ConversionFlags : std::uint8_t { kFlush = 1, kSaturate = 2, kNanToZero = 4,
 /// The integer that `mode` rounds to, as a double.
 double round_whole(double v, Rounding mode) {
   switch (mode) {
-    case Rounding::Down: return std::floor(v);
-    case Rounding::Up: return std::ceil(v);
-    case Rounding::Zero: return std::trunc(v);
-    default: return std::nearbyint(v);
+    case Rounding::Down:
+      return std::floor(v);
+    case Rounding::Up:
+      return std::ceil(v);
+    case Rounding::Zero:
+      return std::trunc(v);
+    default:
+      return std::nearbyint(v);
   }
 }
 
 /// Rounds a double once to the destination format; the bits of F64 are returned whole.
 u64 encode_float(double v, Format to, Rounding mode, bool clamp) {
   switch (to) {
-    case Format::F64: return std::bit_cast<u64>(v);
-    case Format::F16: return Half::encode(v, mode, clamp);
-    case Format::Bf16: return Brain::encode(v, mode, clamp);
-    default: break;
+    case Format::F64:
+      return std::bit_cast<u64>(v);
+    case Format::F16:
+      return Half::encode(v, mode, clamp);
+    case Format::Bf16:
+      return Brain::encode(v, mode, clamp);
+    default:
+      break;
   }
   if (v != v) return kCanonicalNan;
   float f = static_cast<float>(v);
@@ -66,10 +78,14 @@ u64 encode_float(double v, Format to, Rounding mode, bool clamp) {
 
 double decode_float(u64 raw, Format from, bool flush) {
   switch (from) {
-    case Format::F64: return std::bit_cast<double>(raw);
-    case Format::F16: return static_cast<double>(half_to_float(static_cast<u32>(raw) & 0xffffu));
-    case Format::Bf16: return static_cast<double>(brain_to_float(static_cast<u32>(raw) & 0xffffu));
-    default: return static_cast<double>(as_float(flush ? flush_bits(static_cast<u32>(raw)) : static_cast<u32>(raw)));
+    case Format::F64:
+      return std::bit_cast<double>(raw);
+    case Format::F16:
+      return static_cast<double>(half_to_float(static_cast<u32>(raw) & 0xffffu));
+    case Format::Bf16:
+      return static_cast<double>(brain_to_float(static_cast<u32>(raw) & 0xffffu));
+    default:
+      return static_cast<double>(as_float(flush ? flush_bits(static_cast<u32>(raw)) : static_cast<u32>(raw)));
   }
 }
 
@@ -143,7 +159,8 @@ u64 convert(const Op& op, u64 raw) {
   if (is_float(from)) {
     const double v = decode_float(raw, from, flush);
     if (!is_float(to)) return float_to_integer(v, to, mode, (op.combine & kNanToZero) != 0);
-    if (op.carry_out) return encode_float(v != v ? v : std::copysign(round_whole(v, mode), v), to, Rounding::Nearest, false);
+    if (op.carry_out)
+      return encode_float(v != v ? v : std::copysign(round_whole(v, mode), v), to, Rounding::Nearest, false);
     double out = v;
     if ((op.combine & kSaturate) != 0) out = v >= 1 ? 1 : v > 0 ? v : 0;
     const u64 bits = encode_float(out, to, mode, (op.combine & kClamp) != 0);
@@ -200,14 +217,16 @@ u32 pack_one(u32 bits, const Op& op);
 template <>
 u32 pack_one<Half>(u32 bits, const Op& op) {
   if (op.variant != 0 || (op.combine & kClamp) != 0) {
-    return Half::encode(static_cast<double>(as_float(bits)), static_cast<Rounding>(op.variant), (op.combine & kClamp) != 0);
+    return Half::encode(static_cast<double>(as_float(bits)), static_cast<Rounding>(op.variant),
+                        (op.combine & kClamp) != 0);
   }
   return float_to_half(as_float(bits));
 }
 template <>
 u32 pack_one<Brain>(u32 bits, const Op& op) {
   if (op.variant != 0 || (op.combine & kClamp) != 0) {
-    return Brain::encode(static_cast<double>(as_float(bits)), static_cast<Rounding>(op.variant), (op.combine & kClamp) != 0);
+    return Brain::encode(static_cast<double>(as_float(bits)), static_cast<Rounding>(op.variant),
+                         (op.combine & kClamp) != 0);
   }
   return float_to_brain(as_float(bits));
 }
@@ -242,10 +261,11 @@ std::vector<Format> formats_of(const Instruction& in) {
     Modifier modifier;
     Format format;
   };
-  static constexpr Name kNames[] = {{Modifier::F32, Format::F32}, {Modifier::F64, Format::F64}, {Modifier::F16, Format::F16},
-                                    {Modifier::BF16, Format::Bf16}, {Modifier::S32, Format::S32}, {Modifier::U32, Format::U32},
-                                    {Modifier::S64, Format::S64}, {Modifier::U64, Format::U64}, {Modifier::S16, Format::S16},
-                                    {Modifier::U16, Format::U16}, {Modifier::S8, Format::S8}, {Modifier::U8, Format::U8}};
+  static constexpr Name kNames[] = {
+      {Modifier::F32, Format::F32},   {Modifier::F64, Format::F64}, {Modifier::F16, Format::F16},
+      {Modifier::BF16, Format::Bf16}, {Modifier::S32, Format::S32}, {Modifier::U32, Format::U32},
+      {Modifier::S64, Format::S64},   {Modifier::U64, Format::U64}, {Modifier::S16, Format::S16},
+      {Modifier::U16, Format::U16},   {Modifier::S8, Format::S8},   {Modifier::U8, Format::U8}};
   std::vector<Format> found;
   for (int m = 0; m < in.modifier_count; ++m) {
     for (const Name& n : kNames) {
@@ -292,7 +312,8 @@ bool decode_pack(const OperandReader& r, Op& op) {
   op.a = r.single(0);
   op.b = r.single(1);
   op.variant = rounding_bits(r);
-  op.combine = static_cast<std::uint8_t>((r.has(Modifier::RELU) ? kRelu : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
+  op.combine =
+      static_cast<std::uint8_t>((r.has(Modifier::RELU) ? kRelu : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
   op.run = r.has(Modifier::BF16) ? f2fp<Brain> : f2fp<Half>;
   return true;
 }
@@ -306,10 +327,13 @@ bool decode_conversion(const OperandReader& r, Op& op) {
     case Opcode::I2F:
     case Opcode::I2I:
     case Opcode::FRND:
-    case Opcode::I2FP: break;
+    case Opcode::I2FP:
+      break;
     case Opcode::F2FP:
-    case Opcode::UF2FP: return decode_pack(r, op);
-    default: return false;
+    case Opcode::UF2FP:
+      return decode_pack(r, op);
+    default:
+      return false;
   }
   Format to = Format::F32, from = Format::F32;
   if (!choose_formats(r, to, from)) return false;
@@ -320,8 +344,9 @@ bool decode_conversion(const OperandReader& r, Op& op) {
   op.variant = rounding_bits(r);
   op.scale = r.values() > 0 ? r.value(0).byte : 0;
   if (r.values() > 0 && r.value(0).half == HalfSelect::H1) op.scale = 2;
-  op.combine = static_cast<std::uint8_t>((r.has(Modifier::FTZ) ? kFlush : 0) | (r.has(Modifier::SAT) ? kSaturate : 0) |
-                                         (r.has(Modifier::NTZ) ? kNanToZero : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
+  op.combine =
+      static_cast<std::uint8_t>((r.has(Modifier::FTZ) ? kFlush : 0) | (r.has(Modifier::SAT) ? kSaturate : 0) |
+                                (r.has(Modifier::NTZ) ? kNanToZero : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
   op.carry_out = r.instruction().opcode == Opcode::FRND;
   op.run = convert_lanes;
   if (to == Format::F32 && from == Format::S32 && op.variant == 0) op.run = i2f_s32;

@@ -82,16 +82,24 @@ std::uint8_t rounding_bits(const OperandReader& r) {
 
 bool decode_double(const OperandReader& r, Op& op) {
   const Opcode opcode = r.instruction().opcode;
-  if (opcode != Opcode::DADD && opcode != Opcode::DMUL && opcode != Opcode::DFMA && opcode != Opcode::DSETP) return false;
+  if (opcode != Opcode::DADD && opcode != Opcode::DMUL && opcode != Opcode::DFMA && opcode != Opcode::DSETP)
+    return false;
   op.a = r.dual(0);
   op.b = r.dual(1);
   op.c = r.dual(2);
   op.variant = rounding_bits(r);
   switch (opcode) {
-    case Opcode::DADD: op.run = arithmetic<AddDoubles>; return true;
-    case Opcode::DMUL: op.run = arithmetic<MultiplyDoubles>; return true;
-    case Opcode::DFMA: op.run = arithmetic<FuseDoubles>; return true;
-    default: break;
+    case Opcode::DADD:
+      op.run = arithmetic<AddDoubles>;
+      return true;
+    case Opcode::DMUL:
+      op.run = arithmetic<MultiplyDoubles>;
+      return true;
+    case Opcode::DFMA:
+      op.run = arithmetic<FuseDoubles>;
+      return true;
+    default:
+      break;
   }
   op.combine = combination(r.instruction());
   op.p[0] = r.predicate(0);

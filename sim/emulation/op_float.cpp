@@ -34,8 +34,8 @@ void arithmetic(Exec& x, const Op& op) {
   const u32 *a = x.row(op.a), *b = x.row(op.b), *c = x.row(op.c);
   const FloatModifier ma(op.a), mb(op.b), mc(op.c);
   write_row(x, op, [&](u32* d) {
-    FW_LANES d[i] = canonical(F::apply(as_float(ma(a[i])), as_float(mb(b[i])),
-                                       F::kSources == 3 ? as_float(mc(c[i])) : 0.0f));
+    FW_LANES d[i] =
+        canonical(F::apply(as_float(ma(a[i])), as_float(mb(b[i])), F::kSources == 3 ? as_float(mc(c[i])) : 0.0f));
   });
 }
 
@@ -142,21 +142,39 @@ void fchk(Exec& x, const Op& op) {
 
 // --- special functions -----------------------------------------------------------------------------------------------
 
-enum Function : std::uint8_t { kCos, kSin, kExp2, kLog2, kReciprocal, kRootReciprocal, kReciprocal64, kRootReciprocal64,
-                               kRoot, kTanh };
+enum Function : std::uint8_t {
+  kCos,
+  kSin,
+  kExp2,
+  kLog2,
+  kReciprocal,
+  kRootReciprocal,
+  kReciprocal64,
+  kRootReciprocal64,
+  kRoot,
+  kTanh
+};
 
 double special_function(std::uint8_t function, double v) {
   // Sine and cosine get their argument in turns: the compiler has multiplied by 1 / 2 pi.
   constexpr double kTurn = 6.283185307179586;
   switch (function) {
-    case kCos: return std::cos(std::remainder(v, 1.0) * kTurn);
-    case kSin: return std::sin(std::remainder(v, 1.0) * kTurn);
-    case kExp2: return std::exp2(v);
-    case kLog2: return std::log2(v);
-    case kReciprocal: return 1.0 / v;
-    case kRootReciprocal: return 1.0 / std::sqrt(v);
-    case kRoot: return std::sqrt(v);
-    default: return std::tanh(v);
+    case kCos:
+      return std::cos(std::remainder(v, 1.0) * kTurn);
+    case kSin:
+      return std::sin(std::remainder(v, 1.0) * kTurn);
+    case kExp2:
+      return std::exp2(v);
+    case kLog2:
+      return std::log2(v);
+    case kReciprocal:
+      return 1.0 / v;
+    case kRootReciprocal:
+      return 1.0 / std::sqrt(v);
+    case kRoot:
+      return std::sqrt(v);
+    default:
+      return std::tanh(v);
   }
 }
 
@@ -217,8 +235,8 @@ bool decode_arithmetic(const OperandReader& r, Op& op) {
   op.b = r.single(1);
   op.c = r.single(2);
   const bool flush = r.has(Modifier::FTZ) || r.has(Modifier::FMZ);
-  op.variant = static_cast<std::uint8_t>(rounding_bits(r) | (flush ? kFlush : 0) |
-                                         (r.has(Modifier::SAT) ? kSaturate : 0));
+  op.variant =
+      static_cast<std::uint8_t>(rounding_bits(r) | (flush ? kFlush : 0) | (r.has(Modifier::SAT) ? kSaturate : 0));
   const float scale = product_scale(r);
   op.immediate = as_bits(scale);
   op.run = op.variant == 0 && scale == 1.0f ? arithmetic<F> : arithmetic_special<F>;
@@ -246,10 +264,16 @@ bool decode_special_function(const OperandReader& r, Op& op) {
     Modifier modifier;
     Function function;
   };
-  static constexpr Name kNames[] = {{Modifier::COS, kCos}, {Modifier::SIN, kSin}, {Modifier::EX2, kExp2},
-                                    {Modifier::LG2, kLog2}, {Modifier::RCP, kReciprocal}, {Modifier::RSQ, kRootReciprocal},
-                                    {Modifier::RCP64H, kReciprocal64}, {Modifier::RSQ64H, kRootReciprocal64},
-                                    {Modifier::SQRT, kRoot}, {Modifier::TANH, kTanh}};
+  static constexpr Name kNames[] = {{Modifier::COS, kCos},
+                                    {Modifier::SIN, kSin},
+                                    {Modifier::EX2, kExp2},
+                                    {Modifier::LG2, kLog2},
+                                    {Modifier::RCP, kReciprocal},
+                                    {Modifier::RSQ, kRootReciprocal},
+                                    {Modifier::RCP64H, kReciprocal64},
+                                    {Modifier::RSQ64H, kRootReciprocal64},
+                                    {Modifier::SQRT, kRoot},
+                                    {Modifier::TANH, kTanh}};
   if (r.has(Modifier::F16)) return false;
   for (const Name& n : kNames) {
     if (!r.has(n.modifier)) continue;
@@ -265,11 +289,15 @@ bool decode_special_function(const OperandReader& r, Op& op) {
 
 bool decode_float(const OperandReader& r, Op& op) {
   switch (r.instruction().opcode) {
-    case Opcode::FADD: return decode_arithmetic<Add>(r, op);
-    case Opcode::FMUL: return decode_arithmetic<Multiply>(r, op);
-    case Opcode::FFMA: return decode_arithmetic<FusedMultiplyAdd>(r, op);
+    case Opcode::FADD:
+      return decode_arithmetic<Add>(r, op);
+    case Opcode::FMUL:
+      return decode_arithmetic<Multiply>(r, op);
+    case Opcode::FFMA:
+      return decode_arithmetic<FusedMultiplyAdd>(r, op);
     case Opcode::FSETP:
-    case Opcode::FSET: return decode_comparison(r, op);
+    case Opcode::FSET:
+      return decode_comparison(r, op);
     case Opcode::FMNMX:
       op.a = r.single(0);
       op.b = r.single(1);
@@ -289,8 +317,10 @@ bool decode_float(const OperandReader& r, Op& op) {
       op.b = r.single(1);
       op.run = fchk;
       return true;
-    case Opcode::MUFU: return decode_special_function(r, op);
-    default: return false;
+    case Opcode::MUFU:
+      return decode_special_function(r, op);
+    default:
+      return false;
   }
 }
 

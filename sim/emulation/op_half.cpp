@@ -18,9 +18,7 @@ u32 select_half(const Op& op, int source) { return op.immediate >> (2 * source) 
 
 /// Element e (0 low, 1 high) of a source as 16 bits.
 u32 element(u32 packed, u32 select, int e) {
-  const int from = select == static_cast<u32>(HalfSelect::H0)   ? 0
-                   : select == static_cast<u32>(HalfSelect::H1) ? 1
-                                                                : e;
+  const int from = select == static_cast<u32>(HalfSelect::H0) ? 0 : select == static_cast<u32>(HalfSelect::H1) ? 1 : e;
   return packed >> (16 * from) & 0xffffu;
 }
 
@@ -58,7 +56,8 @@ void packed(Exec& x, const Op& op) {
       if ((x.enabled >> i & 1u) == 0) continue;
       const u32 pa = ma(a[i]), pb = mb(b[i]), pc = mc(c[i]);
       const auto value = [&](int e) {
-        return F::apply(decode(element(pa, select_half(op, 0), e), flags), decode(element(pb, select_half(op, 1), e), flags),
+        return F::apply(decode(element(pa, select_half(op, 0), e), flags),
+                        decode(element(pb, select_half(op, 1), e), flags),
                         decode(element(pc, select_half(op, 2), e), flags));
       };
       if ((flags & kWideResult) != 0) {
@@ -120,7 +119,8 @@ void hset2(Exec& x, const Op& op) {
   const LaneMask low = join(op, outcome[0], with), high = join(op, outcome[1], with);
   const u32 one = op.target;
   write_row(x, op, [&](u32* d) {
-    for (int i = 0; i < kWarpLanes; ++i) d[i] = ((low >> i & 1u) != 0 ? one : 0u) | ((high >> i & 1u) != 0 ? one << 16 : 0u);
+    for (int i = 0; i < kWarpLanes; ++i)
+      d[i] = ((low >> i & 1u) != 0 ? one : 0u) | ((high >> i & 1u) != 0 ? one << 16 : 0u);
   });
 }
 
@@ -160,9 +160,10 @@ void read_sources(const OperandReader& r, Op& op) {
   for (std::size_t i = 0; i < 3 && i < r.values(); ++i) {
     op.immediate |= static_cast<u32>(r.value(i).half) << (2 * i);
   }
-  op.variant = static_cast<std::uint8_t>((r.has(Modifier::BF16_V2) || r.has(Modifier::BF16) ? kBrain : 0) |
-                                         (r.has(Modifier::F32) ? kWideResult : 0) | (r.has(Modifier::FTZ) ? kFlush : 0) |
-                                         (r.has(Modifier::SAT) ? kSaturate : 0) | (r.has(Modifier::RELU) ? kRelu : 0));
+  op.variant =
+      static_cast<std::uint8_t>((r.has(Modifier::BF16_V2) || r.has(Modifier::BF16) ? kBrain : 0) |
+                                (r.has(Modifier::F32) ? kWideResult : 0) | (r.has(Modifier::FTZ) ? kFlush : 0) |
+                                (r.has(Modifier::SAT) ? kSaturate : 0) | (r.has(Modifier::RELU) ? kRelu : 0));
 }
 
 bool is_zero_operand(const OperandReader& r, std::size_t i) {
@@ -201,17 +202,23 @@ bool decode_half(const OperandReader& r, Op& op) {
     case Opcode::HFMA2:
     case Opcode::HSETP2:
     case Opcode::HSET2:
-    case Opcode::HMNMX2: break;
-    default: return false;
+    case Opcode::HMNMX2:
+      break;
+    default:
+      return false;
   }
   read_sources(r, op);
   op.p[0] = r.predicate(0);
   op.combine = combination(r.instruction());
   op.d.add = comparison_bits(r.instruction());
   switch (opcode) {
-    case Opcode::HADD2: return decode_add(r, op);
-    case Opcode::HMUL2: op.run = packed<MultiplyHalves>; return true;
-    case Opcode::HFMA2: return decode_fused(r, op);
+    case Opcode::HADD2:
+      return decode_add(r, op);
+    case Opcode::HMUL2:
+      op.run = packed<MultiplyHalves>;
+      return true;
+    case Opcode::HFMA2:
+      return decode_fused(r, op);
     case Opcode::HSETP2:
       op.carry_out = r.has(Modifier::H_AND);
       op.run = hsetp2;

@@ -322,9 +322,8 @@ void idp4a(Exec& x, const Op& op) {
 
 void viadd16x2(Exec& x, const Op& op) {
   const u32 *a = x.row(op.a), *b = x.row(op.b);
-  write_row(x, op, [&](u32* d) {
-    FW_LANES d[i] = ((a[i] + b[i]) & 0xffffu) | ((a[i] & 0xffff0000u) + (b[i] & 0xffff0000u));
-  });
+  write_row(x, op,
+            [&](u32* d) { FW_LANES d[i] = ((a[i] + b[i]) & 0xffffu) | ((a[i] & 0xffff0000u) + (b[i] & 0xffff0000u)); });
 }
 
 // --- decoding --------------------------------------------------------------------------------------------------------
@@ -334,9 +333,7 @@ bool is_signed(const OperandReader& r) { return !r.has(Modifier::U32) && !r.has(
 
 void clear_negation_carry(Op& op) { op.a.add = op.b.add = op.c.add = 0; }
 
-bool carries_out(const Op& op) {
-  return op.pdst[0] != kDiscardedPredicate || op.pdst[1] != kDiscardedPredicate;
-}
+bool carries_out(const Op& op) { return op.pdst[0] != kDiscardedPredicate || op.pdst[1] != kDiscardedPredicate; }
 
 bool decode_add(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
@@ -450,16 +447,21 @@ bool decode_integer(const OperandReader& r, Op& op) {
     case Opcode::IADD3:
     case Opcode::UIADD3:
     case Opcode::IADD:
-    case Opcode::VIADD: return decode_add(r, op);
+    case Opcode::VIADD:
+      return decode_add(r, op);
     case Opcode::IMAD:
     case Opcode::IMUL:
-    case Opcode::UIMAD: return decode_multiply(r, op);
+    case Opcode::UIMAD:
+      return decode_multiply(r, op);
     case Opcode::LEA:
-    case Opcode::ULEA: return decode_lea(r, op);
+    case Opcode::ULEA:
+      return decode_lea(r, op);
     case Opcode::ISETP:
     case Opcode::UISETP:
-    case Opcode::ISET: return decode_compare(r, op);
-    case Opcode::IDP: return decode_dot(r, op);
+    case Opcode::ISET:
+      return decode_compare(r, op);
+    case Opcode::IDP:
+      return decode_dot(r, op);
     case Opcode::IMNMX:
     case Opcode::UIMNMX:
     case Opcode::VIMNMX:
@@ -497,7 +499,8 @@ bool decode_integer(const OperandReader& r, Op& op) {
       op.variant = r.instruction().opcode == Opcode::VABSDIFF ? !r.has(Modifier::U32) : r.has(Modifier::S8);
       op.run = r.instruction().opcode == Opcode::VABSDIFF ? vabsdiff : vabsdiff4;
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -41,8 +41,14 @@ u32 choose(u32 selector, u32 one, u32 zero) { return zero ^ (selector & (zero ^ 
 struct ThreeInputLogic {
   u32 m0, m1, m2, m3, m4, m5, m6, m7;
   explicit ThreeInputLogic(u32 t)
-      : m0(table_mask(t, 0)), m1(table_mask(t, 1)), m2(table_mask(t, 2)), m3(table_mask(t, 3)), m4(table_mask(t, 4)),
-        m5(table_mask(t, 5)), m6(table_mask(t, 6)), m7(table_mask(t, 7)) {}
+      : m0(table_mask(t, 0)),
+        m1(table_mask(t, 1)),
+        m2(table_mask(t, 2)),
+        m3(table_mask(t, 3)),
+        m4(table_mask(t, 4)),
+        m5(table_mask(t, 5)),
+        m6(table_mask(t, 6)),
+        m7(table_mask(t, 7)) {}
   u32 operator()(u32 a, u32 b, u32 c) const {
     return choose(a, choose(b, choose(c, m7, m6), choose(c, m5, m4)), choose(b, choose(c, m3, m2), choose(c, m1, m0)));
   }
@@ -63,9 +69,15 @@ void logic(Exec& x, const Op& op, F f) {
 }
 
 void lop3(Exec& x, const Op& op) { logic(x, op, ThreeInputLogic(op.immediate)); }
-void lop_and(Exec& x, const Op& op) { logic(x, op, [](u32 a, u32 b, u32) { return a & b; }); }
-void lop_or(Exec& x, const Op& op) { logic(x, op, [](u32 a, u32 b, u32) { return a | b; }); }
-void lop_xor(Exec& x, const Op& op) { logic(x, op, [](u32 a, u32 b, u32) { return a ^ b; }); }
+void lop_and(Exec& x, const Op& op) {
+  logic(x, op, [](u32 a, u32 b, u32) { return a & b; });
+}
+void lop_or(Exec& x, const Op& op) {
+  logic(x, op, [](u32 a, u32 b, u32) { return a | b; });
+}
+void lop_xor(Exec& x, const Op& op) {
+  logic(x, op, [](u32 a, u32 b, u32) { return a ^ b; });
+}
 
 LaneMask three_predicates(Exec& x, const Op& op, u32 table) {
   return ThreeInputLogic(table)(x.predicate(op.p[0]), x.predicate(op.p[1]), x.predicate(op.p[2]));
@@ -133,14 +145,13 @@ enum PermuteMode : std::uint8_t { kIndex, kForward, kBackward, kReplicate8, kEdg
 
 /// The selector nibbles that a mode stands for; index mode has them in the operand.
 u32 permute_selector(std::uint8_t mode, u32 s) {
-  static constexpr std::uint16_t kTable[7][4] = {
-      {0, 0, 0, 0},
-      {0x3210, 0x4321, 0x5432, 0x6543},
-      {0x5670, 0x6701, 0x7012, 0x0123},
-      {0x0000, 0x1111, 0x2222, 0x3333},
-      {0x3210, 0x3211, 0x3222, 0x3333},
-      {0x0000, 0x1110, 0x2210, 0x3210},
-      {0x1010, 0x3232, 0x1010, 0x3232}};
+  static constexpr std::uint16_t kTable[7][4] = {{0, 0, 0, 0},
+                                                 {0x3210, 0x4321, 0x5432, 0x6543},
+                                                 {0x5670, 0x6701, 0x7012, 0x0123},
+                                                 {0x0000, 0x1111, 0x2222, 0x3333},
+                                                 {0x3210, 0x3211, 0x3222, 0x3333},
+                                                 {0x0000, 0x1110, 0x2210, 0x3210},
+                                                 {0x1010, 0x3232, 0x1010, 0x3232}};
   return mode == kIndex ? s : kTable[mode][s & 3u];
 }
 
@@ -235,9 +246,7 @@ void p2r(Exec& x, const Op& op) {
     const u32* bit = x.lane_bit.lane.data();
     FW_LANES bits[i] |= ((value & bit[i]) != 0 ? 1u : 0u) << p;
   }
-  write_row(x, op, [&](u32* d) {
-    FW_LANES d[i] = (a[i] & ~(mask[i] << shift)) | (bits[i] & mask[i]) << shift;
-  });
+  write_row(x, op, [&](u32* d) { FW_LANES d[i] = (a[i] & ~(mask[i] << shift)) | (bits[i] & mask[i]) << shift; });
 }
 
 void r2p(Exec& x, const Op& op) {
@@ -281,9 +290,10 @@ bool decode_shift(const OperandReader& r, Op& op) {
   op.b = r.integer(1);
   op.c = r.integer(2);
   const bool wide = r.has(Modifier::U64) || r.has(Modifier::S64);
-  op.variant = static_cast<std::uint8_t>((r.has(Modifier::L) ? kShiftLeft : 0) | (r.has(Modifier::HI) ? kShiftHigh : 0) |
-                                         (r.has(Modifier::W) ? kShiftWrap : 0) | (wide ? kShiftWide : 0) |
-                                         (r.has(Modifier::S32) || r.has(Modifier::S64) ? kShiftSigned : 0));
+  op.variant =
+      static_cast<std::uint8_t>((r.has(Modifier::L) ? kShiftLeft : 0) | (r.has(Modifier::HI) ? kShiftHigh : 0) |
+                                (r.has(Modifier::W) ? kShiftWrap : 0) | (wide ? kShiftWide : 0) |
+                                (r.has(Modifier::S32) || r.has(Modifier::S64) ? kShiftSigned : 0));
   op.run = shift_handler(op.variant);
   u32 amount = 0;
   if (!r.literal(1, amount) || amount >= 32) return true;
@@ -344,22 +354,28 @@ bool decode_unary(const OperandReader& r, Op& op, Handler run) {
 bool decode_logic(const OperandReader& r, Op& op) {
   switch (r.instruction().opcode) {
     case Opcode::LOP3:
-    case Opcode::ULOP3: return decode_lop3(r, op);
+    case Opcode::ULOP3:
+      return decode_lop3(r, op);
     case Opcode::PLOP3:
-    case Opcode::UPLOP3: return decode_plop3(r, op);
+    case Opcode::UPLOP3:
+      return decode_plop3(r, op);
     case Opcode::SHF:
-    case Opcode::USHF: return decode_shift(r, op);
+    case Opcode::USHF:
+      return decode_shift(r, op);
     case Opcode::PRMT:
-    case Opcode::UPRMT: return decode_permute(r, op);
+    case Opcode::UPRMT:
+      return decode_permute(r, op);
     case Opcode::MOV:
     case Opcode::UMOV:
       op.a = r.integer(0);
       op.run = move_rows1;
       return op.a.flip == 0;
     case Opcode::POPC:
-    case Opcode::UPOPC: return decode_unary(r, op, popc);
+    case Opcode::UPOPC:
+      return decode_unary(r, op, popc);
     case Opcode::BREV:
-    case Opcode::UBREV: return decode_unary(r, op, brev);
+    case Opcode::UBREV:
+      return decode_unary(r, op, brev);
     case Opcode::FLO:
     case Opcode::UFLO:
       op.variant = static_cast<std::uint8_t>((r.has(Modifier::U32) ? 0 : 1) | (r.has(Modifier::SH) ? 2 : 0));
@@ -373,10 +389,13 @@ bool decode_logic(const OperandReader& r, Op& op) {
       op.variant = static_cast<std::uint8_t>((r.has(Modifier::U32) ? 0 : 1) | (r.has(Modifier::W) ? 2 : 0));
       return decode_unary(r, op, sgxt);
     case Opcode::P2R:
-    case Opcode::UP2UR: return decode_predicate_file(r, op, true);
+    case Opcode::UP2UR:
+      return decode_predicate_file(r, op, true);
     case Opcode::R2P:
-    case Opcode::UR2UP: return decode_predicate_file(r, op, false);
-    default: return false;
+    case Opcode::UR2UP:
+      return decode_predicate_file(r, op, false);
+    default:
+      return false;
   }
 }
 

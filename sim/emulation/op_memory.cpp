@@ -73,7 +73,8 @@ void ldc(Exec& x, const Op& op) {
   for (int w = 0; w < words; ++w) {
     u32* d = x.register_row(op.dst + static_cast<u32>(w) * kRowBytes);
     each_lane(x, [&](int i) {
-      const u32 v = constants.word(op.variant, index[i] + extra + static_cast<u32>(op.offset) + 4 * static_cast<u32>(w));
+      const u32 v =
+          constants.word(op.variant, index[i] + extra + static_cast<u32>(op.offset) + 4 * static_cast<u32>(w));
       d[i] = op.bytes == 1   ? (op.carry_out ? static_cast<u32>(static_cast<std::int8_t>(v)) : v & 0xffu)
              : op.bytes == 2 ? (op.carry_out ? static_cast<u32>(static_cast<std::int16_t>(v)) : v & 0xffffu)
                              : v;
@@ -88,7 +89,9 @@ void ldsm(Exec& x, const Op& op) {
   for (int m = 0; m < matrices; ++m) {
     u32* d = x.register_row(op.dst + static_cast<u32>(m) * kRowBytes);
     for (int i = 0; i < kWarpLanes; ++i) {
-      const auto element = [&](int row, int column) { return u32{read<std::uint16_t>(x.lane_data(8 * m + row) + 2 * column)}; };
+      const auto element = [&](int row, int column) {
+        return u32{read<std::uint16_t>(x.lane_data(8 * m + row) + 2 * column)};
+      };
       const int r = i / 4, c = 2 * (i % 4);
       d[i] = transposed ? element(c, r) | element(c + 1, r) << 16 : element(r, c) | element(r, c + 1) << 16;
     }
@@ -112,33 +115,47 @@ void stsm(Exec& x, const Op& op) {
 
 /// The shared side of LDGSTS; the bytes were read by the global side into Warp::copied.
 void copy_in(Exec& x, const Op& op) {
-  each_lane(x, [&](int i) { std::memcpy(x.warp->copied[static_cast<std::size_t>(i)].data(), x.lane_data(i), op.bytes); });
+  each_lane(x,
+            [&](int i) { std::memcpy(x.warp->copied[static_cast<std::size_t>(i)].data(), x.lane_data(i), op.bytes); });
 }
 void copy_out(Exec& x, const Op& op) {
-  each_lane(x, [&](int i) { std::memcpy(x.lane_data(i), x.warp->copied[static_cast<std::size_t>(i)].data(), op.bytes); });
+  each_lane(x,
+            [&](int i) { std::memcpy(x.lane_data(i), x.warp->copied[static_cast<std::size_t>(i)].data(), op.bytes); });
 }
 
 // --- decoding --------------------------------------------------------------------------------------------------------
 
 Handler load_handler(const Op& op, bool is_signed) {
   switch (op.bytes) {
-    case 1: return is_signed ? load_narrow<std::int8_t> : load_narrow<std::uint8_t>;
-    case 2: return is_signed ? load_narrow<std::int16_t> : load_narrow<std::uint16_t>;
-    case 4: return load<1>;
-    case 8: return load<2>;
-    case 16: return load<4>;
-    default: return nullptr;
+    case 1:
+      return is_signed ? load_narrow<std::int8_t> : load_narrow<std::uint8_t>;
+    case 2:
+      return is_signed ? load_narrow<std::int16_t> : load_narrow<std::uint16_t>;
+    case 4:
+      return load<1>;
+    case 8:
+      return load<2>;
+    case 16:
+      return load<4>;
+    default:
+      return nullptr;
   }
 }
 
 Handler store_handler(const Op& op) {
   switch (op.bytes) {
-    case 1: return store_narrow<std::uint8_t>;
-    case 2: return store_narrow<std::uint16_t>;
-    case 4: return store<1>;
-    case 8: return store<2>;
-    case 16: return store<4>;
-    default: return nullptr;
+    case 1:
+      return store_narrow<std::uint8_t>;
+    case 2:
+      return store_narrow<std::uint16_t>;
+    case 4:
+      return store<1>;
+    case 8:
+      return store<2>;
+    case 16:
+      return store<4>;
+    default:
+      return nullptr;
   }
 }
 
@@ -231,11 +248,16 @@ bool decode_memory(const OperandReader& r, Op& op) {
       op.run = store_handler(op);
       return op.run != nullptr;
     case Opcode::LDC:
-    case Opcode::ULDC: return decode_constant(r, op);
-    case Opcode::LDSM: return decode_matrix(r, op, false);
-    case Opcode::STSM: return decode_matrix(r, op, true);
-    case Opcode::LDGSTS: return decode_copy(r, op);
-    default: return false;
+    case Opcode::ULDC:
+      return decode_constant(r, op);
+    case Opcode::LDSM:
+      return decode_matrix(r, op, false);
+    case Opcode::STSM:
+      return decode_matrix(r, op, true);
+    case Opcode::LDGSTS:
+      return decode_copy(r, op);
+    default:
+      return false;
   }
 }
 

@@ -64,9 +64,12 @@ enum VoteMode : std::uint8_t { kAll, kAny, kEqualVote };
 
 LaneMask vote_result(const Exec& x, const Op& op, LaneMask ballot) {
   switch (op.variant) {
-    case kAll: return ballot == x.active ? ~0u : 0u;
-    case kAny: return ballot != 0 ? ~0u : 0u;
-    default: return ballot == 0 || ballot == x.active ? ~0u : 0u;
+    case kAll:
+      return ballot == x.active ? ~0u : 0u;
+    case kAny:
+      return ballot != 0 ? ~0u : 0u;
+    default:
+      return ballot == 0 || ballot == x.active ? ~0u : 0u;
   }
 }
 
@@ -119,12 +122,24 @@ void redux(Exec& x, const Op& op) {
     const u32 v = a[first_lane(m)];
     const bool less = is_signed ? static_cast<i32>(v) < static_cast<i32>(r) : v < r;
     switch (op.variant) {
-      case kSum: r += v; break;
-      case kMin: r = less ? v : r; break;
-      case kMax: r = less ? r : v; break;
-      case kAnd: r &= v; break;
-      case kOr: r |= v; break;
-      default: r ^= v; break;
+      case kSum:
+        r += v;
+        break;
+      case kMin:
+        r = less ? v : r;
+        break;
+      case kMax:
+        r = less ? r : v;
+        break;
+      case kAnd:
+        r &= v;
+        break;
+      case kOr:
+        r |= v;
+        break;
+      default:
+        r ^= v;
+        break;
     }
   }
   write_uniform(x, op.dst, r);
@@ -136,9 +151,7 @@ void elect(Exec& x, const Op& op) {
   x.set_predicate(op.pdst[0], leader);
 }
 
-void r2ur(Exec& x, const Op& op) {
-  write_uniform(x, op.dst, x.row(op.a)[first_lane(x.enabled)]);
-}
+void r2ur(Exec& x, const Op& op) { write_uniform(x, op.dst, x.row(op.a)[first_lane(x.enabled)]); }
 
 // --- special registers -----------------------------------------------------------------------------------------------
 
@@ -152,32 +165,49 @@ u32 thread_coordinate(const BlockState& block, u32 thread, SpecialRegister which
 u32 lane_register(const Exec& x, SpecialRegister which, u32 lane) {
   const u32 bit = 1u << lane;
   switch (which) {
-    case SpecialRegister::LaneId: return lane;
-    case SpecialRegister::EqMask: return bit;
-    case SpecialRegister::LtMask: return bit - 1;
-    case SpecialRegister::LeMask: return bit | (bit - 1);
-    case SpecialRegister::GtMask: return ~(bit | (bit - 1));
-    case SpecialRegister::GeMask: return ~(bit - 1);
-    default: return thread_coordinate(*x.block, static_cast<u32>(x.warp->index) * kWarpLanes + lane, which);
+    case SpecialRegister::LaneId:
+      return lane;
+    case SpecialRegister::EqMask:
+      return bit;
+    case SpecialRegister::LtMask:
+      return bit - 1;
+    case SpecialRegister::LeMask:
+      return bit | (bit - 1);
+    case SpecialRegister::GtMask:
+      return ~(bit | (bit - 1));
+    case SpecialRegister::GeMask:
+      return ~(bit - 1);
+    default:
+      return thread_coordinate(*x.block, static_cast<u32>(x.warp->index) * kWarpLanes + lane, which);
   }
 }
 
 u32 block_register(const Exec& x, SpecialRegister which) {
   const BlockState& block = *x.block;
   switch (which) {
-    case SpecialRegister::CtaIdX: return block.index.x;
-    case SpecialRegister::CtaIdY: return block.index.y;
-    case SpecialRegister::CtaIdZ: return block.index.z;
+    case SpecialRegister::CtaIdX:
+      return block.index.x;
+    case SpecialRegister::CtaIdY:
+      return block.index.y;
+    case SpecialRegister::CtaIdZ:
+      return block.index.z;
     // %warpid is read out of bits 8..14 of the virtual id, %smid is 0 here.
-    case SpecialRegister::VirtId: return static_cast<u32>(x.warp->index) << 8;
+    case SpecialRegister::VirtId:
+      return static_cast<u32>(x.warp->index) << 8;
     case SpecialRegister::ClockLo:
-    case SpecialRegister::GlobalTimerLo: return static_cast<u32>(block.clock);
+    case SpecialRegister::GlobalTimerLo:
+      return static_cast<u32>(block.clock);
     case SpecialRegister::ClockHi:
-    case SpecialRegister::GlobalTimerHi: return static_cast<u32>(block.clock >> 32);
-    case SpecialRegister::SwinHi: return static_cast<u32>(kSharedWindow >> 32);
-    case SpecialRegister::SmemSize: return static_cast<u32>(block.shared.size());
-    case SpecialRegister::CgaCtaId: return block.cluster_rank;
-    default: return 0;
+    case SpecialRegister::GlobalTimerHi:
+      return static_cast<u32>(block.clock >> 32);
+    case SpecialRegister::SwinHi:
+      return static_cast<u32>(kSharedWindow >> 32);
+    case SpecialRegister::SmemSize:
+      return static_cast<u32>(block.shared.size());
+    case SpecialRegister::CgaCtaId:
+      return block.cluster_rank;
+    default:
+      return 0;
   }
 }
 
@@ -191,8 +221,10 @@ bool differs_by_lane(SpecialRegister which) {
     case SpecialRegister::LtMask:
     case SpecialRegister::LeMask:
     case SpecialRegister::GtMask:
-    case SpecialRegister::GeMask: return true;
-    default: return false;
+    case SpecialRegister::GeMask:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -242,7 +274,10 @@ bool decode_shuffle(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.c = r.integer(2);
-  op.variant = r.has(Modifier::BFLY) ? kButterfly : r.has(Modifier::DOWN) ? kDown : r.has(Modifier::UP) ? kUp : kIndexed;
+  op.variant = r.has(Modifier::BFLY)   ? kButterfly
+               : r.has(Modifier::DOWN) ? kDown
+               : r.has(Modifier::UP)   ? kUp
+                                       : kIndexed;
   op.run = shfl;
   return true;
 }
@@ -287,28 +322,36 @@ bool decode_special_register(const OperandReader& r, Op& op) {
 
 bool decode_warp(const OperandReader& r, Op& op) {
   switch (r.instruction().opcode) {
-    case Opcode::SHFL: return decode_shuffle(r, op);
-    case Opcode::VOTE: return decode_vote(r, op, vote);
-    case Opcode::VOTEU: return decode_vote(r, op, voteu);
+    case Opcode::SHFL:
+      return decode_shuffle(r, op);
+    case Opcode::VOTE:
+      return decode_vote(r, op, vote);
+    case Opcode::VOTEU:
+      return decode_vote(r, op, voteu);
     case Opcode::MATCH:
       op.a = r.integer(0);
       op.bytes = r.has(Modifier::U64) ? 8 : 4;
       op.variant = r.has(Modifier::ALL) ? kAll : kAny;
       op.run = match;
       return true;
-    case Opcode::REDUX: return decode_redux(r, op);
-    case Opcode::ELECT: op.run = elect; return true;
+    case Opcode::REDUX:
+      return decode_redux(r, op);
+    case Opcode::ELECT:
+      op.run = elect;
+      return true;
     case Opcode::R2UR:
       op.a = r.integer(0);
       op.run = r2ur;
       return true;
     case Opcode::S2R:
     case Opcode::S2UR:
-    case Opcode::CS2R: return decode_special_register(r, op);
+    case Opcode::CS2R:
+      return decode_special_register(r, op);
     case Opcode::B2R:
       op.run = b2r_result;
       return r.has(Modifier::RESULT);
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -9,9 +9,7 @@ namespace {
 // Beyond this a slope is noise (a hash, say): following it would overflow.
 constexpr std::int64_t kLargestSlope = std::int64_t{1} << 40;
 
-bool too_large(const BlockSlope& s) {
-  return std::max({std::abs(s.x), std::abs(s.y), std::abs(s.z)}) > kLargestSlope;
-}
+bool too_large(const BlockSlope& s) { return std::max({std::abs(s.x), std::abs(s.y), std::abs(s.z)}) > kLargestSlope; }
 
 std::uint8_t tag_dims(const Tag& t) { return static_cast<std::uint8_t>(t.dims | dims_of(t.slope)); }
 
@@ -25,7 +23,10 @@ BlockSlope without(BlockSlope s, std::uint8_t dims) {
 }  // namespace
 
 Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps)
-    : plans_(plan_shadow(kernel)), uniform_row_(kernel.uniform_row), conditions_(grid), warps_(static_cast<std::size_t>(warps)) {
+    : plans_(plan_shadow(kernel)),
+      uniform_row_(kernel.uniform_row),
+      conditions_(grid),
+      warps_(static_cast<std::size_t>(warps)) {
   for (WarpTags& w : warps_) w.rows.resize(kernel.rows);
 }
 
@@ -64,7 +65,8 @@ Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
   const LaneMask first = row.part[0].lanes & lanes_, second = row.part[1].lanes & lanes_;
   if ((first | second) == 0) return {};
   if (first != 0 && second != 0) {
-    return {TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}};
+    return {
+        TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}};
   }
   Tag t = first != 0 ? row.part[0] : row.part[1];
   t.lanes = first | second;
@@ -132,7 +134,8 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
     return;
   }
   // A third kind of lanes: what was there before is given up.
-  row.part[0] = {TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), row.lanes(), {}};
+  row.part[0] = {
+      TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), row.lanes(), {}};
   row.part[1] = next;
 }
 
@@ -165,10 +168,9 @@ bool Shadow::any_tagged(const Exec& x, const ShadowPlan& plan) {
     if ((w.rows[row].lanes() & lanes_) != 0) return true;
   }
   if (w.carry_lanes == 0) return false;
-  return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(),
-                     [&](std::uint8_t slot) {
-                       return ((w.carries[slot][0].lanes | w.carries[slot][1].lanes) & lanes_) != 0;
-                     });
+  return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(), [&](std::uint8_t slot) {
+    return ((w.carries[slot][0].lanes | w.carries[slot][1].lanes) & lanes_) != 0;
+  });
 }
 
 std::uint8_t Shadow::carry_dims(const Carry& a, const Carry& b) {
@@ -237,7 +239,8 @@ void Shadow::control(const Exec& x, const Op& op) {
 // --- conditions ------------------------------------------------------------------------------------------------------
 
 /// The tagged lanes stay within 32 bits, read as signed or unsigned.
-void Shadow::keep_range(const Exec& x, const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned) {
+void Shadow::keep_range(const Exec& x, const Tag& t, const std::array<std::int64_t, kWarpLanes>& values,
+                        bool is_unsigned) {
   if (t.kind != TagKind::Linear) return;
   fix(x, t.dims);
   const std::int64_t lowest = is_unsigned ? 0 : -(std::int64_t{1} << 31);
@@ -270,7 +273,8 @@ Span same_outcome(std::int64_t d, int variant) {
 
 }  // namespace
 
-/// Each of `lanes` keeps the outcome of comparing l with r. Lanes in which only one side moves have a slope of their own.
+/// Each of `lanes` keeps the outcome of comparing l with r. Lanes in which only one side moves have a slope of their
+/// own.
 void Shadow::keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, int variant) {
   const BlockSlope none{};
   const LaneMask in_l = l.tag.lanes, in_r = r.tag.lanes;
@@ -376,7 +380,8 @@ void Shadow::follow_address(const Exec& x, const Op& op, LaneMask lanes, MemoryS
 
 /// What a load brings may differ by block, unless no block writes it and all read the same place, or it was put into
 /// shared memory and did not.
-void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, std::uint8_t address_dims) {
+void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space,
+                       std::uint8_t address_dims) {
   const bool shared = space == MemorySpace::Shared && op.space == MemorySpace::Shared;
   if (shared) {
     if (op.memory != MemoryKind::Load) {
@@ -406,7 +411,8 @@ void Shadow::access_local(const Exec& x, const Op& op, LaneMask lanes, const Sha
   if (local.empty()) local.resize(x.block->local_bytes / 4 + 1);
   const std::uint64_t offset = x.address[static_cast<std::size_t>(std::countr_zero(lanes))];
   bool same = op.bytes >= 4;
-  for (LaneMask m = lanes; m != 0; m &= m - 1) same &= x.address[static_cast<std::size_t>(std::countr_zero(m))] == offset;
+  for (LaneMask m = lanes; m != 0; m &= m - 1)
+    same &= x.address[static_cast<std::size_t>(std::countr_zero(m))] == offset;
   const std::uint32_t words = std::max<std::uint32_t>(1, op.bytes / 4u);
   if (op.memory == MemoryKind::Load) {
     const bool all_clear = std::all_of(local.begin(), local.end(), [](const Tag& t) { return t.lanes == 0; });

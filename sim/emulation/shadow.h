@@ -1,8 +1,8 @@
 // The linear shadow of a block: which registers of the representative depend on the block index, and how.
 //
-// While a block is emulated, every register row may carry a tag: its value in a block that lies d = (dx, dy, dz) away is
-// v + slope . d (Linear), or it is the upper word of such a 64-bit value (High), or it depends on some dimensions of the
-// block index in a way that is not followed (Opaque). Rows without a tag are the same in every block. Wherever a
+// While a block is emulated, every register row may carry a tag: its value in a block that lies d = (dx, dy, dz) away
+// is v + slope . d (Linear), or it is the upper word of such a 64-bit value (High), or it depends on some dimensions of
+// the block index in a way that is not followed (Opaque). Rows without a tag are the same in every block. Wherever a
 // tagged value decides something, a condition on d is recorded under which the decision stays what it is here; the
 // class of the block is what satisfies all of them. Addresses report their slope.
 #pragma once
@@ -35,17 +35,36 @@ struct RowTags {
 
 /// What an instruction does to tags. Everything not listed makes its results Opaque if a source is tagged.
 enum class Rule : std::uint8_t {
-  Generic, Clear, BlockIndex, Copy, Sum, Multiply, MultiplyWide, LeaLow, LeaHigh, ShiftLeft, ShiftRight, ShiftLeftHigh,
-  Logic, Permute, Select, Compare, CompareExtended, MinMax, AddMinMax, Shuffle, ToUniform,
+  Generic,
+  Clear,
+  BlockIndex,
+  Copy,
+  Sum,
+  Multiply,
+  MultiplyWide,
+  LeaLow,
+  LeaHigh,
+  ShiftLeft,
+  ShiftRight,
+  ShiftLeftHigh,
+  Logic,
+  Permute,
+  Select,
+  Compare,
+  CompareExtended,
+  MinMax,
+  AddMinMax,
+  Shuffle,
+  ToUniform,
 };
 
 struct ShadowPlan {
   Rule rule = Rule::Generic;
-  bool is_unsigned = false;   ///< of comparisons, wide products
-  bool carry_in = false;      ///< .X
-  bool read_only = false;     ///< a load of data that no block writes
-  std::uint8_t dimension = 0; ///< BlockIndex: 0 x, 1 y, 2 z
-  std::vector<std::uint32_t> reads, writes;          ///< rows, as indices
+  bool is_unsigned = false;                                     ///< of comparisons, wide products
+  bool carry_in = false;                                        ///< .X
+  bool read_only = false;                                       ///< a load of data that no block writes
+  std::uint8_t dimension = 0;                                   ///< BlockIndex: 0 x, 1 y, 2 z
+  std::vector<std::uint32_t> reads, writes;                     ///< rows, as indices
   std::vector<std::uint8_t> predicate_reads, predicate_writes;  ///< slots
 };
 
@@ -75,13 +94,13 @@ class Shadow {
     LaneMask lanes = 0;
     BlockSlope slope;
     std::uint8_t dims = 0;  ///< as of tags
-    bool second = false;  ///< the other half of a carry of up to 2: counts only together with the first
+    bool second = false;    ///< the other half of a carry of up to 2: counts only together with the first
   };
   struct WarpTags {
     std::vector<RowTags> rows;
     std::array<std::array<Carry, 2>, kPredicateSlots> carries{};  ///< disjoint lanes, as of rows
-    LaneMask carry_lanes = 0;  ///< of any carry: a quick way out
-    std::vector<Tag> local;    ///< by word of the local frame
+    LaneMask carry_lanes = 0;                                     ///< of any carry: a quick way out
+    std::vector<Tag> local;                                       ///< by word of the local frame
   };
   /// Tags of several sources put together.
   struct Gathered {

@@ -18,10 +18,17 @@ Rule shift_rule(const Op& op) {
 Rule special_register_rule(const Instruction& in, ShadowPlan& plan) {
   for (int i = 0; i < in.operand_count; ++i) {
     switch (in.operands[static_cast<std::size_t>(i)].special) {
-      case SpecialRegister::CtaIdX: plan.dimension = 0; return Rule::BlockIndex;
-      case SpecialRegister::CtaIdY: plan.dimension = 1; return Rule::BlockIndex;
-      case SpecialRegister::CtaIdZ: plan.dimension = 2; return Rule::BlockIndex;
-      default: break;
+      case SpecialRegister::CtaIdX:
+        plan.dimension = 0;
+        return Rule::BlockIndex;
+      case SpecialRegister::CtaIdY:
+        plan.dimension = 1;
+        return Rule::BlockIndex;
+      case SpecialRegister::CtaIdZ:
+        plan.dimension = 2;
+        return Rule::BlockIndex;
+      default:
+        break;
     }
   }
   return Rule::Clear;
@@ -35,23 +42,51 @@ Rule multiply_rule(const Instruction& in) {
 Rule choose_rule(const Instruction& in, const Op& op, ShadowPlan& plan) {
   if (op.run == move_rows1 || op.run == move_rows2 || op.run == move_rows4) return Rule::Copy;
   switch (in.opcode) {
-    case Opcode::IADD3: case Opcode::UIADD3: case Opcode::IADD: case Opcode::VIADD:
+    case Opcode::IADD3:
+    case Opcode::UIADD3:
+    case Opcode::IADD:
+    case Opcode::VIADD:
       return in.has(Modifier::B16x2) ? Rule::Generic : Rule::Sum;
-    case Opcode::IMAD: case Opcode::UIMAD: case Opcode::IMUL: return multiply_rule(in);
-    case Opcode::LEA: case Opcode::ULEA:
+    case Opcode::IMAD:
+    case Opcode::UIMAD:
+    case Opcode::IMUL:
+      return multiply_rule(in);
+    case Opcode::LEA:
+    case Opcode::ULEA:
       if (in.has(Modifier::HI)) return Rule::LeaHigh;
       return in.has(Modifier::X) ? Rule::Generic : Rule::LeaLow;
-    case Opcode::SHF: case Opcode::USHF: return shift_rule(op);
-    case Opcode::LOP3: case Opcode::ULOP3: return Rule::Logic;
-    case Opcode::PRMT: case Opcode::UPRMT: return Rule::Permute;
-    case Opcode::SEL: case Opcode::USEL: case Opcode::FSEL: return Rule::Select;
-    case Opcode::ISETP: case Opcode::UISETP: return in.has(Modifier::EX) ? Rule::CompareExtended : Rule::Compare;
-    case Opcode::IMNMX: case Opcode::UIMNMX: case Opcode::VIMNMX: return Rule::MinMax;
-    case Opcode::VIADDMNMX: return in.has(Modifier::RELU) ? Rule::Generic : Rule::AddMinMax;
-    case Opcode::SHFL: return Rule::Shuffle;
-    case Opcode::R2UR: return Rule::ToUniform;
-    case Opcode::S2R: case Opcode::S2UR: case Opcode::CS2R: return special_register_rule(in, plan);
-    default: return Rule::Generic;
+    case Opcode::SHF:
+    case Opcode::USHF:
+      return shift_rule(op);
+    case Opcode::LOP3:
+    case Opcode::ULOP3:
+      return Rule::Logic;
+    case Opcode::PRMT:
+    case Opcode::UPRMT:
+      return Rule::Permute;
+    case Opcode::SEL:
+    case Opcode::USEL:
+    case Opcode::FSEL:
+      return Rule::Select;
+    case Opcode::ISETP:
+    case Opcode::UISETP:
+      return in.has(Modifier::EX) ? Rule::CompareExtended : Rule::Compare;
+    case Opcode::IMNMX:
+    case Opcode::UIMNMX:
+    case Opcode::VIMNMX:
+      return Rule::MinMax;
+    case Opcode::VIADDMNMX:
+      return in.has(Modifier::RELU) ? Rule::Generic : Rule::AddMinMax;
+    case Opcode::SHFL:
+      return Rule::Shuffle;
+    case Opcode::R2UR:
+      return Rule::ToUniform;
+    case Opcode::S2R:
+    case Opcode::S2UR:
+    case Opcode::CS2R:
+      return special_register_rule(in, plan);
+    default:
+      return Rule::Generic;
   }
 }
 

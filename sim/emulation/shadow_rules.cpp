@@ -95,17 +95,39 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
       }
       break;
     }
-    case Rule::Multiply: apply_multiply(x, op, plan); break;
-    case Rule::MultiplyWide: apply_wide(x, op, plan); break;
-    case Rule::LeaLow: apply_lea(x, op); break;
-    case Rule::LeaHigh: apply_lea_high(x, op, plan); break;
-    case Rule::ShiftLeft: apply_shift_left(x, op); break;
-    case Rule::ShiftRight: apply_shift_right(x, op); break;
-    case Rule::ShiftLeftHigh: apply_shift_left_high(x, op); break;
-    case Rule::Logic: apply_logic(x, op, plan); break;
-    case Rule::Permute: apply_permute(x, op, plan); break;
-    case Rule::Select: apply_select(x, op); break;
-    case Rule::Compare: apply_compare(x, op, plan); break;
+    case Rule::Multiply:
+      apply_multiply(x, op, plan);
+      break;
+    case Rule::MultiplyWide:
+      apply_wide(x, op, plan);
+      break;
+    case Rule::LeaLow:
+      apply_lea(x, op);
+      break;
+    case Rule::LeaHigh:
+      apply_lea_high(x, op, plan);
+      break;
+    case Rule::ShiftLeft:
+      apply_shift_left(x, op);
+      break;
+    case Rule::ShiftRight:
+      apply_shift_right(x, op);
+      break;
+    case Rule::ShiftLeftHigh:
+      apply_shift_left_high(x, op);
+      break;
+    case Rule::Logic:
+      apply_logic(x, op, plan);
+      break;
+    case Rule::Permute:
+      apply_permute(x, op, plan);
+      break;
+    case Rule::Select:
+      apply_select(x, op);
+      break;
+    case Rule::Compare:
+      apply_compare(x, op, plan);
+      break;
     case Rule::MinMax:
       apply_min_max(x, op, operand(x, op.a, plan.is_unsigned), operand(x, op.b, plan.is_unsigned), plan.is_unsigned);
       break;
@@ -123,7 +145,9 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
       apply_min_max(x, op, sum, operand(x, op.c, plan.is_unsigned), plan.is_unsigned);
       break;
     }
-    case Rule::Shuffle: apply_shuffle(x, op, plan); break;
+    case Rule::Shuffle:
+      apply_shuffle(x, op, plan);
+      break;
     case Rule::ToUniform: {
       Tag t = row_tag(x, op.a.row);
       const bool first = (t.lanes >> std::countr_zero(lanes_) & 1u) != 0;
@@ -131,7 +155,9 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
       assign(x, op.dst, t, ~LaneMask{0});
       break;
     }
-    default: apply_generic(x, plan); break;
+    default:
+      apply_generic(x, plan);
+      break;
   }
 }
 
@@ -232,7 +258,8 @@ Tag Shadow::wide_summand(const Exec& x, const Source& s) {
   g.take(high);
   if (g.lanes == 0) return {};
   const bool words = low.kind != TagKind::High && low.kind != TagKind::None && high.kind != TagKind::Linear;
-  const bool match = high.kind == TagKind::High ? high.slope == low.slope : high.kind == TagKind::None || is_zero(low.slope);
+  const bool match =
+      high.kind == TagKind::High ? high.slope == low.slope : high.kind == TagKind::None || is_zero(low.slope);
   if (g.lost || !words || !match) return opaque(g.dims, g.lanes);
   if (high.kind == TagKind::None) {
     const Operand o = operand(x, s, true);
@@ -380,12 +407,14 @@ void Shadow::apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan) {
     for (int i = 0; i < 3; ++i) v[i] = w[i] = x.row(*sources[i])[lane] ^ sources[i]->flip;
     v[moving] = 0;
     w[moving] = ~0u;
-    const std::uint32_t zero = apply_table(op.immediate, v[0], v[1], v[2]), ones = apply_table(op.immediate, w[0], w[1], w[2]);
+    const std::uint32_t zero = apply_table(op.immediate, v[0], v[1], v[2]),
+                        ones = apply_table(op.immediate, w[0], w[1], w[2]);
     same &= ones & ~zero;
     constant &= ~(ones ^ zero);
   }
   const int steady = std::min(common_shift(g.slope), 32);
-  const int to_constant = std::max(32 - std::countl_one(constant), steady), to_same = std::max(32 - std::countl_one(same), steady);
+  const int to_constant = std::max(32 - std::countl_one(constant), steady),
+            to_same = std::max(32 - std::countl_one(same), steady);
   const int bits = std::min(to_constant, to_same);
   if (bits >= 32 && steady < 32) {
     set(x, op.dst, opaque(g.dims, g.lanes));

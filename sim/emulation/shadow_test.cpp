@@ -1,7 +1,6 @@
-// How the block index travels through a program: each example is traced by classes and block by block, which must agree,
-// and needs no more classes than it should.
+// How the block index travels through a program: each example is traced by classes and block by block, which must
+// agree, and needs no more classes than it should.
 #include <catch2/catch.hpp>
-
 #include <string>
 
 #include "emulation/classes_support.h"
@@ -82,21 +81,40 @@ const std::string kAccess = R"(
 
 TEST_CASE("linear addresses make one class", "[shadow]") {
   CHECK(classes_of(kStart + "IMAD R6, R3, c[0x0][0x0], R0" + kAccess, {37, 1, 1}) == 1);
-  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nIMAD R7, R4, 0x4000, RZ\nIADD3 R6, R6, R7, 0x20" + kAccess, {9, 5, 1}) == 1);
+  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nIMAD R7, R4, 0x4000, RZ\nIADD3 R6, R6, R7, 0x20" + kAccess,
+                   {9, 5, 1}) == 1);
   // Downwards, and through a subtraction.
   CHECK(classes_of(kStart + "IMAD R6, R3, -0x40, R0\nIADD3 R6, R6, 0x4000, RZ" + kAccess, {20, 1, 1}) == 1);
   // Uniform registers.
-  CHECK(classes_of("S2UR UR4, SR_CTAID.X\nUIMAD UR4, UR4, 0x40, URZ\n" + kStart + "IADD3 R6, R0, UR4, RZ" + kAccess, {20, 1, 1}) == 1);
+  CHECK(classes_of("S2UR UR4, SR_CTAID.X\nUIMAD UR4, UR4, 0x40, URZ\n" + kStart + "IADD3 R6, R0, UR4, RZ" + kAccess,
+                   {20, 1, 1}) == 1);
 }
 
 TEST_CASE("64-bit address arithmetic keeps its slope", "[shadow]") {
   const std::string tail = "LDG.E R10, [R8.64]\nEXIT";
-  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x8\nLEA R8, P0, R6, c[0x0][0x160], 0x2\nLEA.HI.X.SX32 R9, R6, c[0x0][0x164], 0x2, P0\n" + tail, {11, 1, 1}) == 1);
-  CHECK(classes_of(kStart + "IMAD.WIDE R6, R3, 0x400, RZ\nIADD3 R8, P0, R6, c[0x0][0x160], RZ\nIADD3.X R9, R7, c[0x0][0x164], RZ, P0, !PT\n" + tail, {11, 1, 1}) == 1);
-  CHECK(classes_of(kStart + "SHF.L.U32 R6, R3, 0x9, RZ\nSHF.R.S32.HI R7, RZ, 0x1f, R6\nSHF.L.U64.HI R12, R6, 0x2, R7\nSHF.L.U32 R13, R6, 0x2, RZ\n"
-                            "IADD3 R8, P0, P1, R13, c[0x0][0x160], R0\nIADD3.X R9, R12, c[0x0][0x164], RZ, P0, P1\nLOP3.LUT R8, R8, 0xfffffffc, RZ, 0xc0, !PT\n" + tail, {11, 1, 1}) == 1);
-  CHECK(classes_of(kStart + "IMAD R6, R3, 0x80, RZ\nIMAD.WIDE.U32 R8, R6, 0x4, RZ\nIADD3 R8, P0, R8, c[0x0][0x160], RZ\nIMAD.X R9, R9, 0x1, RZ, P0\n"
-                            "IADD3 R9, R9, c[0x0][0x164], RZ\n" + tail, {11, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "LEA R6, R3, R0, 0x8\nLEA R8, P0, R6, c[0x0][0x160], 0x2\nLEA.HI.X.SX32 R9, R6, c[0x0][0x164], "
+                       "0x2, P0\n" +
+                       tail,
+                   {11, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "IMAD.WIDE R6, R3, 0x400, RZ\nIADD3 R8, P0, R6, c[0x0][0x160], RZ\nIADD3.X R9, R7, "
+                       "c[0x0][0x164], RZ, P0, !PT\n" +
+                       tail,
+                   {11, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "SHF.L.U32 R6, R3, 0x9, RZ\nSHF.R.S32.HI R7, RZ, 0x1f, R6\nSHF.L.U64.HI R12, R6, 0x2, "
+                       "R7\nSHF.L.U32 R13, R6, 0x2, RZ\n"
+                       "IADD3 R8, P0, P1, R13, c[0x0][0x160], R0\nIADD3.X R9, R12, c[0x0][0x164], RZ, P0, P1\nLOP3.LUT "
+                       "R8, R8, 0xfffffffc, RZ, 0xc0, !PT\n" +
+                       tail,
+                   {11, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "IMAD R6, R3, 0x80, RZ\nIMAD.WIDE.U32 R8, R6, 0x4, RZ\nIADD3 R8, P0, R8, c[0x0][0x160], "
+                       "RZ\nIMAD.X R9, R9, 0x1, RZ, P0\n"
+                       "IADD3 R9, R9, c[0x0][0x164], RZ\n" +
+                       tail,
+                   {11, 1, 1}) == 1);
 }
 
 TEST_CASE("misaligned steps give a class a residue", "[shadow]") {
@@ -123,7 +141,10 @@ TEST_CASE("bounds split the grid into its edges", "[shadow]") {
 )" + kAccess;
   CHECK(classes_of(both, {5, 5, 1}) == 4);
   // The unsigned trick: (unsigned)(row - 1) < 4.
-  CHECK(classes_of(kStart + "IADD3 R7, R3, -0x1, RZ\nISETP.LT.U32.AND P0, PT, R7, 0x4, PT\n@!P0 EXIT\nLEA R6, R3, R0, 0x6" + kAccess, {9, 1, 1}) <= 3);
+  CHECK(classes_of(kStart +
+                       "IADD3 R7, R3, -0x1, RZ\nISETP.LT.U32.AND P0, PT, R7, 0x4, PT\n@!P0 EXIT\nLEA R6, R3, R0, 0x6" +
+                       kAccess,
+                   {9, 1, 1}) <= 3);
   // Minimum of a linear value and a bound steers a loop: one class for each length.
   CHECK(classes_of(kStart + R"(
     IADD3 R6, R3, 0x1, RZ
@@ -134,7 +155,8 @@ TEST_CASE("bounds split the grid into its edges", "[shadow]") {
     ISETP.LT.AND P0, PT, R7, R6, PT
     @P0 BRA $loop
     LEA R6, R3, R0, 0x6
-)" + kAccess, {12, 1, 1}) <= 6);
+)" + kAccess,
+                   {12, 1, 1}) <= 6);
 }
 
 TEST_CASE("swizzled block indices", "[shadow]") {
@@ -142,7 +164,8 @@ TEST_CASE("swizzled block indices", "[shadow]") {
   const std::size_t classes = classes_of(kStart + R"(
     LOP3.LUT R7, R3, 0x7, RZ, 0xc0, !PT
     LEA R6, R7, R0, 0x6
-)" + kAccess, {64, 1, 1});
+)" + kAccess,
+                                         {64, 1, 1});
   CHECK(classes == 8);
   CHECK(classes_of(kStart + "SHF.R.U32.HI R7, RZ, 0x3, R3\nLEA R6, R7, R0, 0x6" + kAccess, {20, 1, 1}) <= 20);
   // (x * 256 + t) / 32 and % 32: multiples pass through the shift and the mask.
@@ -151,7 +174,8 @@ TEST_CASE("swizzled block indices", "[shadow]") {
     SHF.R.U32.HI R6, RZ, 0x5, R7
     LOP3.LUT R7, R7, 0x1f, RZ, 0xc0, !PT
     LEA R6, R6, R7, 0x5
-)" + kAccess, {16, 1, 1}) == 1);
+)" + kAccess,
+                   {16, 1, 1}) == 1);
   // Signed remainder by 4, as the compiler writes it.
   CHECK(classes_of(kStart + R"(
     LEA R6, R3, R0, 0x6
@@ -161,9 +185,11 @@ TEST_CASE("swizzled block indices", "[shadow]") {
     IADD3 R7, R6, -R7, RZ
     ISETP.EQ.AND P0, PT, R7, 0x2, PT
     @P0 EXIT
-)" + kAccess, {30, 1, 1}) == 1);
+)" + kAccess,
+                   {30, 1, 1}) == 1);
   // Bit fields put together.
-  CHECK(classes_of(kStart + "SHF.L.U32 R7, R3, 0x6, RZ\nLOP3.LUT R6, R7, 0xffffffc0, R0, 0xe2, !PT" + kAccess, {30, 1, 1}) == 1);
+  CHECK(classes_of(kStart + "SHF.L.U32 R7, R3, 0x6, RZ\nLOP3.LUT R6, R7, 0xffffffc0, R0, 0xe2, !PT" + kAccess,
+                   {30, 1, 1}) == 1);
   CHECK(classes_of(kStart + "PRMT R6, R3, 0x2104, R0" + kAccess, {30, 1, 1}) == 1);
 }
 
@@ -179,10 +205,18 @@ TEST_CASE("tags survive guards, selections, shuffles and spills", "[shadow]") {
     @P0 LDG.E R10, [R8.64]
     @!P0 LDG.E R10, [R8.64]
     EXIT
-)", {12, 1, 1}) == 1);
-  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nISETP.LT.AND P0, PT, R0, 0x10, PT\nIADD3 R7, R6, 0x100, RZ\nSEL R6, R6, R7, P0" + kAccess, {12, 1, 1}) == 1);
+)",
+                   {12, 1, 1}) == 1);
+  CHECK(classes_of(
+            kStart +
+                "LEA R6, R3, R0, 0x6\nISETP.LT.AND P0, PT, R0, 0x10, PT\nIADD3 R7, R6, 0x100, RZ\nSEL R6, R6, R7, P0" +
+                kAccess,
+            {12, 1, 1}) == 1);
   CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nSHFL.IDX PT, R6, R6, 0x3, 0x1f" + kAccess, {12, 1, 1}) == 1);
-  CHECK(classes_of(kStart + "MOV R1, c[0x0][0x28]\nLEA R6, R3, R0, 0x6\nSTL [R1+-0x10], R6\nMOV R6, RZ\nLDL R6, [R1+-0x10]" + kAccess, {12, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "MOV R1, c[0x0][0x28]\nLEA R6, R3, R0, 0x6\nSTL [R1+-0x10], R6\nMOV R6, RZ\nLDL R6, [R1+-0x10]" +
+                       kAccess,
+                   {12, 1, 1}) == 1);
   CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nR2UR UR4, R6\nIADD3 R6, R0, UR4, RZ" + kAccess, {12, 1, 1}) == 1);
   // What passes through shared memory depends on the block only if what was stored does.
   CHECK(classes_of(kStart + R"(
@@ -193,7 +227,8 @@ TEST_CASE("tags survive guards, selections, shuffles and spills", "[shadow]") {
     ISETP.GT.AND P0, PT, R10, 0x7, PT
     @P0 EXIT
     LEA R6, R3, R0, 0x6
-)" + kAccess, {12, 1, 1}) == 1);
+)" + kAccess,
+                   {12, 1, 1}) == 1);
 }
 
 TEST_CASE("what cannot be followed is still right", "[shadow]") {
@@ -211,7 +246,8 @@ TEST_CASE("what cannot be followed is still right", "[shadow]") {
     LDS R10, [R7]
     ISETP.GT.AND P0, PT, R10, 0x107, PT
     @P0 EXIT
-)" + kAccess, {12, 1, 1}) <= 12);
+)" + kAccess,
+                   {12, 1, 1}) <= 12);
 }
 
 TEST_CASE("ways that depend on data", "[shadow]") {
@@ -234,5 +270,33 @@ TEST_CASE("ways that depend on data", "[shadow]") {
 )" + kAccess;
   CHECK(classes_of(alike, {10, 1, 1}) == 1);
   // Gathering: addresses come out of memory.
-  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nIMAD.WIDE R8, R6, R5, c[0x0][0x160]\nLDG.E R6, [R8.64]" + kAccess, {6, 1, 1}) == 6);
+  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nIMAD.WIDE R8, R6, R5, c[0x0][0x160]\nLDG.E R6, [R8.64]" + kAccess,
+                   {6, 1, 1}) == 6);
+}
+
+TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]") {
+  // Each launch adds one to every element and goes a way of its own where an element exceeds 2.
+  Example example(kStart + R"(
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    IADD3 R10, R10, 0x1, RZ
+    STG.E [R8.64], R10
+    ISETP.GT.AND P0, PT, R10, 0x2, PT
+    @P0 EXIT
+    NOP
+    EXIT
+)",
+                  {4, 1, 1});
+  example.item.buffers[0].fill = FillZero{};
+  example.item.launches.resize(3, example.item.launches[0]);
+  CaseTracer tracer(example.program, example.item);
+  const auto instructions = [&](int launch) {
+    std::uint64_t sum = 0;
+    for (const InstructionCount& c : tracer.trace(launch)->totals()) sum += c.executed;
+    return sum;
+  };
+  const std::uint64_t first = instructions(0), second = instructions(1), third = instructions(2);
+  CHECK(first == second);
+  CHECK(third == first - 4 * 2 * 2);  // 8 warps leave before NOP and EXIT
 }

@@ -40,7 +40,8 @@ Source split(const std::string& text) {
 std::string resolve_labels(std::string operands, const std::map<std::string, std::size_t>& labels) {
   for (std::size_t at; (at = operands.find('$')) != std::string::npos;) {
     std::size_t end = at + 1;
-    while (end < operands.size() && (std::isalnum(static_cast<unsigned char>(operands[end])) || operands[end] == '_')) ++end;
+    while (end < operands.size() && (std::isalnum(static_cast<unsigned char>(operands[end])) || operands[end] == '_'))
+      ++end;
     char text[32];
     std::snprintf(text, sizeof text, "0x%zx", labels.at(operands.substr(at + 1, end - at - 1)) * 16);
     operands.replace(at, end - at, text);
@@ -104,7 +105,9 @@ std::uint64_t Bench::run() {
   GlobalMemory global(item);
   ConstantBanks banks;
   banks.banks.push_back({0, std::vector<std::uint8_t>(0x400)});
-  const auto put = [&](std::size_t at, std::uint64_t value) { std::memcpy(banks.banks[0].bytes.data() + at, &value, 8); };
+  const auto put = [&](std::size_t at, std::uint64_t value) {
+    std::memcpy(banks.banks[0].bytes.data() + at, &value, 8);
+  };
   put(0x0, block.x | std::uint64_t{block.y} << 32);
   put(0x8, block.z | std::uint64_t{grid.x} << 32);
   put(0x18, kSharedWindow);
@@ -164,7 +167,9 @@ Outputs execute(const std::string& body, const Inputs& inputs, int sm) {
     EXIT
 )",
               sm);
-  bench.buffers = {{inputs.a.begin(), inputs.a.end()}, {inputs.b.begin(), inputs.b.end()}, {inputs.c.begin(), inputs.c.end()},
+  bench.buffers = {{inputs.a.begin(), inputs.a.end()},
+                   {inputs.b.begin(), inputs.b.end()},
+                   {inputs.c.begin(), inputs.c.end()},
                    std::vector<std::uint64_t>(64)};
   bench.shared_bytes = 4096;
   bench.run();
@@ -178,8 +183,10 @@ Outputs execute(const std::string& body, const Inputs& inputs, int sm) {
 }
 
 Lanes edge_integers() {
-  return {0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000,
-          0x12345678, 0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xaaaaaaaa, 0xdeadbeef, 0xfffffffe, 0xffffffff};
+  return {0,          1,          2,          3,          5,          7,          8,          15,
+          16,         31,         32,         33,         63,         64,         65,         0x7f,
+          0x80,       0xff,       0x100,      0x7fff,     0x8000,     0xffff,     0x10000,    0x12345678,
+          0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xaaaaaaaa, 0xdeadbeef, 0xfffffffe, 0xffffffff};
 }
 
 Lanes edge_floats() {

@@ -15,8 +15,8 @@ namespace forewarp::test {
 
 using Lanes = std::array<std::uint64_t, kWarpLanes>;
 
-/// Assembles one instruction a line. `name:` alone on a line is a label, `$name` its byte offset in operands. Floats are
-/// written as their bits in hexadecimal.
+/// Assembles one instruction a line. `name:` alone on a line is a label, `$name` its byte offset in operands. Floats
+/// are written as their bits in hexadecimal.
 Kernel assemble(const std::string& source, int sm = 80);
 
 /// A kernel with buffers of 64-bit words; parameter i (at 0x160 + 8 i) is the address of buffer i.
@@ -44,12 +44,12 @@ struct Inputs {
 };
 
 struct Outputs {
-  Lanes d{};                  ///< R20 low, R21 high
+  Lanes d{};                   ///< R20 low, R21 high
   std::uint32_t p = 0, q = 0;  ///< P0, P1
 };
 
-/// Runs instructions with a in R10:R11, b in R12:R13, c in R14:R15 (one value a lane); what they leave in R20:R21, P0 and P1
-/// comes back. P2 is true in even lanes, P3 in lanes 0..15.
+/// Runs instructions with a in R10:R11, b in R12:R13, c in R14:R15 (one value a lane); what they leave in R20:R21, P0
+/// and P1 comes back. P2 is true in even lanes, P3 in lanes 0..15.
 Outputs execute(const std::string& body, const Inputs& inputs, int sm = 80);
 
 /// 32 values that integers and shifts trip over.

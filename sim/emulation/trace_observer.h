@@ -14,7 +14,8 @@ class TraceObserver {
   void execute(const Exec& x, const Op& op, LaneMask enabled) {
     builder_.execute(x.warp->index, x.pc, x.active, enabled);
     shadow_.guard(x, op);
-    if (op.kind >= OpKind::Branch && op.kind != OpKind::Skip) [[unlikely]] shadow_.control(x, op);
+    if (op.kind >= OpKind::Branch && op.kind != OpKind::Skip) [[unlikely]]
+      shadow_.control(x, op);
   }
 
   void compute(const Exec& x, const Op& op) { shadow_.compute(x, op); }

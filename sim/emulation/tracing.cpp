@@ -71,7 +71,8 @@ class Cover {
   std::vector<bool> taken_;
 };
 
-BlockClass trace_block(BlockExecutor& executor, Shadow& shadow, BlockTraceBuilder& builder, const Dim3& block, bool classes) {
+BlockClass trace_block(BlockExecutor& executor, Shadow& shadow, BlockTraceBuilder& builder, const Dim3& block,
+                       bool classes) {
   shadow.start(block);
   TraceObserver observer(builder, shadow);
   executor.run(block, observer);
@@ -133,8 +134,8 @@ void follow_all(KernelTrace& trace, Cover& cover, BlockClass first, const std::v
   trace.classes.push_back(std::move(first));
 }
 
-/// Follows a sample spread over the class. If all go one way, so do the others; if not, each sampled block stands for an
-/// equal share of the grid, a residue of the block index along x.
+/// Follows a sample spread over the class. If all go one way, so do the others; if not, each sampled block stands for
+/// an equal share of the grid, a residue of the block index along x.
 template <class Follow>
 void follow_sample(KernelTrace& trace, Cover& cover, BlockClass first, const std::vector<std::uint64_t>& members,
                    std::uint64_t size, const Follow& follow) {
@@ -168,8 +169,8 @@ void follow_sample(KernelTrace& trace, Cover& cover, BlockClass first, const std
 /// A class whose blocks may differ by their data: a small one is followed block by block, a large one by a sample.
 /// `spent` is what following has cost so far in this launch.
 template <class Follow>
-void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std::uint64_t instructions, std::uint64_t spent,
-                        const Follow& follow) {
+void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std::uint64_t instructions,
+                        std::uint64_t spent, const Follow& follow) {
   const std::vector<std::uint64_t> members = cover.members(first);
   const std::uint64_t budget = std::min(kFollowClass, kFollowLaunch - std::min(kFollowLaunch, spent));
   const std::uint64_t affordable = budget / std::max<std::uint64_t>(1, instructions);
@@ -188,11 +189,12 @@ struct CaseTracer::State {
   const Case& item;
   TraceOptions options;
   GlobalMemory global;
-  int run = 0;                ///< launches whose values are in memory
-  std::uint64_t spent = 0;    ///< on them
+  int run = 0;              ///< launches whose values are in memory
+  std::uint64_t spent = 0;  ///< on them
   bool incomplete = false;
 
-  State(const Program& p, const Case& c, const TraceOptions& o) : program(p), item(c), options(o), global(c, p.module_data) {}
+  State(const Program& p, const Case& c, const TraceOptions& o)
+      : program(p), item(c), options(o), global(c, p.module_data) {}
 
   void run_launches_before(int launch_index) {
     for (; run < launch_index && !incomplete; ++run) {
@@ -231,6 +233,8 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     trace->launch.inputs_incomplete = state_->incomplete;
   }
   GlobalMemory& global = state_->global;
+  // What the followed blocks write is taken back: later launches find what the whole launch leaves.
+  global.keep_writes_undoable();
   LaunchSetup setup(program, *kernel, launch, global, options.emulation);
   if (!options.all_values) setup.apply(slice);
   BlockExecutor executor(setup.state());
@@ -256,10 +260,12 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     }
     if (options.progress) options.progress(b + 1, blocks);
   }
+  global.undo_writes();
   return trace;
 }
 
-std::shared_ptr<KernelTrace> trace_launch(const Program& program, const Case& item, int launch_index, const TraceOptions& options) {
+std::shared_ptr<KernelTrace> trace_launch(const Program& program, const Case& item, int launch_index,
+                                          const TraceOptions& options) {
   return CaseTracer(program, item, options).trace(launch_index);
 }
 

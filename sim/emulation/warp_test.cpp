@@ -1,7 +1,6 @@
 // Lanes together, memory of every width, atomics, special registers.
-#include <catch2/catch.hpp>
-
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cstring>
 
 #include "base/error.h"
@@ -55,7 +54,8 @@ TEST_CASE("votes, matches, reductions and elections", "[warp]") {
   const Outputs match = execute("MATCH.ANY R20, R10\nMATCH.ALL P0, R21, R10\nMATCH.ALL P1, R22, R12", in);
   const Outputs reduce = execute(
       "REDUX.SUM UR4, R10\nREDUX.MIN.S32 UR5, R10\nREDUX.MAX UR6, R10\nREDUX.XOR UR7, R10\nIADD3 R20, RZ, UR4, RZ\n"
-      "IADD3 R20, R20, UR5, RZ\nIADD3 R21, RZ, UR6, RZ\nIADD3 R21, R21, UR7, RZ", in);
+      "IADD3 R20, R20, UR5, RZ\nIADD3 R21, RZ, UR6, RZ\nIADD3 R21, R21, UR7, RZ",
+      in);
   const Outputs rest = execute("VOTEU.ANY UR4, UPT, P3\nMOV R20, UR4\nS2R R21, SR_LTMASK\nELECT P0, UR5, PT", in);
   u32 threes = 0, sum = 0, least = 0x7fffffff, most = 0, all = 0;
   for (std::size_t i = 0; i < kWarpLanes; ++i) {
@@ -109,7 +109,8 @@ TEST_CASE("thread and block indices", "[warp]") {
   bench.buffers = {std::vector<u64>(6 * 48)};
   bench.run();
   for (u32 block = 0; block < 6; ++block) {
-    for (u32 t = 0; t < 48; ++t) CHECK(bench.buffers[0][block * 48 + t] == ((t % 4 | t / 4 % 3 << 8 | t / 12 << 16) | u64{block} << 32));
+    for (u32 t = 0; t < 48; ++t)
+      CHECK(bench.buffers[0][block * 48 + t] == ((t % 4 | t / 4 % 3 << 8 | t / 12 << 16) | u64{block} << 32));
   }
 }
 
@@ -151,7 +152,8 @@ TEST_CASE("loads and stores of every width", "[memory]") {
   };
   for (std::size_t i = 0; i < 32; ++i) {
     INFO("lane " << i);
-    const u64 *first = &bench.buffers[1][2 * i], *second = &bench.buffers[1][64 + 2 * i], *third = &bench.buffers[1][128 + 2 * i];
+    const u64 *first = &bench.buffers[1][2 * i], *second = &bench.buffers[1][64 + 2 * i],
+              *third = &bench.buffers[1][128 + 2 * i];
     const std::size_t at = 16 * i;
     CHECK(low(first[0]) == word(at + 1, 1));
     CHECK(high(first[0]) == static_cast<u32>(std::int32_t{static_cast<std::int8_t>(in[at + 1])}));
@@ -338,7 +340,8 @@ TEST_CASE("a bad address names kernel, block, thread, instruction and place", "[
   Bench beyond("S2R R0, SR_TID.X\nMOV R1, 0x8\nIMAD.WIDE R2, R0, R1, c[0x0][0x160]\nLDG.E R4, [R2.64]\nEXIT");
   beyond.buffers = {std::vector<u64>(31)};
   const std::string outside = error_of(beyond);
-  for (const char* part : {"kernel test", "block (0,0,0)", "thread (31,0,0)", "LDG.E R4, [R2.64]", "in no buffer", "byte 248 of buffer b0"}) {
+  for (const char* part : {"kernel test", "block (0,0,0)", "thread (31,0,0)", "LDG.E R4, [R2.64]", "in no buffer",
+                           "byte 248 of buffer b0"}) {
     INFO(outside);
     CHECK(outside.find(part) != std::string::npos);
   }
