@@ -55,8 +55,10 @@ void check_alignment(const Exec& x, const Op& op, LaneMask lanes, std::uint64_t 
   }
 }
 
-void check_global(const Exec& x, const Op& op, LaneMask lanes) {
+void check_global(Exec& x, const Op& op, LaneMask lanes) {
   const Bounds b = bounds_of(x, lanes);
+  x.lowest = b.low;
+  x.highest = b.high;
   check_alignment(x, op, lanes, b.bits);
   GlobalMemory& global = *x.block->global;
   if (global.find(b.low, b.high - b.low + op.bytes) != nullptr) [[likely]]

@@ -30,6 +30,7 @@ struct Exec {
   // Of the memory instruction at hand: addresses inside the space, which is never Generic, and where lane i's byte is:
   // data + (address[i] - origin) + i * stride.
   MemorySpace space = MemorySpace::None;
+  std::uint64_t lowest = 0, highest = 0;  ///< of the addresses checked last, those of x.space if that is Global
   std::uint8_t* data = nullptr;
   std::uint64_t origin = 0;
   std::uint64_t stride = 0;

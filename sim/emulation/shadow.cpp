@@ -322,13 +322,8 @@ bool Shadow::index_slope(const Exec& x, const Source& s, bool wide, bool far, La
 }
 
 /// The access stays in its buffer, so that a block for which it does not is emulated and reported.
-void Shadow::keep_bounds(const Exec& x, const Op& op, LaneMask lanes, const BlockSlope& slope) {
-  std::uint64_t low = ~std::uint64_t{0}, high = 0;
-  for (LaneMask m = lanes; m != 0; m &= m - 1) {
-    const std::uint64_t a = x.address[static_cast<std::size_t>(std::countr_zero(m))];
-    low = std::min(low, a);
-    high = std::max(high, a);
-  }
+void Shadow::keep_bounds(const Exec& x, const Op& op, const BlockSlope& slope) {
+  const std::uint64_t low = x.lowest, high = x.highest;
   const GlobalMemory::Region* region = x.block->global->find(low, high - low + op.bytes);
   if (region == nullptr) {
     fix(x, dims_of(slope));  // lanes in several buffers
@@ -371,7 +366,7 @@ void Shadow::follow_address(const Exec& x, const Op& op, LaneMask lanes, MemoryS
   sum.slope = without(sum.slope, sum.opaque);
   if (is_zero(sum.slope)) return;
   conditions_.residue(sum.slope, kLineBytes);
-  if (space == MemorySpace::Global) keep_bounds(x, op, lanes, sum.slope);
+  if (space == MemorySpace::Global) keep_bounds(x, op, sum.slope);
   if (space != MemorySpace::Global) {
     fix(x, dims_of(sum.slope));
     sum.slope = {};

@@ -165,7 +165,7 @@ class Shadow {
   bool index_slope(const Exec& x, const Source& s, bool wide, bool far, LaneMask lanes, std::int64_t factor,
                    Gathered& sum);
   void follow_address(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space, Gathered& sum);
-  void keep_bounds(const Exec& x, const Op& op, LaneMask lanes, const BlockSlope& slope);
+  void keep_bounds(const Exec& x, const Op& op, const BlockSlope& slope);
   void access_local(const Exec& x, const Op& op, LaneMask lanes, const ShadowPlan& plan);
   void load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, std::uint8_t address_dims);
 

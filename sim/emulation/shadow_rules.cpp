@@ -217,6 +217,7 @@ void Shadow::apply_carry_sum(const Exec& x, const Op& op, Gathered g) {
 
 /// The tag of a * b: a linear factor times one that is the same for all lanes and blocks.
 Tag Shadow::product(const Exec& x, const Op& op, bool wide, bool is_unsigned) {
+  if (tag(x, op.a).kind == TagKind::None && tag(x, op.b).kind == TagKind::None) return {};
   const Operand a = operand(x, op.a, is_unsigned), b = operand(x, op.b, is_unsigned);
   Gathered g;
   g.take(a.tag);
