@@ -65,6 +65,8 @@ struct InstructionCacheSpec {
   int l2_hit_cycles = 0;   ///< ... that hits the GPC's
   int memory_cycles = 0;   ///< ... that goes to L2/DRAM, the whole trip; the three parts add up
   int prefetch_lines = 0;  ///< lines fetched ahead in sequence
+  int stream_lines = 0;        ///< lines the GPC's cache asks for ahead of what it is asked for
+  int memory_line_cycles = 0;  ///< between two lines that come from memory
 };
 
 /// Result latencies of operations that complete through a scoreboard, issue to dependent issue, idle machine.

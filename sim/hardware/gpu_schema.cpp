@@ -175,6 +175,8 @@ void read_icache(Group& g, InstructionCacheSpec& s) {
   s.l2_hit_cycles = g.cycles("l2_hit_cycles");
   s.memory_cycles = g.cycles("memory_cycles");
   s.prefetch_lines = g.integer("prefetch_lines", "lines", 0, 1024);
+  s.stream_lines = g.integer("stream_lines", "lines", 0, 1024);
+  s.memory_line_cycles = g.integer("memory_line_cycles", "cycles", 1, 10000);
 }
 
 void read_latency(Group& g, VariableLatencySpec& s) {

@@ -74,12 +74,14 @@ class InstructionFetch {
   Cycle from_l1(std::uint32_t line, Cycle now, SharedInstructionCache& gpc, InstructionCacheCounters& counters) {
     if (!l1_.holds(line)) {
       ++counters.l1_misses;
-      if (!gpc.gpc.holds(line)) {
+      const std::uint32_t last = std::min(code_lines_ - 1, line + static_cast<std::uint32_t>(spec_.stream_lines));
+      for (std::uint32_t wanted = line; wanted <= last; ++wanted) {
+        if (gpc.gpc.holds(wanted)) continue;
         ++counters.l2_misses;
-        // One line after another comes from L2; the first costs the whole way, the next ones a line's transfer.
+        // Lines come one after another; the first costs the whole way, those streamed behind it an interval each.
         const Cycle start = std::max(gpc.port_free, now);
-        gpc.port_free = start + kLineTransfer;
-        gpc.gpc.insert(line, start + static_cast<Cycle>(spec_.memory_cycles));
+        gpc.port_free = start + static_cast<Cycle>(spec_.memory_line_cycles);
+        gpc.gpc.insert(wanted, start + static_cast<Cycle>(spec_.memory_cycles));
       }
       const Cycle arrival = std::max(gpc.gpc.arrival(line), now) + static_cast<Cycle>(spec_.l2_hit_cycles);
       l1_.insert(line, arrival);
@@ -90,7 +92,6 @@ class InstructionFetch {
     return start + static_cast<Cycle>(spec_.l1_hit_cycles);
   }
 
-  static constexpr Cycle kLineTransfer = 4;  ///< 128 bytes over a 32-byte port
   InstructionCacheSpec spec_;
   std::uint32_t code_lines_;
   InstructionCacheLevel l1_;

@@ -126,7 +126,7 @@ void Sm::apply_releases(Cycle now) {
         if (((warp.generation ^ release.generation) & 0x7fff) == 0 && warp.stores_in_flight > 0 &&
             --warp.stores_in_flight == 0 && warp.wants_fence) {
           warp.wants_fence = warp.held = false;
-          warp.fixed_at = now + 1;
+          warp.fixed_at = now + static_cast<Cycle>(context_.gpu.issue.membar_gpu_cycles);
           warp.fixed_reason = Stall::Membar;
           evaluate(warp, now);
         }

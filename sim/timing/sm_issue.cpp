@@ -332,7 +332,7 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
     arrive_at_barrier(warp, in, now, in.path == Path::Barrier);
   } else if (in.path == Path::Membar) {
     warp.fixed_reason = Stall::Membar;
-    if (warp.stores_in_flight > 0)
+    if (!in.block_fence && warp.stores_in_flight > 0)
       warp.held = warp.wants_fence = true;
     else
       warp.fixed_at = now + static_cast<Cycle>(context_.gpu.issue.membar_cta_cycles);

@@ -114,6 +114,7 @@ TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
   } else if (out.path == Path::Scoreboarded) {
     out.latency = static_cast<std::uint16_t>(scoreboarded_latency(in, gpu.latency));
   }
+  out.block_fence = in.opcode == Opcode::MEMBAR && in.has(Modifier::CTA);
   if (in.opcode == Opcode::DEPBAR) {
     for (int i = 0; i < in.operand_count; ++i) {
       const Operand& operand = in.operands[static_cast<std::size_t>(i)];

@@ -42,6 +42,7 @@ struct TimedInstruction {
   std::uint8_t depbar_scoreboard = 0;
   bool bypass_l1 = false;          ///< .STRONG.GPU and stronger loads go to L2
   bool long_wait = false;          ///< its scoreboards count as long (global, local) rather than short
+  bool block_fence = false;        ///< MEMBAR of the block alone: waits for no store
   bool control = false;            ///< may leave the straight line
   bool constant_operand = false;   ///< reads c[][] as an ALU operand
   std::uint16_t constant_line = 0; ///< of that operand or of LDC: line number in its bank
