@@ -309,7 +309,8 @@ std::uint8_t comparison_bits(const Instruction& in) {
 
 std::uint8_t combination(const Instruction& in) { return in.has(Modifier::OR) ? 1 : in.has(Modifier::XOR) ? 2 : 0; }
 
-DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants, UnknownInstruction unknown) {
+DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants, UnknownInstruction unknown,
+                            const std::vector<std::uint8_t>* needed) {
   DecodedKernel decoded;
   decoded.kernel = &kernel;
   const Extent extent = registers_used(kernel);
@@ -330,10 +331,13 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
     op.pdst = {reader.destination_predicate(0), reader.destination_predicate(1)};
     op.kind = OpKind::Plain;
     if (!decode_one(reader, op)) {
-      Missing& m = missing[opcode_of(kernel, i)];
-      if (m.count++ == 0) m.first = i;
       op.kind = OpKind::Skip;
       op.run = nullptr;
+      const bool counted_alone = needed != nullptr && (*needed)[i] == 0 && in.memory == MemoryKind::None;
+      if (!counted_alone) {
+        Missing& m = missing[opcode_of(kernel, i)];
+        if (m.count++ == 0) m.first = i;
+      }
     }
     decoded.ops.push_back(op);
   }

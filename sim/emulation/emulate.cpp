@@ -5,11 +5,12 @@ namespace forewarp {
 namespace emulation {
 
 LaunchSetup::LaunchSetup(const Program& program, const Kernel& kernel, const Launch& launch, GlobalMemory& global,
-                         const EmulationOptions& options)
+                         const EmulationOptions& options, const ProgramSlice* slice)
     : constants_(make_constants(kernel, program.sm, launch, global.addresses())),
-      decoded_(decode_kernel(
-          kernel, constants_,
-          options.ignore_unknown_instructions ? UnknownInstruction::Ignore : UnknownInstruction::Reject)) {
+      decoded_(
+          decode_kernel(kernel, constants_,
+                        options.ignore_unknown_instructions ? UnknownInstruction::Ignore : UnknownInstruction::Reject,
+                        slice != nullptr ? &slice->needed : nullptr)) {
   if (options.warnings != nullptr) {
     options.warnings->insert(options.warnings->end(), decoded_.warnings.begin(), decoded_.warnings.end());
   }
@@ -22,6 +23,7 @@ LaunchSetup::LaunchSetup(const Program& program, const Kernel& kernel, const Lau
   state_.shared_bytes = shared_bytes(kernel, launch);
   state_.sm = program.sm;
   state_.instruction_limit = options.instruction_limit;
+  if (slice != nullptr) apply(*slice);
 }
 
 void LaunchSetup::apply(const ProgramSlice& slice) {

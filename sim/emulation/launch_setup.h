@@ -10,18 +10,18 @@ namespace forewarp::emulation {
 
 class LaunchSetup {
  public:
+  /// With a slice, only what it needs is executed and the rest is counted.
   LaunchSetup(const Program& program, const Kernel& kernel, const Launch& launch, GlobalMemory& global,
-              const EmulationOptions& options);
+              const EmulationOptions& options, const ProgramSlice* slice = nullptr);
   LaunchSetup(const LaunchSetup&) = delete;
   LaunchSetup& operator=(const LaunchSetup&) = delete;
-
-  /// From now on only what the slice needs is executed; the rest is counted.
-  void apply(const ProgramSlice& slice);
 
   const LaunchState& state() const { return state_; }
   const DecodedKernel& decoded() const { return decoded_; }
 
  private:
+  void apply(const ProgramSlice& slice);
+
   ConstantBanks constants_;
   DecodedKernel decoded_;
   LaunchState state_;

@@ -127,7 +127,9 @@ struct ConstantBanks {
   const std::vector<std::uint8_t>* find(int bank) const;
 };
 
-/// Resolves operands against the constants of one launch. InputError lists every instruction that is not supported.
-DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants, UnknownInstruction unknown);
+/// Resolves operands against the constants of one launch. InputError lists every instruction that is not supported; of
+/// sliced kernels (`needed` by instruction) only those whose results are needed have to be.
+DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants, UnknownInstruction unknown,
+                            const std::vector<std::uint8_t>* needed = nullptr);
 
 }  // namespace forewarp::emulation

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "base/error.h"
 #include "emulation/classes_support.h"
 #include "emulation/emulation.h"
 #include "emulation/test_support.h"
@@ -299,4 +300,13 @@ TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]")
   const std::uint64_t first = instructions(0), second = instructions(1), third = instructions(2);
   CHECK(first == second);
   CHECK(third == first - 4 * 2 * 2);  // 8 warps leave before NOP and EXIT
+}
+
+TEST_CASE("what a slice does not need may be unknown", "[shadow]") {
+  const Example example(kStart + "IMAD R6, R3, c[0x0][0x0], R0\nHMMA.16816.F32 R12, R16, R20, R12" + kAccess,
+                        {8, 1, 1});
+  const auto trace = trace_launch(example.program, example.item, 0);
+  CHECK(trace->classes.size() == 1);
+  CHECK(trace->totals()[5].executed == 16);
+  CHECK_THROWS_AS(emulate_values(example.program, example.item), InputError);
 }

@@ -235,8 +235,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   GlobalMemory& global = state_->global;
   // What the followed blocks write is taken back: later launches find what the whole launch leaves.
   global.keep_writes_undoable();
-  LaunchSetup setup(program, *kernel, launch, global, options.emulation);
-  if (!options.all_values) setup.apply(slice);
+  const LaunchSetup setup(program, *kernel, launch, global, options.emulation, options.all_values ? nullptr : &slice);
   BlockExecutor executor(setup.state());
   Shadow shadow(setup.decoded(), launch.grid, executor.warps());
   TracePools pools(*trace);
