@@ -24,6 +24,18 @@ TraceOptions trace_options(const Workload& workload, std::vector<std::string>& w
   return options;
 }
 
+/// What the trace took for granted where data decides the way.
+void add_sampling_warnings(const LaunchInfo& launch, std::vector<std::string>& warnings) {
+  if (launch.inferred_blocks > 0) {
+    const std::uint64_t all = launch.sampled_blocks + launch.inferred_blocks;
+    warnings.push_back("data decides the way of this kernel; it was followed in " + std::to_string(launch.sampled_blocks) + " of " +
+                       std::to_string(all) + " blocks, which " +
+                       (launch.samples_differ ? "did not go the same way: counts are estimates" : "all went the same way"));
+  }
+  if (launch.inputs_incomplete)
+    warnings.push_back("data decides the way of this kernel, and the launches before it are too long to be run for their results");
+}
+
 }  // namespace
 
 Workload load_workload(const std::string& image, const std::string& launch_file, bool assume_opcodes) {
@@ -86,7 +98,9 @@ Prediction predict_trace(const GpuModel& model, const KernelTrace& trace, const 
   const Occupancy occupancy =
       compute_occupancy(model, *trace.kernel, trace.launch.grid, trace.launch.block, trace.launch.dynamic_shared_bytes);
   const TimingResult timing = simulate(model, trace, occupancy, options);
-  return build_prediction(model, *trace.kernel, trace, occupancy, timing, options.caches);
+  Prediction p = build_prediction(model, *trace.kernel, trace, occupancy, timing, options.caches);
+  add_sampling_warnings(trace.launch, p.warnings);
+  return p;
 }
 
 std::vector<Prediction> predict_case(const GpuModel& model, const Workload& workload, const Case& item,
