@@ -45,8 +45,13 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   if (resident_++ == 0) active_since_ = now;
 
   const LaunchSpec& launch = context_.gpu.launch;
+  // Consecutive warps go to consecutive sub-partitions; the first to the one with the fewest, so that blocks of a few
+  // warps spread as well.
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < subs_.size(); ++i)
+    if (subs_[i].live < subs_[first].live) first = i;
   for (std::size_t w = 0; w < cls.warps.size(); ++w) {
-    SubPartition& sub = subs_[w % subs_.size()];
+    SubPartition& sub = subs_[(first + w) % subs_.size()];
     const auto free_slot = static_cast<std::size_t>(std::countr_one(sub.live_mask));
     FW_CHECK(free_slot < kSlots, "a sub-partition has more warps than slots");
     const auto warp_index = static_cast<std::uint16_t>(slot * static_cast<std::size_t>(context_.warps_per_block) + w);
@@ -67,7 +72,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     warp.fetched_at = 0;
     warp.needs_fetch = true;
     ++sub.starting;
-    warp.sub_partition = static_cast<std::uint8_t>(w % subs_.size());
+    warp.sub_partition = static_cast<std::uint8_t>((first + w) % subs_.size());
     warp.slot = static_cast<std::uint8_t>(free_slot);
     warp.block_slot = static_cast<std::uint16_t>(slot);
     warp.age = next_age_++;

@@ -224,3 +224,13 @@ TEST_CASE("a fence waits for the warp's stores") {
   CHECK(stalled(r, Stall::Membar) > 100);
   CHECK(r.counters.memory.write_sectors == 4);
 }
+
+TEST_CASE("blocks of one warp spread over the sub-partitions") {
+  HandMadeTrace trace(repeat(plain(Pipe::Fma, 1), 20), 1, 32);
+  trace.occupancy().blocks_per_sm = 32;
+  GpuModel gpu = sm_model();
+  gpu.launch.blocks_per_cycle_x16 = 256;
+  const TimingResult r = trace.simulate(gpu);
+  CHECK(r.counters.instructions_issued == 32 * 21);
+  CHECK(r.elapsed_cycles < 32 * 21 / 2);  // four issue slots, not one
+}
