@@ -19,7 +19,7 @@ constexpr Cycle kLeastWindow = 2048;     // a window lasts at least so long
 constexpr double kSteady = 0.02;         // two windows agree when their rates differ by less
 constexpr std::uint32_t kMargin = 3;     // iterations left after a skip, so that the exit is simulated
 constexpr std::uint32_t kLeastSkip = 6;  // iterations worth skipping
-constexpr std::uint64_t kPatience = 10;  // times the budget after which an unsettled launch is extrapolated as it is
+constexpr std::uint64_t kPatience = 6;  // times the budget after which an unsettled launch is extrapolated as it is
 
 /// a + (b - c) * factor for every event count.
 void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters& c, double factor) {
