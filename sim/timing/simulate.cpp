@@ -53,7 +53,10 @@ TimingResult simulate(const GpuModel& gpu, const KernelTrace& trace, const Occup
   const ClassIndex classes(trace);
   const LaunchContext context{gpu,           trace,          program, patterns, pattern_timing, classes, occupancy.blocks_per_sm,
                               occupancy.warps_per_block, occupancy.l1_bytes};
-  return replay(context, options);
+  TimingResult result = replay(context, options);
+  if (options.caches == CacheState::Warm)
+    result.warnings.push_back("warm caches are not modelled yet: this launch was simulated with cold ones");
+  return result;
 }
 
 }  // namespace forewarp
