@@ -75,6 +75,7 @@ void check_caches(const Checks& c, const GpuModel& m) {
   c.divides(i.line_bytes, i.l0_bytes, "icache.l0_bytes", "line_bytes");
   c.divides(i.line_bytes, i.l1_bytes, "icache.l1_bytes", "line_bytes");
   c.divides(i.line_bytes, i.l2_bytes, "icache.l2_bytes", "line_bytes");
+  if (i.launch_bytes > 0) c.divides(i.line_bytes, i.launch_bytes, "icache.launch_bytes", "line_bytes");
   c.at_most(i.l0_bytes, i.l1_bytes, "icache.l0_bytes", "l1_bytes");
   c.at_most(i.l1_bytes, i.l2_bytes, "icache.l1_bytes", "l2_bytes");
   c.at_most(m.l1.miss_lines, m.l1.miss_sectors, "l1.miss_lines", "miss_sectors");

@@ -51,6 +51,7 @@ struct IssueSpec {
   int exit_cycles = 0;              ///< EXIT to warp slot free
   int scoreboard_visible_cycles = 0;  ///< issue of a setter to its counter being seen by a waiter
   int membar_gpu_cycles = 0, membar_cta_cycles = 0;
+  int membar_gpu_interval = 0, membar_cta_interval = 0;  ///< between two fences of an SM
   int constant_hit_cycles = 0;   ///< LDC / ULDC result after issue, hit
   int constant_miss_cycles = 0;  ///< first touch of a constant line by an SM
   int constant_line_bytes = 0;
@@ -64,8 +65,12 @@ struct InstructionCacheSpec {
   int l1_hit_cycles = 0;   ///< L0 miss that hits the SM's cache
   int l2_hit_cycles = 0;   ///< ... that hits the GPC's
   int memory_cycles = 0;   ///< ... that goes to L2/DRAM, the whole trip; the three parts add up
+  int first_cycles = 0;    ///< more for the first fetch of an SM in a launch
+  int launch_bytes = 0;    ///< code that a launch brings into the GPCs' caches before its blocks start
   int prefetch_lines = 0;  ///< lines fetched ahead in sequence
   int stream_lines = 0;        ///< lines the GPC's cache asks for ahead of what it is asked for
+  int l1_line_cycles = 0;      ///< between two lines that a sub-partition takes from the SM's cache
+  int l2_line_cycles = 0;      ///< between two lines that come from L2
   int memory_line_cycles = 0;  ///< between two lines that come from memory
 };
 
@@ -82,7 +87,9 @@ struct MemoryPipeSpec {
   int address_interval = 0;           ///< cycles a sub-partition's address unit is held by one memory instruction
   int shuffle_interval = 0;           ///< SM-wide cycles a SHFL occupies
   int shared_wavefront_cycles = 0;    ///< SM-wide cycles of one shared-memory wavefront
-  int shared_conflict_latency = 0;    ///< more latency for each further wavefront
+  int shared_conflict_latency = 0;    ///< more latency for each further wavefront, of shared memory and of L1
+  int wide_latency = 0;               ///< more latency for each further register that a lane loads
+  int shared_atomic_cycles = 0;       ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
   int writeback_bytes_per_cycle = 0;  ///< results into the register files, SM-wide
 };
 

@@ -138,6 +138,8 @@ void read_issue(Group& g, IssueSpec& s) {
   s.scoreboard_visible_cycles = g.cycles("scoreboard_visible_cycles");
   s.membar_gpu_cycles = g.cycles("membar_gpu_cycles");
   s.membar_cta_cycles = g.cycles("membar_cta_cycles");
+  s.membar_gpu_interval = g.cycles("membar_gpu_interval");
+  s.membar_cta_interval = g.cycles("membar_cta_interval");
   s.constant_hit_cycles = g.cycles("constant_hit_cycles");
   s.constant_miss_cycles = g.cycles("constant_miss_cycles");
   s.constant_line_bytes = g.integer("constant_line_bytes", "bytes", 16, 4096);
@@ -174,8 +176,12 @@ void read_icache(Group& g, InstructionCacheSpec& s) {
   s.l1_hit_cycles = g.cycles("l1_hit_cycles");
   s.l2_hit_cycles = g.cycles("l2_hit_cycles");
   s.memory_cycles = g.cycles("memory_cycles");
+  s.first_cycles = g.cycles("first_cycles");
+  s.launch_bytes = g.integer("launch_bytes", "bytes", 0, kMost);
   s.prefetch_lines = g.integer("prefetch_lines", "lines", 0, 1024);
   s.stream_lines = g.integer("stream_lines", "lines", 0, 1024);
+  s.l1_line_cycles = g.integer("l1_line_cycles", "cycles", 1, 10000);
+  s.l2_line_cycles = g.integer("l2_line_cycles", "cycles", 1, 10000);
   s.memory_line_cycles = g.integer("memory_line_cycles", "cycles", 1, 10000);
 }
 
@@ -203,6 +209,8 @@ void read_memory_pipe(Group& g, MemoryPipeSpec& s) {
   s.shuffle_interval = g.cycles("shuffle_interval", 1, 1024);
   s.shared_wavefront_cycles = g.cycles("shared_wavefront_cycles", 1, 1024);
   s.shared_conflict_latency = g.cycles("shared_conflict_latency", 0, 1024);
+  s.wide_latency = g.cycles("wide_latency", 0, 1024);
+  s.shared_atomic_cycles = g.cycles("shared_atomic_cycles", 1, 1024);
   s.writeback_bytes_per_cycle = g.bytes_per_cycle("writeback_bytes_per_cycle");
 }
 

@@ -54,6 +54,9 @@ AddressMap::AddressMap(const GpuModel& model) {
   units_per_partition_ = units / static_cast<std::uint32_t>(l2.partitions);
   fold_bits_ = std::countr_zero(units_per_partition_);
   odd_ = FastDivisor(units_per_partition_ >> fold_bits_);
+  // Neighbouring chunks go to units far apart, so that a few KiB lie in as many slices and channels.
+  digit_step_ = std::max(1u, static_cast<std::uint32_t>(odd_.divisor() * 5 / 8));
+  while (std::gcd<std::uint64_t, std::uint64_t>(digit_step_, odd_.divisor()) != 1) ++digit_step_;
   lines_per_row_ = FastDivisor(static_cast<std::uint64_t>(hbm.row_bytes / kLineBytes));
   banks_ = FastDivisor(static_cast<std::uint64_t>(hbm.bank_groups) * static_cast<std::uint64_t>(hbm.banks_per_group));
 }
@@ -71,7 +74,7 @@ AddressMap::Home AddressMap::home(std::uint64_t line) const {
   const std::uint64_t offset = local & ((1u << kChunkBits) - 1);
   const std::uint64_t chunk = local >> kChunkBits;
   const std::uint64_t quotient = odd_.quotient(chunk);
-  const std::uint64_t digit = chunk - quotient * odd_.divisor();
+  const std::uint64_t digit = odd_.remainder((chunk - quotient * odd_.divisor()) * digit_step_);
   const std::uint64_t high = quotient >> fold_bits_;
   const std::uint64_t low = (quotient ^ fold(high, fold_bits_)) & ((std::uint64_t{1} << fold_bits_) - 1);
   const std::uint64_t unit = h.partition * units_per_partition_ + (digit << fold_bits_) + low;

@@ -85,6 +85,7 @@ class AddressMap {
   bool halves_ = false;
   std::uint32_t slices_per_partition_ = 0;
   std::uint32_t units_per_partition_ = 0;  ///< a unit lies in one slice and one channel
+  std::uint32_t digit_step_ = 1;           ///< how far apart neighbouring chunks lie, in 2^fold_bits_ units
   int fold_bits_ = 0;                      ///< units of a partition = odd_ * 2^fold_bits_
   FastDivisor odd_, units_per_slice_, units_per_channel_, lines_per_row_, banks_;
 };

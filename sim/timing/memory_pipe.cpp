@@ -61,7 +61,10 @@ void MemoryPipe::serve_shuffle(const MemoryOperation& operation, Cycle now, std:
 void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
   const int wavefronts = timing_[operation.pattern].wavefronts * in.wavefront_factor;
-  const Cycle busy = static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.shared_wavefront_cycles);
+  // Lanes of an atomic that meet on a bank read, change and write one after another.
+  const bool meets = wavefronts > 1 && (in.memory == MemoryKind::Atomic || in.memory == MemoryKind::Reduction);
+  const Cycle busy = static_cast<Cycle>(wavefronts) *
+                     static_cast<Cycle>(meets ? gpu_.memory_pipe.shared_atomic_cycles : gpu_.memory_pipe.shared_wavefront_cycles);
   data_free_ = std::max(data_free_, now) + busy;
   accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
@@ -69,8 +72,14 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
   release_queue(operation, now, releases);
   if (in.write_barrier == kNoScoreboard) return;
   const int base = in.memory == MemoryKind::Load ? gpu_.latency.shared_load : gpu_.latency.shared_atomic;
-  const Cycle extra = wavefronts > 1 ? static_cast<Cycle>(wavefronts - 1) * static_cast<Cycle>(gpu_.memory_pipe.shared_conflict_latency) : 0;
+  const Cycle extra = further_latency(wavefronts, in.wide);
   releases.push_back({Release::Kind::Write, operation.warp, in.write_barrier, now + static_cast<Cycle>(base) - lead_ + extra});
+}
+
+/// What a load takes longer than one of a single wavefront and register.
+Cycle MemoryPipe::further_latency(int wavefronts, int wide) const {
+  const MemoryPipeSpec& spec = gpu_.memory_pipe;
+  return static_cast<Cycle>(std::max(0, wavefronts - 1) * spec.shared_conflict_latency + wide * spec.wide_latency);
 }
 
 bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached) {
@@ -172,6 +181,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     load.warp = operation.warp;
     load.scoreboard = in.write_barrier;
     load.wavefronts = timing_[operation.pattern].wavefronts;
+    load.wide = in.wide;
     load.open = true;
   }
   for (int looked_up = 0; next_line_ < lines.size() && looked_up < gpu_.l1.tags_per_cycle; ++looked_up, ++next_line_) {
@@ -223,7 +233,7 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
   counters_.data_wavefronts += load.wavefronts;
   counters_.data_cycles += load.wavefronts;
   const Cycle queued = data_free_ - load.wavefronts - now;
-  const Cycle extra = load.wavefronts > 1 ? static_cast<Cycle>(load.wavefronts - 1) : 0;
+  const Cycle extra = further_latency(load.wavefronts, load.wide);
   if (load.scoreboard != kNoScoreboard)
     releases.push_back({Release::Kind::Write, load.warp, load.scoreboard,
                         now + static_cast<Cycle>(gpu_.l1.hit_cycles) - lead_ + queued + extra});

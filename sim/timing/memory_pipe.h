@@ -69,6 +69,7 @@ class MemoryPipe {
     std::uint32_t waiting = 0;     ///< line parts still missing
     std::uint16_t warp = 0, wavefronts = 0;
     std::uint8_t scoreboard = kNoScoreboard;
+    std::uint8_t wide = 0;         ///< registers of a lane beyond the first
     bool open = false;             ///< not all of its lines have been looked up yet
     std::uint32_t next_free = 0;
   };
@@ -98,6 +99,7 @@ class MemoryPipe {
   bool request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
   void store_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
   bool atomic_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  Cycle further_latency(int wavefronts, int wide) const;
   void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
   void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   Cycle send(Cycle now, MemorySystem& memory);

@@ -35,6 +35,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   block.linear = linear;
   block.start = now;
   block.arrived.fill(0);
+  block.last_arrival = 0;
   block.live_warps = static_cast<int>(cls.warps.size());
   block.warps.clear();
   block.shifts.resize(trace.slopes.size());
@@ -131,8 +132,7 @@ void Sm::apply_releases(Cycle now) {
         if (((warp.generation ^ release.generation) & 0x7fff) == 0 && warp.stores_in_flight > 0 &&
             --warp.stores_in_flight == 0 && warp.wants_fence) {
           warp.wants_fence = warp.held = false;
-          warp.fixed_at = now + static_cast<Cycle>(context_.gpu.issue.membar_gpu_cycles);
-          warp.fixed_reason = Stall::Membar;
+          pass_fence(warp, false, now);
           evaluate(warp, now);
         }
         break;
@@ -173,6 +173,9 @@ Cycle Sm::tick(Cycle now, MemorySystem& memory, SharedInstructionCache& gpc, std
 void Sm::arrive_at_barrier(Warp& warp, const TimedInstruction& in, Cycle now, bool waits) {
   Block& block = blocks_[warp.block_slot];
   ++block.arrived[in.count];
+  // The barrier unit of the SM takes one warp after another: two blocks that meet side by side share it.
+  block.last_arrival = std::max(barrier_free_, now);
+  barrier_free_ = block.last_arrival + static_cast<Cycle>(context_.gpu.issue.barrier_per_warp_cycles);
   if (waits) {
     warp.held = true;
     warp.barrier = in.count;
@@ -184,7 +187,7 @@ void Sm::release_barrier_if_full(Block& block, int id, int threads, Cycle now) {
   const int expected = threads != 0 ? threads / kWarpLanes : block.live_warps;
   if (block.arrived[static_cast<std::size_t>(id)] < expected || expected == 0) return;
   block.arrived[static_cast<std::size_t>(id)] = 0;
-  Cycle at = now + static_cast<Cycle>(context_.gpu.issue.barrier_release_cycles);
+  const Cycle at = std::max(now, block.last_arrival) + static_cast<Cycle>(context_.gpu.issue.barrier_release_cycles);
   for (const std::uint16_t index : block.warps) {
     Warp& other = warps_[index];
     if (!other.alive || !other.held || other.barrier != id) continue;
@@ -192,9 +195,17 @@ void Sm::release_barrier_if_full(Block& block, int id, int threads, Cycle now) {
     other.barrier = kNoBarrier;
     other.fixed_at = std::max(other.fixed_at, at);
     other.fixed_reason = Stall::Barrier;
-    at += static_cast<Cycle>(context_.gpu.issue.barrier_per_warp_cycles);
     evaluate(other, now);
   }
+}
+
+/// A fence that waits for nothing more: the SM's fences follow one another.
+void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
+  const IssueSpec& issue = context_.gpu.issue;
+  const Cycle start = std::max(membar_free_, now);
+  membar_free_ = start + static_cast<Cycle>(block ? issue.membar_cta_interval : issue.membar_gpu_interval);
+  warp.fixed_at = start + static_cast<Cycle>(block ? issue.membar_cta_cycles : issue.membar_gpu_cycles);
+  warp.fixed_reason = Stall::Membar;
 }
 
 void Sm::retire(Warp& warp, Cycle now) {

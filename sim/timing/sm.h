@@ -102,6 +102,7 @@ class Sm {
     int live_warps = 0;
     bool used = false;
     std::array<std::uint16_t, 16> arrived{};
+    Cycle last_arrival = 0;    ///< at a barrier, as the SM's barrier unit sees it
     std::vector<std::int64_t> shifts;  ///< lines by which each slope moves this block's accesses
     std::vector<std::uint16_t> warps;
   };
@@ -129,6 +130,7 @@ class Sm {
   void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);
   void release_barrier_if_full(Block&, int id, int threads, Cycle now);
   void retire(Warp&, Cycle now);
+  void pass_fence(Warp&, bool block, Cycle now);
   void apply_releases(Cycle now);
 
   LaunchContext context_;
@@ -141,6 +143,7 @@ class Sm {
   Cycle pipe_next_ = kNever;
   std::vector<Release> releases_;
   std::vector<FinishedBlock>* finished_ = nullptr;
+  Cycle barrier_free_ = 0, membar_free_ = 0;  ///< the SM's barrier unit and its fences take the next warp
   std::vector<Cycle> constant_arrival_;  ///< by constant line modulo the table
   int resident_ = 0;
   std::uint32_t next_age_ = 0;

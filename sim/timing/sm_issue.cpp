@@ -335,7 +335,7 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
     if (!in.block_fence && warp.stores_in_flight > 0)
       warp.held = warp.wants_fence = true;
     else
-      warp.fixed_at = now + static_cast<Cycle>(context_.gpu.issue.membar_cta_cycles);
+      pass_fence(warp, in.block_fence || warp.stores_in_flight == 0, now);
   }
   evaluate(warp, now + 1);
 }

@@ -36,11 +36,10 @@ TEST_CASE("a dependent chain takes its stall counts") {
 }
 
 TEST_CASE("four warps on four sub-partitions do not disturb each other") {
-  // Only their first fetches follow one another by a cycle.
   const TimingResult r = HandMadeTrace(repeat(plain(Pipe::Fma, 4), 10), 4).simulate(sm_model());
-  CHECK(r.elapsed_cycles == 44);
+  CHECK(r.elapsed_cycles == 41);
   CHECK(r.counters.issue_active_cycles == 44);
-  CHECK(r.counters.sm_active_cycles == 44);
+  CHECK(r.counters.sm_active_cycles == 41);
 }
 
 TEST_CASE("two warps of one sub-partition share its issue slot") {
@@ -156,10 +155,13 @@ TEST_CASE("a barrier releases all warps after the last arrival") {
   Instruction barrier = plain(Pipe::Adu, 1);
   barrier.opcode = Opcode::BAR;
   std::vector<Instruction> code{barrier, plain(Pipe::Fma, 1), exit_instruction()};
-  // The SM's instruction cache serves one sub-partition a cycle: four warps arrive at 0 to 3 and go on at 13.
-  const TimingResult r = HandMadeTrace(code, 4).simulate(sm_model());
-  CHECK(r.elapsed_cycles == 15);
-  CHECK(stalled(r, Stall::Barrier) > 0);
+  GpuModel gpu = sm_model();
+  gpu.issue.barrier_per_warp_cycles = 0;
+  const TimingResult at_once = HandMadeTrace(code, 4).simulate(gpu);
+  CHECK(stalled(at_once, Stall::Barrier) > 0);
+  // Two cycles a warp: the last of four is taken six cycles after the first.
+  gpu.issue.barrier_per_warp_cycles = 2;
+  CHECK(HandMadeTrace(code, 4).simulate(gpu).elapsed_cycles == at_once.elapsed_cycles + 6);
 }
 
 TEST_CASE("a barrier that some warps never reach is a deadlock with the warps named") {
@@ -188,12 +190,42 @@ TEST_CASE("instructions that are not in the caches cost fetch time") {
   gpu.icache.l1_hit_cycles = 10;
   gpu.icache.l2_hit_cycles = 20;
   gpu.icache.memory_cycles = 100;
+  gpu.icache.launch_bytes = 0;
   const TimingResult r = HandMadeTrace(repeat(plain(Pipe::Fma, 1), 20), 1).simulate(gpu);  // three lines of code
   CHECK(r.counters.icache_l2_misses == 3);
   CHECK(stalled(r, Stall::NoInstruction) >= 3 * 128);
   gpu.icache.prefetch_lines = 4;
   const TimingResult ahead = HandMadeTrace(repeat(plain(Pipe::Fma, 1), 20), 1).simulate(gpu);
   CHECK(ahead.elapsed_cycles < r.elapsed_cycles - 200);
+}
+
+TEST_CASE("code that the launch has brought along costs no way to memory, but an SM's first fetch its start") {
+  GpuModel gpu = sm_model();
+  gpu.icache.l1_hit_cycles = 10;
+  gpu.icache.l2_hit_cycles = 20;
+  gpu.icache.memory_cycles = 100;
+  gpu.icache.first_cycles = 50;
+  gpu.icache.launch_bytes = 1 << 16;
+  const TimingResult r = HandMadeTrace(repeat(plain(Pipe::Fma, 1), 5), 1).simulate(gpu);  // one line of code
+  CHECK(stalled(r, Stall::NoInstruction) == 80);
+}
+
+TEST_CASE("an instruction cache loses only the sets that overflow") {
+  InstructionCacheLevel cache(24, 16);  // two sets of eight ways
+  for (std::uint32_t line = 0; line < 16; ++line) cache.insert(line, 0);
+  cache.insert(16, 5);
+  CHECK_FALSE(cache.holds(0));
+  CHECK(cache.seen(0));
+  CHECK(cache.holds(1));
+  CHECK(cache.arrival(16) == 5);
+  cache.touch(2);
+  cache.insert(18, 6);
+  CHECK(cache.holds(2));
+  CHECK_FALSE(cache.holds(4));
+  cache.drop(18);
+  CHECK_FALSE(cache.holds(18));
+  cache.insert(20, 7);
+  CHECK(cache.holds(6));
 }
 
 TEST_CASE("register-file ports: three operands of one bank hold the dispatcher") {

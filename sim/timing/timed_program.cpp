@@ -103,6 +103,10 @@ TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
   out.write_barrier = in.control.write_barrier;
   out.read_barrier = in.control.read_barrier;
   out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(in.pipe).interval));
+  // HFMA2.MMA is the fp16 pipe's rate on the tensor pipe: the two alternate (kernels/micro issue, 1.08 cycles each).
+  if (in.opcode == Opcode::HFMA2 && in.pipe == Pipe::Tensor)
+    out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Fp16).interval));
+  if (in.memory == MemoryKind::Load) out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
   out.control = is_control(in.opcode);
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
   out.long_wait = out.path == Path::Memory && in.space != MemorySpace::Shared;
