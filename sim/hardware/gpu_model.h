@@ -129,6 +129,7 @@ struct L2Spec {
   int slice_bytes_per_cycle = 0;  ///< data stage of one slice
   int slice_tags_per_cycle = 0;
   int atomic_interval = 0;           ///< cycles between two atomic sectors of one slice
+  int atomic_word_interval = 0;      ///< cycles between two lanes that add to one word
   int fetch_bytes = 0;               ///< a read miss fetches aligned pieces of this size from memory
   int miss_entries = 0;              ///< sector misses in flight per slice
   double clock_ratio = 1;            ///< L2 clock over SM clock

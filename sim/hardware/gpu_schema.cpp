@@ -246,6 +246,7 @@ void read_l2(Group& g, L2Spec& s) {
   s.hit_cycles = g.cycles("hit_cycles", 1);
   s.slice_bytes_per_cycle = g.bytes_per_cycle("slice_bytes_per_cycle");
   s.slice_tags_per_cycle = g.integer("slice_tags_per_cycle", "lines/cycle", 1, 64);
+  s.atomic_word_interval = g.cycles("atomic_word_interval", 1, 1024);
   s.atomic_interval = g.cycles("atomic_interval", 1, 1024);
   s.fetch_bytes = g.integer("fetch_bytes", "bytes", 32, 128);
   s.miss_entries = g.integer("miss_entries", "entries", 1, 1 << 16);

@@ -135,7 +135,7 @@ struct MemorySystem::State {
   bool replicate_ = false;
   Cycle request_cycles_ = 0, response_cycles_ = 0, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
   Cycle controller_out_ = 0, controller_back_ = 0;
-  FineCycle tag_cost_ = 0, atomic_cost_ = 0;
+  FineCycle tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0;
   SectorCost data_cost_{};
 };
 
@@ -155,6 +155,7 @@ MemorySystem::State::State(const GpuModel& model) : map_(model), crossbar_(model
   tag_cost_ = fine_cost(l2.slice_tags_per_cycle * l2.clock_ratio);
   data_cost_ = sector_cost(l2.slice_bytes_per_cycle * l2.clock_ratio);
   atomic_cost_ = fine_cost(l2.clock_ratio, l2.atomic_interval);
+  word_cost_ = fine_cost(l2.clock_ratio, l2.atomic_word_interval);
   slices_.reserve(static_cast<std::size_t>(l2.slices));
   for (int i = 0; i < l2.slices; ++i) slices_.emplace_back(geometry_);
   const auto channels = static_cast<std::uint32_t>(model.hbm.channels);
@@ -377,8 +378,12 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
   if (r.kind == RequestKind::Read) {
     start = forwarded ? now : fine_ceil(slice.data.take(to_fine(now), data_cost_[n]));
   } else {
-    const FineCycle passes = std::max<FineCycle>(n, (r.operations + 7u) / 8);
-    start = fine_ceil(slice.atomics.take(to_fine(now), passes * atomic_cost_));
+    // A line holds 32 words: more operations than that are lanes on one word, eight for each (simulate.cpp).
+    const bool one_word = r.operations > kWarpLanes;
+    const FineCycle busy = one_word ? (r.operations + 7u) / 8 * word_cost_
+                                    : std::max<FineCycle>(n, (r.operations + 7u) / 8) * atomic_cost_;
+    // The answer follows the last pass; that of a single one is part of hit_cycles.
+    start = fine_ceil(slice.atomics.take(to_fine(now), busy) + busy - std::min(busy, atomic_cost_));
     slice.cache.modify(r.way, r.sectors);
     if (replicate_) slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
   }

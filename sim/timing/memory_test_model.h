@@ -34,6 +34,7 @@ inline GpuModel test_model() {
   l2.slice_bytes_per_cycle = 64;
   l2.slice_tags_per_cycle = 1;
   l2.atomic_interval = 2;
+  l2.atomic_word_interval = 2;
   l2.miss_entries = 128;
   l2.clock_ratio = 1;
   l2.replicate_far_lines = true;
