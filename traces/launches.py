@@ -39,7 +39,7 @@ def case(name, buffers, *launched):
     """One case as YAML: a single launch is written open, several as a list with one a line."""
     lines = [f"{name}:"]
     if len(launched) == 1:
-        lines += [f"  {key}: {launched[0][key]}" for key in ("kernel", "grid", "block")]
+        lines += [f"  {key}: {value}" for key, value in launched[0].items() if key != "args"]
     lines += ["  buffers:", *(f"    {key}: {value}" for key, value in buffers.items())]
     if len(launched) == 1:
         lines += [f"  args: {launched[0]['args']}"]
@@ -248,7 +248,8 @@ def reduce():
 
 def files():
     """The text of every launch file, by stem."""
-    from micro_launches import micro  # that file uses this one
+    from field_launches import field  # these files use this one
+    from micro_launches import micro
     return {stem: f"# Written by launches.py: launches of the kernels in {stem}.cubin.\n\n" + "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, micro)
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, field, micro)
             for stem, cases in folder().items()}

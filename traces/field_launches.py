@@ -1,0 +1,111 @@
+"""The cases of kernels/field, for launches.py: everyday kernels at sizes people run them at. Nothing was calibrated on them; they
+show what forewarp says of a kernel it has not met."""
+from launches import case, launch
+
+MI = 1 << 20
+SIZES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2}
+
+
+def random(count, kind="f32", low=-1, high=1, seed=1):
+    return f"{{bytes: {count * SIZES[kind]}, fill: {{uniform: {{type: {kind}, low: {low}, high: {high}, seed: {seed}}}}}}}"
+
+
+def integers(count, modulus, seed=1):
+    return f"{{bytes: {4 * count}, fill: {{lcg: {{seed: {seed}, modulus: {modulus}}}}}}}"
+
+
+def zero_bytes(size):
+    return f"{{bytes: {size}, fill: zero}}"
+
+
+def reduce_scan_sort():
+    sums = launch("dynamic_smem_sum", 2048, 512, "in", "out", 16) | {"dynamic_shared_bytes": "2048"}
+    return [
+        case("histogram_16mi", {"in": integers(16 * MI, 1 << 24), "out": zero_bytes(1024)},
+             launch("histogram", 528, 256, "in", "out", 16 * MI)),
+        case("scan_block_8mi", {"in": random(8 * MI), "out": zero_bytes(32 * MI), "sums": zero_bytes(65536)},
+             launch("scan_block", 16384, 512, "in", "out", "sums", 8 * MI)),
+        case("bitonic_2mi", {"data": random(2 * MI)}, launch("bitonic", 2048, 1024, "data")),
+        case("dynamic_smem_sum_16mi", {"in": random(16 * MI), "out": zero_bytes(8192)}, sums),
+        case("dp4a_gemv_8192x8192", {"a": integers(16 * MI, 1 << 24), "x": integers(2048, 1 << 24), "y": zero_bytes(32768)},
+             launch("dp4a_gemv", 8192, 256, "a", "x", "y", 2048)),
+        case("cas_loop_64ki", {"total": zero_bytes(4096), "in": random(65536)},
+             launch("cas_loop", 256, 256, "total", "in", 65536)),
+    ]
+
+
+def stencils():
+    volume = 384 * 384 * 128
+    return [
+        case("stencil2d_4096", {"in": random(16 * MI), "out": zero_bytes(64 * MI)},
+             launch("stencil2d", (128, 256), (32, 16), "in", "out", 4096, 4096)),
+        case("stencil3d_384x384x128", {"in": random(volume), "out": zero_bytes(4 * volume)},
+             launch("stencil3d", (12, 96), (32, 4), "in", "out", 384, 384, 128)),
+        case("conv2d_2048", {"in": random(4 * MI), "out": zero_bytes(16 * MI)},
+             launch("conv2d", (64, 256), (32, 8), "in", "out", 2048, 2048)),
+    ]
+
+
+def sparse():
+    def gather(name, words):
+        return case(f"gather_{name}", {"index": integers(4 * MI, 1 << 24), "x": random(16 * MI), "y": zero_bytes(16 * MI)},
+                    launch("gather", 16384, 256, "index", "x", "y", 4 * MI, words - 1))
+    return [
+        case("spmv_scalar_256ki", {"columns": integers(4 * MI + 64, MI), "x": random(MI), "y": zero_bytes(MI)},
+             launch("spmv_scalar", 1024, 256, "columns", "x", "y", 1 << 18)),
+        gather("from_64mib", 16 * MI), gather("from_256kib", 1 << 16),
+        case("scatter_max_4mi", {"index": integers(4 * MI, 1 << 24), "x": random(4 * MI), "y": zero_bytes(4 * MI)},
+             launch("scatter_max", 16384, 256, "index", "x", "y", 4 * MI, MI - 1)),
+        case("tree_256ki", {"left": integers(1 << 17, MI), "key": random(1 << 17), "query": random(1 << 18, seed=3),
+                            "out": zero_bytes(MI)},
+             launch("tree", 1024, 256, "left", "key", "query", "out", 1 << 18, 16)),
+    ]
+
+
+def math():
+    options = {name: random(4 * MI, low=0, seed=seed) for seed, name in enumerate(("spot", "strike", "years"), 1)}
+    return [
+        case("nbody_16384", {"p": random(65536), "a": zero_bytes(262144)}, launch("nbody", 64, 256, "p", "a", 16384)),
+        case("black_scholes_4mi", options | {"call": zero_bytes(16 * MI), "put": zero_bytes(16 * MI)},
+             launch("black_scholes", 1056, 256, "spot", "strike", "years", "call", "put", 4 * MI)),
+        case("mandelbrot_2048", {"out": zero_bytes(16 * MI)}, launch("mandelbrot", (64, 128), (32, 16), "out", 2048, 2048, 256)),
+        case("dgemm_1024", {"a": random(MI, "f64"), "b": random(MI, "f64", seed=2), "c": zero_bytes(8 * MI)},
+             launch("dgemm", (64, 64), (16, 16), "a", "b", "c", 1024)),
+        case("long_math_512ki", {"x": random(MI // 2, "f64"), "y": zero_bytes(4 * MI)},
+             launch("long_math", 2048, 256, "x", "y", MI // 2)),
+        case("transcendental_1mi", {"x": random(MI), "y": zero_bytes(4 * MI)},
+             launch("transcendental", 4096, 256, "x", "y", MI)),
+    ]
+
+
+def control():
+    return [
+        case("call_device_1mi", {"x": random(MI), "y": zero_bytes(4 * MI)}, launch("call_device", 4096, 256, "x", "y", MI)),
+        case("interpreter_128ki", {"code": integers(64, 1 << 24), "y": zero_bytes(MI // 2)},
+             launch("interpreter", 512, 256, "code", "y", MI // 8, 64)),
+        case("local_array_256ki", {"select": integers(MI // 4, 32), "y": zero_bytes(MI)},
+             launch("local_array", 1024, 256, "select", "y", MI // 4)),
+        case("warp_tricks_1mi", {"x": integers(MI, 1 << 24), "y": zero_bytes(4 * MI)},
+             launch("warp_tricks", 4096, 256, "x", "y", MI)),
+        case("int_div_1mi", {"x": integers(MI, 1 << 24), "y": zero_bytes(8 * MI)},
+             launch("int_div", 4096, 256, "x", "y", MI, 17, 123457)),
+        case("coop_4mi", {"x": random(4 * MI), "y": zero_bytes(2 * MI)}, launch("coop", 16384, 256, "x", "y", 4 * MI)),
+    ]
+
+
+def half():
+    return [
+        case("half2_axpy_8mi", {"x": random(16 * MI, "f16"), "y": random(16 * MI, "f16", seed=2)},
+             launch("half2_axpy", 32768, 256, "x", "y", 1.5, 8 * MI)),
+        case("bf16_rmsnorm_4096x4096", {"x": random(16 * MI, "bf16"), "y": zero_bytes(32 * MI)},
+             launch("bf16_rmsnorm", 4096, 256, "x", "y", 4096)),
+        case("lds_transpose_half_4096", {"in": random(16 * MI, "f16"), "out": zero_bytes(32 * MI)},
+             launch("lds_transpose_half", (64, 64), (32, 8), "in", "out", 4096)),
+        case("stream_hints_4mi", {"x": random(16 * MI), "y": zero_bytes(64 * MI)},
+             launch("stream_hints", 16384, 256, "x", "y", 4 * MI)),
+    ]
+
+
+def field():
+    return {"field_01_reduce_scan_sort": reduce_scan_sort(), "field_02_stencils": stencils(), "field_03_sparse": sparse(),
+            "field_04_math": math(), "field_05_control": control(), "field_06_half": half()}
