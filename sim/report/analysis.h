@@ -24,6 +24,8 @@ struct Inputs {
 /// a / b, 0 when b is 0.
 inline double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 inline double percent(double a, double b) { return 100 * ratio(a, b); }
+/// The disassembly of an instruction, or its opcode where there is none.
+std::string instruction_text(const Kernel&, std::size_t instruction);
 
 void add_timed_metrics(const Inputs&, MetricSet&);
 void add_launch_metrics(const Inputs&, MetricSet&);
@@ -39,6 +41,12 @@ std::vector<MemoryRow> memory_rows(const Inputs&);
 Divergence make_divergence(const Inputs&);
 std::vector<StallShare> stall_shares(const Inputs&);
 std::vector<HotSpot> hot_spots(const Inputs&);
+std::vector<InstructionRow> instruction_rows(const Inputs&);
+std::vector<AccessExample> access_examples(const Inputs&);
+WarpStream warp_stream(const Inputs&);
+OccupancyChoices occupancy_choices(const Inputs&);
+std::vector<BlockSpan> drawn_spans(const Inputs&);
+LaunchCosts launch_costs(const Inputs&);
 Bottleneck find_bottleneck(const Inputs&, const Prediction&);
 
 }  // namespace forewarp::report

@@ -64,7 +64,7 @@ TEST_CASE("waves come from the blocks' stays when all were simulated") {
 
 TEST_CASE("waves are computed when blocks were extrapolated") {
   TimingResult timing = testing::small_timing();
-  timing.coverage.extrapolated = true;
+  timing.spans.pop_back();
   const Waves w = predict(testing::small_gpu(), testing::small_trace(), timing).waves;
   CHECK_FALSE(w.from_spans);
   CHECK(w.tail_pct == 50);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/accuracy.h"
+#include "report/case_json.h"
 #include "report/format.h"
 #include "report/table.h"
 
@@ -105,15 +106,18 @@ std::string write_comparison_json(const std::vector<ComparedGpu>& gpus) {
   for (const ComparedGpu& gpu : gpus) {
     Json of_gpu;
     of_gpu["gpu"] = gpu.gpu;
+    if (!gpu.predictions.empty()) of_gpu["machine"] = report::machine_json(gpu.predictions.front());
     of_gpu["cases"] = Json::array();
     for (const Prediction& p : gpu.predictions) {
       Json c{{"id", p.case_id}, {"launch", p.launch}, {"kernel", p.kernel}};
-      c["metrics"] = Json::object();
-      for (const auto& [name, value] : p.metrics) c["metrics"][name] = value;
-      c["bottleneck"] = bottleneck_name(p.bottleneck.kind);
+      report::add_launch_json(p, c);
       if (const MeasuredLaunch* m = find_measured(gpu, p)) {
         c["measured_cycles"] = m->cycles;
         c["error_pct"] = error_pct(p.cycles(), m->cycles);
+        c["counters"] = Json::object();
+        for (const auto& [name, value] : m->metrics)
+          if (const auto predicted = p.metrics.find(name))
+            c["counters"][name] = {{"measured", value}, {"predicted", *predicted}};
       }
       of_gpu["cases"].push_back(std::move(c));
     }

@@ -1,10 +1,11 @@
 #include "report/json.h"
 
-#include <nlohmann/json.hpp>
-
+#include "report/case_json.h"
 #include "report/format.h"
 
 namespace forewarp {
+
+namespace report {
 
 namespace {
 
@@ -137,11 +138,97 @@ Json throughput_json(const std::vector<ThroughputTerm>& terms) {
   return list;
 }
 
-Json case_json(const Prediction& p) {
+Json choices_json(const std::vector<OccupancyChoice>& choices) {
+  Json values = Json::array(), warps = Json::array();
+  for (const OccupancyChoice& c : choices) {
+    values.push_back(c.value);
+    warps.push_back(c.warps);
+  }
+  return {{"value", std::move(values)}, {"warps_per_sm", std::move(warps)}};
+}
+
+Json occupancy_json(const Prediction& p) {
+  const Occupancy& o = p.occupancy;
   Json j;
-  j["id"] = p.case_id;
-  j["launch"] = p.launch;
-  j["kernel"] = p.kernel;
+  j["theoretical_pct"] = o.theoretical_pct;
+  j["blocks_per_sm"] = o.blocks_per_sm;
+  j["limiter"] = o.limiter;
+  j["warps_per_block"] = o.warps_per_block;
+  j["shared_bytes_per_block"] = o.shared_bytes_per_block;
+  j["limits"] = {{"registers", o.limit_registers},
+                 {"shared memory", o.limit_shared},
+                 {"warps", o.limit_warps},
+                 {"blocks", o.limit_blocks}};
+  return j;
+}
+
+Json instructions_json(const Prediction& p) {
+  Json list = Json::array();
+  for (const InstructionRow& row : p.instructions) {
+    Json j{{"pc", std::uint64_t{row.instruction} * 16},
+           {"sass", row.text},
+           {"executed", row.executed},
+           {"active_lanes", row.active_lanes},
+           {"enabled_lanes", row.enabled_lanes}};
+    if (row.sectors > 0) {
+      j["sectors"] = row.sectors;
+      j["sectors_needed"] = row.ideal_sectors;
+    }
+    if (row.wavefronts > 0) {
+      j["wavefronts"] = row.wavefronts;
+      j["bank_conflicts"] = row.conflicts;
+    }
+    j["warp_cycles"] = Json::object();
+    for (std::size_t r = 0; r < kStallReasons; ++r)
+      if (row.stalls[r] > 0) j["warp_cycles"][stall_name(static_cast<Stall>(r))] = row.stalls[r];
+    list.push_back(std::move(j));
+  }
+  return list;
+}
+
+Json examples_json(const Prediction& p) {
+  Json list = Json::array();
+  for (const AccessExample& e : p.examples) {
+    Json offsets = Json::array();
+    for (std::size_t lane = 0; lane < kWarpLanes; ++lane)
+      offsets.push_back((e.lanes >> lane & 1) != 0 ? Json(e.offsets[lane]) : Json(nullptr));
+    list.push_back({{"pc", std::uint64_t{e.instruction} * 16},
+                    {"space", space_name(e.space)},
+                    {"bytes_per_lane", e.bytes},
+                    {"offsets", std::move(offsets)}});
+  }
+  return list;
+}
+
+Json stream_json(const WarpStream& stream) {
+  Json pc = Json::array(), count = Json::array(), lanes = Json::array();
+  for (const StreamStep& step : stream.steps) {
+    pc.push_back(std::uint64_t{step.instruction} * 16);
+    count.push_back(step.count);
+    lanes.push_back(step.active_lanes);
+  }
+  return {{"instructions", stream.instructions},
+          {"pc", std::move(pc)},
+          {"count", std::move(count)},
+          {"active_lanes", std::move(lanes)}};
+}
+
+Json spans_json(const Prediction& p) {
+  Json block = Json::array(), sm = Json::array(), start = Json::array(), end = Json::array(), skipped = Json::array();
+  for (const BlockSpan& s : p.spans) {
+    block.push_back(s.block);
+    sm.push_back(s.sm);
+    start.push_back(s.start);
+    end.push_back(s.end);
+  }
+  for (const SkippedTime& s : p.skipped) skipped.push_back({{"from", s.from}, {"to", s.to}});
+  return {{"unit", "cycle"},           {"block", std::move(block)}, {"sm", std::move(sm)},
+          {"start", std::move(start)}, {"end", std::move(end)},     {"extrapolated", std::move(skipped)}};
+}
+
+}  // namespace
+
+void add_launch_json(const Prediction& p, Json& j) {
   j["grid"] = extent_json(p.grid);
   j["block"] = extent_json(p.block);
   j["metrics"] = Json::object();
@@ -150,28 +237,51 @@ Json case_json(const Prediction& p) {
   j["warnings"] = p.warnings;
   j["cache"] = p.caches == CacheState::Cold ? "cold" : "warm";
   j["bottleneck"] = {{"kind", bottleneck_name(p.bottleneck.kind)}, {"sentence", p.bottleneck.sentence}};
-  j["occupancy"] = {{"theoretical_pct", p.occupancy.theoretical_pct},
-                    {"blocks_per_sm", p.occupancy.blocks_per_sm},
-                    {"limiter", p.occupancy.limiter}};
+  j["occupancy"] = occupancy_json(p);
   j["roofline"] = roofline_json(p.roofline);
   j["compute_throughput"] = throughput_json(p.compute);
   j["memory_throughput"] = throughput_json(p.memory_terms);
   j["waves"] = waves_json(p.waves);
   j["stalls"] = stalls_json(p);
+}
+
+void add_detail_json(const Prediction& p, Json& j) {
   j["hot_spots"] = hot_spots_json(p);
   j["memory"] = memory_json(p);
   j["divergence"] = divergence_json(p.divergence);
-  return j;
+  j["instructions"] = instructions_json(p);
+  j["access_examples"] = examples_json(p);
+  j["warp_stream"] = stream_json(p.stream);
+  j["occupancy"]["choices"] = {{"registers_per_thread", choices_json(p.choices.registers)},
+                               {"shared_bytes_per_block", choices_json(p.choices.shared_bytes)},
+                               {"threads_per_block", choices_json(p.choices.threads)}};
+  j["block_spans"] = spans_json(p);
 }
 
-}  // namespace
+Json machine_json(const Prediction& p) {
+  return {{"title", p.gpu_title},
+          {"sm_count", p.sm_count},
+          {"clock_mhz", p.clock_mhz},
+          {"stream_gap_us", p.costs.stream_gap_us},
+          {"graph_gap_us", p.costs.graph_gap_us},
+          {"empty_launch_us", p.costs.empty_us}};
+}
+
+}  // namespace report
 
 std::string write_json(const std::string& gpu, std::span<const Prediction> predictions) {
+  using Json = nlohmann::ordered_json;
   Json j;
   j["forewarp"] = FOREWARP_VERSION;
   j["gpu"] = gpu;
   j["cases"] = Json::array();
-  for (const Prediction& p : predictions) j["cases"].push_back(case_json(p));
+  for (const Prediction& p : predictions) {
+    Json item{{"id", p.case_id}, {"launch", p.launch}, {"kernel", p.kernel}};
+    report::add_launch_json(p, item);
+    report::add_detail_json(p, item);
+    j["cases"].push_back(std::move(item));
+  }
+  if (!predictions.empty()) j["machine"] = report::machine_json(predictions.front());
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

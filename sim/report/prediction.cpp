@@ -66,6 +66,13 @@ Prediction build_prediction(const GpuModel& model, const Kernel& kernel, const K
   report::add_timed_metrics(in, p.metrics);
   report::add_own_metrics(p, p.metrics);
   p.bottleneck = report::find_bottleneck(in, p);
+  p.instructions = report::instruction_rows(in);
+  p.examples = report::access_examples(in);
+  p.stream = report::warp_stream(in);
+  p.choices = report::occupancy_choices(in);
+  p.spans = report::drawn_spans(in);
+  p.skipped = timing.skipped;
+  p.costs = report::launch_costs(in);
   return p;
 }
 

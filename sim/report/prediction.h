@@ -2,6 +2,7 @@
 // not disagree.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -52,6 +53,54 @@ struct HotSpot {
   std::uint64_t warp_cycles = 0;
   double share_pct = 0;  ///< of all warp-cycles
   Stall reason{};        ///< the largest one
+};
+
+/// One executed instruction of the code over the whole grid, for the view by instruction.
+struct InstructionRow {
+  std::uint32_t instruction = 0;
+  std::string text;
+  std::uint64_t executed = 0;                    ///< warp instructions
+  double active_lanes = 0, enabled_lanes = 0;    ///< mean, when it executes
+  std::uint64_t sectors = 0, ideal_sectors = 0;  ///< global and local memory
+  std::uint64_t wavefronts = 0, conflicts = 0;   ///< shared memory
+  StallCycles stalls{};                          ///< warp-cycles before its issue, in what was simulated
+};
+
+/// Which bytes the lanes of a memory instruction ask for: the pattern that the first warp of the largest class of
+/// blocks meets most often.
+struct AccessExample {
+  std::uint32_t instruction = 0;
+  MemorySpace space{};
+  LaneMask lanes = 0;
+  int bytes = 0;                                   ///< per lane
+  std::array<std::int32_t, kWarpLanes> offsets{};  ///< from a line boundary, for the lanes in the mask
+};
+
+/// Instructions that a warp executes one after another with equally many lanes active.
+struct StreamStep {
+  std::uint32_t instruction = 0, count = 0;
+  double active_lanes = 0;  ///< mean of the instruction over the warps
+};
+
+/// What a warp executes from its first instruction on, as far as it is kept.
+struct WarpStream {
+  std::vector<StreamStep> steps;
+  std::uint64_t instructions = 0;  ///< of the warp, also what is not kept
+};
+
+/// Warps an SM would hold if one thing were different.
+struct OccupancyChoice {
+  int value = 0;  ///< registers per thread, bytes of shared memory per block, or threads per block
+  int warps = 0;
+};
+struct OccupancyChoices {
+  std::vector<OccupancyChoice> registers, shared_bytes, threads;
+};
+
+/// What launches of a sequence cost beside the kernels themselves.
+struct LaunchCosts {
+  double stream_gap_us = 0, graph_gap_us = 0;  ///< least time from start to start
+  double empty_us = 0;                         ///< duration of a kernel that does nothing
 };
 
 struct StallShare {
@@ -146,6 +195,15 @@ struct Prediction {
   Roofline roofline;
   std::vector<ThroughputTerm> compute, memory_terms;  ///< largest first
   Bottleneck bottleneck;
+
+  // For pictures and the view by instruction.
+  std::vector<InstructionRow> instructions;  ///< executed ones, in code order
+  std::vector<AccessExample> examples;       ///< of memory instructions, in code order
+  WarpStream stream;
+  OccupancyChoices choices;
+  std::vector<BlockSpan> spans;  ///< of the first SMs, as many as are worth drawing; by SM and start
+  std::vector<SkippedTime> skipped;
+  LaunchCosts costs;
 
   double cycles() const;   ///< gpc__cycles_elapsed.max
   double time_ns() const;  ///< gpu__time_duration.sum

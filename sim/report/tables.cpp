@@ -7,11 +7,6 @@ namespace forewarp::report {
 
 namespace {
 
-std::string text_of(const Kernel& kernel, std::size_t instruction) {
-  return instruction < kernel.text.size() ? kernel.text[instruction]
-                                          : opcode_text(kernel.instructions[instruction].opcode);
-}
-
 std::uint64_t sum_of(const StallCycles& stalls) {
   std::uint64_t sum = 0;
   for (const std::uint64_t cycles : stalls) sum += cycles;
@@ -35,6 +30,11 @@ bool is_branch(const Instruction& instruction) {
 
 }  // namespace
 
+std::string instruction_text(const Kernel& kernel, std::size_t instruction) {
+  return instruction < kernel.text.size() ? kernel.text[instruction]
+                                          : opcode_text(kernel.instructions[instruction].opcode);
+}
+
 std::vector<MemoryRow> memory_rows(const Inputs& in) {
   std::vector<MemoryRow> rows;
   for (std::size_t i = 0; i < in.totals.size(); ++i) {
@@ -43,7 +43,7 @@ std::vector<MemoryRow> memory_rows(const Inputs& in) {
     if (t.requests == 0 && t.shared_requests == 0) continue;
     MemoryRow row;
     row.instruction = static_cast<std::uint32_t>(i);
-    row.text = text_of(in.kernel, i);
+    row.text = instruction_text(in.kernel, i);
     row.space = instruction.space;
     row.kind = instruction.memory;
     row.executed = t.executed;
@@ -69,7 +69,7 @@ Divergence make_divergence(const Inputs& in) {
     if (t.executed == 0 || !is_branch(in.kernel.instructions[i])) continue;
     BranchRow row;
     row.instruction = static_cast<std::uint32_t>(i);
-    row.text = text_of(in.kernel, i);
+    row.text = instruction_text(in.kernel, i);
     row.executed = t.executed;
     row.divergent = t.divergent;
     row.active_lanes = ratio(static_cast<double>(t.active_lanes), static_cast<double>(t.executed));
@@ -113,7 +113,7 @@ std::vector<HotSpot> hot_spots(const Inputs& in) {
     const auto largest = std::max_element(stalls.begin(), stalls.end());
     HotSpot spot;
     spot.instruction = static_cast<std::uint32_t>(i);
-    spot.text = text_of(in.kernel, i);
+    spot.text = instruction_text(in.kernel, i);
     spot.warp_cycles = cycles;
     spot.reason = *largest == 0 ? Stall::Selected : static_cast<Stall>(largest - stalls.begin());
     spots.push_back(std::move(spot));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/case_json.h"
 #include "report/format.h"
 #include "report/table.h"
 
@@ -165,11 +166,11 @@ Json launch_json(const ValidatedLaunch& l) {
   j["predicted_cycles"] = l.predicted->cycles();
   j["error_pct"] = l.error;
   j["extrapolated"] = l.predicted->coverage.extrapolated;
-  j["bottleneck"] = bottleneck_name(l.predicted->bottleneck.kind);
   j["counters"] = Json::object();
   for (const auto& [name, value] : m.metrics)
     if (const auto predicted = l.predicted->metrics.find(name))
       j["counters"][name] = {{"measured", value}, {"predicted", *predicted}};
+  report::add_launch_json(*l.predicted, j);
   return j;
 }
 
@@ -218,6 +219,7 @@ std::string write_validation_json(const Validation& v) {
   j["gpu"] = v.gpu;
   j["suite"] = v.suite.name;
   j["cache"] = v.suite.caches == CacheState::Cold ? "cold" : "warm";
+  if (!v.launches.empty()) j["machine"] = report::machine_json(*v.launches.front().predicted);
   j["cases"] = Json::array();
   for (const ValidatedLaunch& l : v.launches) j["cases"].push_back(launch_json(l));
   j["failures"] = Json::array();

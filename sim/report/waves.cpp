@@ -54,7 +54,7 @@ Waves make_waves(const Inputs& in) {
                                                    : percent(static_cast<double>(w.last_wave_blocks),
                                                              static_cast<double>(w.blocks_per_wave));
   }
-  if (!in.timing.coverage.extrapolated && in.timing.spans.size() == w.blocks) {
+  if (in.timing.spans.size() == w.blocks) {
     measure_spans(in, w);
   } else {
     compute_from_counts(in, w);

@@ -53,6 +53,11 @@ struct BlockSpan {
   Cycle start = 0, end = 0;
 };
 
+/// A part of the run that was not simulated but extrapolated.
+struct SkippedTime {
+  Cycle from = 0, to = 0;
+};
+
 struct TimingCounters {
   std::uint64_t instructions_issued = 0;      ///< warp instructions that were simulated
   std::uint64_t issue_active_cycles = 0;      ///< smsp cycles with an issue, summed over sub-partitions
@@ -81,7 +86,9 @@ struct Coverage {
 struct TimingResult {
   Cycle elapsed_cycles = 0;            ///< gpc__cycles_elapsed.max
   TimingCounters counters;             ///< extrapolated to the whole launch where coverage says so
-  std::vector<BlockSpan> spans;        ///< of simulated blocks, in order of start; at most a few ten thousand
+  std::vector<BlockSpan> spans;        ///< of simulated blocks, in order of end; at most a few ten thousand. Their times
+                                       ///< count what was skipped, so that they fit elapsed_cycles
+  std::vector<SkippedTime> skipped;    ///< ascending, disjoint
   std::vector<StallCycles> instruction_stalls;  ///< by instruction index: warp-cycles waited before its issue
   Coverage coverage;
   std::vector<std::string> warnings;

@@ -104,9 +104,9 @@ class SteadyState {
     add_scaled(result.counters, skipped_, TimingCounters{}, 1);
     result.elapsed_cycles = virtual_now();
     if (over) result.elapsed_cycles = gpu_.last_end() + static_cast<Cycle>(skipped_cycles_);
+    put_on_the_clock(result);
     if (!over) extrapolate_rest(result);
     result.elapsed_cycles += static_cast<Cycle>(context_.gpu.launch.end_cycles);
-    result.spans = gpu_.spans();
     result.instruction_stalls = gpu_.instruction_stalls();
     result.coverage.simulated_warp_instructions = gpu_.issued();
     result.coverage.extrapolated = skipped_iterations_ > 0 || skipped_blocks_ > 0 || !over;
@@ -117,6 +117,26 @@ class SteadyState {
  private:
   /// Time as if nothing had been skipped.
   Cycle virtual_now() const { return gpu_.now() + static_cast<Cycle>(skipped_cycles_); }
+
+  /// Spans as if nothing had been skipped, and where something was.
+  void put_on_the_clock(TimingResult& result) const {
+    result.spans = gpu_.spans();
+    const auto moved = [&](Cycle at) {
+      const auto after = std::upper_bound(skips_.begin(), skips_.end(), at, [](Cycle t, const Skip& s) { return t <= s.at; });
+      return at + static_cast<Cycle>(after == skips_.begin() ? 0 : std::prev(after)->cycles_so_far);
+    };
+    for (BlockSpan& span : result.spans) {
+      span.start = moved(span.start);
+      span.end = moved(span.end);
+    }
+    double before = 0;
+    for (const Skip& skip : skips_) {
+      result.skipped.push_back({skip.at + static_cast<Cycle>(before), skip.at + static_cast<Cycle>(skip.cycles_so_far)});
+      before = skip.cycles_so_far;
+    }
+  }
+
+  void note_skip() { skips_.push_back({gpu_.now(), skipped_cycles_}); }
 
   bool run_skipping() {
     while (!gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice)) {
@@ -174,6 +194,7 @@ class SteadyState {
     const std::uint64_t first = gpu_.dispatcher().dispatched(), count = waves * wave_;
     const double factor = static_cast<double>(count) / static_cast<double>(2 * mark_blocks_);
     skipped_cycles_ += factor * static_cast<double>(marks_[n - 1].at - marks_[n - 3].at);
+    note_skip();
     const std::uint64_t read = skipped_.memory.dram_read_bytes, written = skipped_.memory.dram_write_bytes;
     add_scaled(skipped_, marks_[n - 1].counters, marks_[n - 3].counters, factor);
     if (!footprint_) footprint_.emplace(context_);
@@ -241,6 +262,7 @@ class SteadyState {
     skipped_.memory.dram_read_bytes = read;
     skipped_.memory.dram_write_bytes = written;
     skipped_cycles_ += cycles;
+    note_skip();
     skipped_iterations_ += count;
     skipped_instructions_ += progress.iteration_instructions * count;
   }
@@ -249,7 +271,9 @@ class SteadyState {
   void extrapolate_rest(TimingResult& result) {
     const double factor = 1 / progress_share() - 1;
     add_scaled(result.counters, result.counters, TimingCounters{}, factor);
+    const Cycle so_far = result.elapsed_cycles;
     result.elapsed_cycles += static_cast<Cycle>(static_cast<double>(virtual_now()) * factor);
+    result.skipped.push_back({so_far, result.elapsed_cycles});
     uncertainty_ = std::max(uncertainty_, 0.15);
     result.warnings.push_back("the launch did not settle within the detailed budget; its rest was taken to run at the mean rate so far");
   }
@@ -276,6 +300,10 @@ class SteadyState {
     double rate = 0;   ///< of the window before
     TimingCounters counters;
   };
+  struct Skip {
+    Cycle at = 0;               ///< on the simulation's own clock
+    double cycles_so_far = 0;  ///< skipped up to and with this one
+  };
   struct Mark {
     Cycle at;
     TimingCounters counters;
@@ -289,6 +317,7 @@ class SteadyState {
   double skipped_cycles_ = 0, uncertainty_ = 0, last_rate_ = 0;
   TimingCounters skipped_;
   std::vector<Mark> marks_;
+  std::vector<Skip> skips_;
   std::optional<BlockFootprint> footprint_;
   bool saturated_ = false;
   Window window_;

@@ -1,0 +1,181 @@
+// What pictures and the view by instruction need beyond the tables: rows of all instructions, example accesses, what a
+// warp executes in order, other occupancies, and the blocks' stays.
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "report/analysis.h"
+
+namespace forewarp::report {
+
+namespace {
+
+constexpr std::size_t kMostSpans = 6000;          ///< blocks in one picture
+constexpr std::size_t kMostSteps = 2000;          ///< of a warp's stream
+constexpr std::uint64_t kMostWalked = 2'000'000;  ///< instructions looked at for example accesses
+constexpr int kRegisterStep = 8;
+constexpr int kSharedStep = 2048;
+
+/// The class with the most blocks stands for the launch.
+const BlockClass* largest_class(const KernelTrace& trace) {
+  const auto largest = std::max_element(trace.classes.begin(), trace.classes.end(),
+                                        [](const auto& a, const auto& b) { return a.population < b.population; });
+  return largest == trace.classes.end() || largest->warps.empty() ? nullptr : &*largest;
+}
+
+bool leaves_access(const Instruction& i) {
+  return i.memory != MemoryKind::None && i.pipe == Pipe::Lsu &&
+         (i.space == MemorySpace::Global || i.space == MemorySpace::Shared || i.space == MemorySpace::Local ||
+          i.space == MemorySpace::Generic);
+}
+
+/// How often the walked warp met a pattern at an instruction.
+using Meetings = std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>;
+
+/// False when the accesses do not belong to the instructions one by one, as with instructions not counted on here.
+bool count_meetings(const Inputs& in, const BlockClass& cls, const WarpTrace& warp, Meetings& meetings) {
+  std::size_t next = 0;
+  std::uint64_t walked = 0;
+  for (const Run& run : cls.paths[warp.path].runs) {
+    for (std::uint32_t i = run.first; i < run.first + run.count; ++i) {
+      if (++walked > kMostWalked) return true;
+      const Instruction& instruction = in.kernel.instructions[i];
+      if (!leaves_access(instruction)) continue;
+      if (next >= warp.accesses.size()) return false;
+      const std::uint32_t pattern = warp.accesses[next].pattern;
+      if (in.trace.patterns[pattern].lanes != 0) ++meetings[i][pattern];
+      next += instruction.memory == MemoryKind::AsyncCopy ? 2 : 1;
+    }
+  }
+  return next == warp.accesses.size();
+}
+
+AccessExample make_example(std::uint32_t instruction, const AccessPattern& pattern) {
+  AccessExample e;
+  e.instruction = instruction;
+  e.space = pattern.space;
+  e.lanes = pattern.lanes;
+  e.bytes = pattern.bytes;
+  std::int32_t lowest = INT32_MAX;
+  for (std::size_t lane = 0; lane < kWarpLanes; ++lane)
+    if ((pattern.lanes >> lane & 1) != 0) lowest = std::min(lowest, pattern.offsets[lane]);
+  // Counted from the line that holds the lowest byte.
+  const std::int32_t at = lowest + pattern.base_offset;
+  constexpr auto kLine = static_cast<std::int32_t>(kLineBytes);
+  const std::int32_t boundary = at - ((at % kLine) + kLine) % kLine;
+  for (std::size_t lane = 0; lane < kWarpLanes; ++lane)
+    if ((pattern.lanes >> lane & 1) != 0) e.offsets[lane] = pattern.offsets[lane] + pattern.base_offset - boundary;
+  return e;
+}
+
+/// Warps on an SM with other registers or another block; 0 when not a single block fits.
+int resident_warps(const Inputs& in, const Kernel& kernel, const Dim3& block, std::uint32_t dynamic) {
+  try {
+    const Occupancy o = compute_occupancy(in.model, kernel, in.trace.launch.grid, block, dynamic);
+    return o.blocks_per_sm * o.warps_per_block;
+  } catch (const InputError&) {  // a choice that the GPU refuses is a point of the picture, not an error
+    return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<InstructionRow> instruction_rows(const Inputs& in) {
+  std::vector<InstructionRow> rows;
+  for (std::size_t i = 0; i < in.totals.size(); ++i) {
+    const InstructionCount& t = in.totals[i];
+    if (t.executed == 0) continue;
+    InstructionRow row;
+    row.instruction = static_cast<std::uint32_t>(i);
+    row.text = instruction_text(in.kernel, i);
+    row.executed = t.executed;
+    row.active_lanes = ratio(static_cast<double>(t.active_lanes), static_cast<double>(t.executed));
+    row.enabled_lanes = ratio(static_cast<double>(t.enabled_lanes), static_cast<double>(t.executed));
+    row.sectors = t.sectors;
+    row.ideal_sectors = t.ideal_sectors;
+    row.wavefronts = t.wavefronts;
+    row.conflicts = t.bank_conflicts;
+    if (i < in.timing.instruction_stalls.size()) row.stalls = in.timing.instruction_stalls[i];
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<AccessExample> access_examples(const Inputs& in) {
+  const BlockClass* cls = largest_class(in.trace);
+  Meetings meetings;
+  if (cls == nullptr || !count_meetings(in, *cls, cls->warps.front(), meetings)) return {};
+  std::vector<AccessExample> examples;
+  for (const auto& [instruction, patterns] : meetings) {
+    const auto often = std::max_element(patterns.begin(), patterns.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    examples.push_back(make_example(instruction, in.trace.patterns[often->first]));
+  }
+  return examples;
+}
+
+WarpStream warp_stream(const Inputs& in) {
+  WarpStream stream;
+  const BlockClass* cls = largest_class(in.trace);
+  if (cls == nullptr) return stream;
+  const WarpPath& path = cls->paths[cls->warps.front().path];
+  stream.instructions = path.instructions;
+  for (const Run& run : path.runs) {
+    for (std::uint32_t i = run.first; i < run.first + run.count; ++i) {
+      const InstructionCount& t = cls->counts[i];
+      const double lanes = ratio(static_cast<double>(t.active_lanes), static_cast<double>(t.executed));
+      if (i != run.first && stream.steps.back().active_lanes == lanes) {
+        ++stream.steps.back().count;
+        continue;
+      }
+      if (stream.steps.size() == kMostSteps) return stream;
+      stream.steps.push_back({i, 1, lanes});
+    }
+  }
+  return stream;
+}
+
+OccupancyChoices occupancy_choices(const Inputs& in) {
+  OccupancyChoices c;
+  const LaunchInfo& launch = in.trace.launch;
+  const OccupancySpec& limits = in.model.occupancy;
+  Kernel kernel;  // what occupancy depends on; the code itself does not matter
+  kernel.name = in.kernel.name;
+  kernel.registers = in.kernel.registers;
+  kernel.static_shared_bytes = in.kernel.static_shared_bytes;
+  for (int registers = 16; registers <= limits.registers_per_thread_max + 1; registers += kRegisterStep) {
+    kernel.registers = std::min(registers, limits.registers_per_thread_max);
+    c.registers.push_back({kernel.registers, resident_warps(in, kernel, launch.block, launch.dynamic_shared_bytes)});
+  }
+  kernel.registers = in.kernel.registers;
+  for (std::uint32_t threads = kWarpLanes; threads <= static_cast<std::uint32_t>(limits.max_threads_per_block);
+       threads += kWarpLanes)
+    c.threads.push_back(
+        {static_cast<int>(threads), resident_warps(in, kernel, {threads, 1, 1}, launch.dynamic_shared_bytes)});
+  kernel.static_shared_bytes = 0;
+  for (int bytes = 0; bytes <= limits.shared_block_max_bytes; bytes += kSharedStep)
+    c.shared_bytes.push_back({bytes, resident_warps(in, kernel, launch.block, static_cast<std::uint32_t>(bytes))});
+  return c;
+}
+
+std::vector<BlockSpan> drawn_spans(const Inputs& in) {
+  std::vector<BlockSpan> spans = in.timing.spans;
+  std::stable_sort(spans.begin(), spans.end(), [](const BlockSpan& a, const BlockSpan& b) {
+    return a.sm != b.sm ? a.sm < b.sm : a.start < b.start;
+  });
+  if (spans.size() > kMostSpans) {
+    // Whole SMs only: an SM that is cut would look idle.
+    const std::uint16_t cut = spans[kMostSpans].sm;
+    std::erase_if(spans, [&](const BlockSpan& s) { return s.sm >= cut && cut > 0; });
+    if (spans.size() > kMostSpans) spans.resize(kMostSpans);
+  }
+  return spans;
+}
+
+LaunchCosts launch_costs(const Inputs& in) {
+  const LaunchSpec& launch = in.model.launch;
+  return {launch.stream_gap_us, launch.graph_gap_us,
+          (launch.start_cycles + launch.end_cycles) / in.model.chip.sm_clock_mhz};
+}
+
+}  // namespace forewarp::report
