@@ -126,6 +126,13 @@ TEST_CASE("single precision comparisons know unordered operands", "[float]") {
         [](u32 a, u32 b, u32) { return as_float(a) > as_float(b) ? 0x3f800000u : 0u; });
 }
 
+TEST_CASE("a division whose dividend is zero or whose exponents are at the edge takes the slow path", "[float]") {
+  check_predicate("FCHK P0, R10, R12", [](float a, float b) {
+    const int ea = static_cast<int>(as_bits(a) >> 23 & 0xff), eb = static_cast<int>(as_bits(b) >> 23 & 0xff);
+    return ea == 255 || ea < 24 || eb == 0 || eb > 252 || std::abs(ea - eb) > 125;
+  });
+}
+
 TEST_CASE("special functions are right to a unit or two in the last place", "[float]") {
   Lanes in;
   for (std::size_t i = 0; i < kWarpLanes; ++i) in[i] = as_bits(0.01f + 0.37f * static_cast<float>(i));
