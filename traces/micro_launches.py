@@ -64,6 +64,27 @@ def issue():
     return {"micro_issue": [text.replace("{pointer: f64}", "{f64: 1.5}") for text in cases]}
 
 
+def opcodes():
+    kinds = {  # the type of the chains, by which the seed is written
+        3: ["imad_hi", "imad_uniform", "min_s32", "shl", "shf", "prmt", "clz", "brev", "dp4a", "pack_half", "hadd2", "hmul2",
+            "hfma2_bf16", "hmnmx2", "i2d", "h2f2h"],
+        1.5: ["fmul", "fmnmx", "ffma_immediate", "ffma_immediate_factor", "ffma_uniform", "fsetp_sel", "lg2", "sin", "tanh"],
+        "f64": ["dadd", "dmul", "d2f2d"], "i64": ["add64"]}
+    cases = []
+    for seed, names in kinds.items():
+        for name in names:
+            for kernel, warps in ((f"{name}_dependent", 1), (f"{name}_independent", 16)):
+                cases += per_sm(kernel, (20, 80), seed, warps=warps, size=8)
+    for name, seed, start in [("imad_wide", 3, 3), ("pair_imad_wide_imad", 3, 3), ("pair_imad_wide_lop3", 3, 3),
+                              ("pair_imad_wide_ffma", 3, 1.5), ("pair_imad_lop3", 3, 3), ("pair_fadd_add", 1.5, 3),
+                              ("pair_fmul_add", 1.5, 3), ("pair_ffma_lg2", 1.5, 1.5), ("pair_lop3_lg2", 3, 1.5),
+                              ("pair_dadd_ffma", "f64", 1.5), ("pair_dadd_lop3", "f64", 3), ("pair_hadd2_lop3", 3, 3),
+                              ("pair_ffma_uniform_add", 1.5, 3)]:
+        cases += per_sm(name, (20, 80), seed, start, warps=16)
+    return {"micro_opcodes": [text.replace("{pointer: f64}", "{f64: 1.5}").replace("{pointer: i64}", "{i64: 3}")
+                              for text in cases]}
+
+
 def branch():
     cases = []
     for kernel in ("loop_2", "loop_4", "loop_16"):
@@ -223,5 +244,5 @@ def dram():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, branch, barrier, arguments, constant, shared, l1, l2, dram)
+    parts = (launch_costs, code_size, issue, opcodes, branch, barrier, arguments, constant, shared, l1, l2, dram)
     return {stem: cases for part in parts for stem, cases in part().items()}
