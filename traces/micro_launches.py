@@ -85,6 +85,16 @@ def opcodes():
                               for text in cases]}
 
 
+def wide():
+    cases = []
+    for kernel in ("wide_chain", "wide_alone", "wide_coded_alone", "wide_mix", "wide_mix_mix", "wide_mix_mix_mix",
+                   "wide_coded_mix_mix", "wide_add", "wide_add_add", "wide_add_add_add", "wide_coded_add_add", "wide_mix_add",
+                   "high_alone", "high_mix_mix", "high_add_add"):
+        for warps in (1, 4, 8, 16):
+            cases += per_sm(kernel, (20, 80), 3, warps=warps)
+    return {"micro_wide": cases}
+
+
 def branch():
     cases = []
     for kernel in ("loop_2", "loop_4", "loop_16"):
@@ -244,5 +254,5 @@ def dram():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, branch, barrier, arguments, constant, shared, l1, l2, dram)
+    parts = (launch_costs, code_size, issue, opcodes, wide, branch, barrier, arguments, constant, shared, l1, l2, dram)
     return {stem: cases for part in parts for stem, cases in part().items()}
