@@ -57,6 +57,11 @@ struct IssueSpec {
   int constant_line_bytes = 0;
   int register_bank_count = 0;     ///< banks with one read port each
   int register_window_cycles = 0;  ///< cycles of the operand read window
+  // A product of 64 bits (IMAD.WIDE, IMAD.HI) makes two passes through its pipe.
+  int wide_product_interval = 0;           ///< cycles it holds the pipe
+  int wide_product_dispatch_cycles = 0;    ///< cycles in which its sub-partition issues nothing else, its own included
+  int wide_product_operand_cycles = 0;     ///< from a fixed-latency result that it multiplies, at least
+  int wide_product_chain_cycles = 0;       ///< from another one's result that it multiplies, at least
 };
 
 struct InstructionCacheSpec {

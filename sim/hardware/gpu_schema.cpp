@@ -145,6 +145,10 @@ void read_issue(Group& g, IssueSpec& s) {
   s.constant_line_bytes = g.integer("constant_line_bytes", "bytes", 16, 4096);
   s.register_bank_count = g.integer("register_bank_count", "banks", 1, 16);
   s.register_window_cycles = g.cycles("register_window_cycles", 1, 64);
+  s.wide_product_interval = g.cycles("wide_product_interval", 1, 64);
+  s.wide_product_dispatch_cycles = g.cycles("wide_product_dispatch_cycles", 1, 64);
+  s.wide_product_operand_cycles = g.cycles("wide_product_operand_cycles", 0, 64);
+  s.wide_product_chain_cycles = g.cycles("wide_product_chain_cycles", 0, 64);
 }
 
 /// Keys of the pipes that have a spec, in the order of Pipe.

@@ -138,7 +138,7 @@ constexpr Golden kGolden[] = {
     {"forms_sm90.cubin", "halves", 25, "HFMA2.MMA.BF16_V2 R9, R6, R9, R8",
      "HFMA2.MMA.BF16_V2 0x235 tensor hfma fixed : R9 <- R6 R9 R8 : stall 12 w7 r7 wait 0x10 reuse 0x0"},
     {"forms_sm90.cubin", "halves", 29, "HADD2.F32 R2, -RZ, R0.H0_H0",
-     "HADD2.F32 0x230 fma hadd fixed : R2 <- -RZ R0.h0 : stall 1 yield w7 r7 wait 0x0 reuse 0x0"},
+     "HADD2.F32 0x230 fmaheavy hadd fixed : R2 <- -RZ R0.h0 : stall 1 yield w7 r7 wait 0x0 reuse 0x0"},
     {"forms_sm90.cubin", "floats", 186, "FFMA.RZ R3, R12.reuse, R10.reuse, R13.reuse",
      "FFMA.RZ 0x223 fma ffma fixed : R3 <- R12! R10! R13! : stall 1 yield w7 r7 wait 0x0 reuse 0x7"},
     {"forms_sm90.cubin", "matrix", 4, "S2UR UR5, SR_CgaCtaId",

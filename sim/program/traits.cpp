@@ -123,6 +123,9 @@ void classify(Instruction& instruction, int sm) {
   const bool hfma2_mma = (instruction.encoding & 0x1ff) == 0x035;
   // The counter of tensor instructions names HFMA2.MMA among them (sm__inst_executed_pipe_tensor_op_hmma_type_hfma2).
   instruction.pipe = hfma2_mma ? Pipe::Tensor : sm >= 90 ? native.pipe90 : native.pipe80;
+  // A half made a float goes to the heavy half alone, one every 2 cycles (kernels/micro opcodes).
+  const bool widens_half = instruction.native == Opcode::HADD2 && instruction.has(Modifier::F32);
+  if (sm >= 90 && widens_half) instruction.pipe = Pipe::FmaHeavy;
   instruction.operation = native.operation;
   // A BAR that takes its barrier from a register releases a scoreboard when it has read it.
   const bool reads_barrier = instruction.native == Opcode::BAR && instruction.operands[0].kind == OperandKind::Register;

@@ -79,6 +79,7 @@ class Sm {
     std::array<std::uint16_t, kSlots> warp{};       ///< index into warps_
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
     std::array<Cycle, 2> fma_half_free{};           ///< heavy, lite, where the FMA pipe has two halves
+    Cycle dispatch_free = 0;                        ///< the second pass of a 64-bit product holds dispatch until then
     std::array<Cycle, 2> bank_free{};               ///< register-file read ports
     std::array<std::uint32_t, 3> reused{};          ///< operand cache: warp << 8 | register, by slot
     Cycle next = kNever;                            ///< earliest cycle at which a warp may be ready
@@ -119,6 +120,7 @@ class Sm {
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);
   void account(Warp&, const TimedInstruction&, Cycle now);
   void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
+  void hold_dispatch(SubPartition&, int slot, Cycle now, Cycle until);
   void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
   void send_to_memory(SubPartition&, Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   Cycle constant_ready(const TimedInstruction&, Cycle now);

@@ -21,6 +21,7 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
       evaluate(warp, now);
     }
   }
+  if (sub.dispatch_free > now) return sub.next = sub.dispatch_free;
   std::uint32_t refused = 0;
   const int slot = choose(sub, now, refused);
   if (slot >= 0) issue(sub, slot, now, gpc);
@@ -107,7 +108,8 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
 }
 
 /// May the instruction enter its pipe now? If not: `until` when, and why. (turn_away() has seen to the memory queue.)
-bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now, Cycle& until, Stall& reason) {
+bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now, Cycle& until,
+                           Stall& reason) {
   if (in.constant_operand) {
     const Cycle at = constant_ready(in, now);
     if (at > now) {
@@ -144,7 +146,8 @@ bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction
 }
 
 /// Register-file read ports: one read a bank and cycle, inside a window of a few cycles.
-bool Sm::operands_free(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now, Cycle& until) const {
+bool Sm::operands_free(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now,
+                       Cycle& until) const {
   const IssueSpec& spec = context_.gpu.issue;
   if (spec.register_bank_count != 2) return true;
   std::array<int, 2> reads{};
@@ -221,7 +224,8 @@ void Sm::set_scoreboards(Warp& warp, const TimedInstruction& in, Cycle result_at
   set(in.read_barrier, read_at);
 }
 
-void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
+void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index, const TimedInstruction& in,
+                        Cycle now) {
   MemoryOperation operation;
   operation.instruction = &in;
   operation.warp = warp_index;
@@ -250,13 +254,33 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   pipe_next_ = std::min(pipe_next_, operation.arrival);
 }
 
+/// Nothing issues before `until`: warps that could have wait for dispatch, stall counts stand still meanwhile.
+void Sm::hold_dispatch(SubPartition& sub, int slot, Cycle now, Cycle until) {
+  sub.dispatch_free = until;
+  const Cycle held = until - now - 1;
+  for (std::uint32_t mask = sub.live_mask & ~(1u << slot); mask != 0; mask &= mask - 1) {
+    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
+    Warp& other = warps_[sub.warp[s]];
+    if (!other.alive || other.needs_fetch) continue;
+    if (other.fixed_at > now) {
+      other.fixed_at += held;
+      evaluate(other, now + 1);
+    } else if (sub.ready[s] <= now + 1 && (sub.turned_away >> s & 1u) == 0) {
+      stalls_[static_cast<std::size_t>(Stall::DispatchStall)] += held;
+      instruction_stalls_[other.pc][static_cast<std::size_t>(Stall::DispatchStall)] += held;
+      other.throttled += held;
+    }
+  }
+}
+
 void Sm::occupy_pipe(SubPartition& sub, const TimedInstruction& in, Cycle now) {
   const auto pipe = static_cast<std::size_t>(in.pipe);
   sub.pipe_cycles[pipe] += in.interval;
   if (context_.gpu.pipe(Pipe::FmaHeavy).interval > 0 && (in.pipe == Pipe::Fma || in.pipe == Pipe::FmaHeavy)) {
     // Two half-width pipes: an FFMA takes the light one if it is free, integer multiplies only the heavy one.
     const bool light = in.pipe == Pipe::Fma && sub.fma_half_free[1] <= now;
-    sub.fma_half_free[light ? 1 : 0] = now + static_cast<Cycle>(context_.gpu.pipe(Pipe::FmaHeavy).interval);
+    const int interval = in.product ? in.interval : context_.gpu.pipe(Pipe::FmaHeavy).interval;
+    sub.fma_half_free[light ? 1 : 0] = now + static_cast<Cycle>(interval);
     return;
   }
   sub.pipe_free[pipe] = std::max(sub.pipe_free[pipe], now) + in.interval;
@@ -272,8 +296,9 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   sub.last = slot;
   sub.turned_away &= ~(1u << slot);
   warp.issued = now;
-  warp.fixed_at = now + in.stall;
+  warp.fixed_at = now + in.stall + in.dispatch - 1u;
   warp.fixed_reason = Stall::Wait;
+  if (in.dispatch > 1) hold_dispatch(sub, slot, now, now + in.dispatch);
   const GpuModel& gpu = context_.gpu;
   switch (in.path) {
     case Path::Memory:
@@ -295,7 +320,8 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
     case Path::BarrierArrive:
     case Path::Membar:
     case Path::Depbar:
-    case Path::Exit: break;
+    case Path::Exit:
+      break;
     case Path::Fixed:
     case Path::Scoreboarded:
       read_operands(sub, warp_index, in, now);

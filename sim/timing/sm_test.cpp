@@ -64,6 +64,69 @@ TEST_CASE("an FMA pipe of two halves takes an FFMA every cycle but an IMAD every
   CHECK(HandMadeTrace(repeat(plain(Pipe::FmaHeavy, 1), 10), 1).simulate(gpu).elapsed_cycles == 20);
 }
 
+namespace {
+
+/// IMAD.HI of register `a` into register `d`.
+Instruction wide_product(int d, int a, int stall) {
+  Instruction in = plain(Pipe::FmaHeavy, stall);
+  in.opcode = in.native = Opcode::IMAD;
+  in.modifiers.set(static_cast<std::size_t>(Modifier::HI));
+  in.operand_count = 4;
+  in.destination_count = 1;
+  for (Operand& operand : in.operands) operand = {.kind = OperandKind::Register, .index = kRegisterZero};
+  in.operands[0].index = static_cast<std::uint8_t>(d);
+  in.operands[1].index = static_cast<std::uint8_t>(a);
+  return in;
+}
+
+GpuModel model_with_halves() {
+  GpuModel gpu = sm_model();
+  gpu.pipes[static_cast<std::size_t>(Pipe::FmaHeavy)].interval = 2;
+  return gpu;
+}
+
+}  // namespace
+
+TEST_CASE("a 64-bit product holds its pipe for two passes and dispatch for three cycles") {
+  // Alone: 10 products 4 cycles apart (0, 4, ..., 36), dispatch free at 39, EXIT there, gone at 40.
+  CHECK(HandMadeTrace(repeat(wide_product(4, 6, 1), 10), 1).simulate(model_with_halves()).elapsed_cycles == 40);
+  // Before two FFMA: one goes to the lite half at 3, one to the heavy half at 4, which takes the next product at 6.
+  std::vector<Instruction> code;
+  for (int i = 0; i < 10; ++i)
+    code.insert(code.end(), {wide_product(4, 6, 1), plain(Pipe::Fma, 1), plain(Pipe::Fma, 1)});
+  code.push_back(exit_instruction());
+  CHECK(HandMadeTrace(code, 1).simulate(model_with_halves()).elapsed_cycles == 60);
+}
+
+TEST_CASE("dispatch held by one warp's product stops the others and their stall counts") {
+  // Warps 0 and 4 share a sub-partition; the youngest goes first. Each product holds dispatch for 3 cycles, and what
+  // the other warp still has to stall is counted after that.
+  const TimingResult alone = HandMadeTrace(repeat(wide_product(4, 6, 8), 10), 1).simulate(model_with_halves());
+  const TimingResult two = HandMadeTrace(repeat(wide_product(4, 6, 8), 10), 5).simulate(model_with_halves());
+  CHECK(alone.elapsed_cycles == 10 * (8 + 2) + 1);
+  CHECK(two.elapsed_cycles > alone.elapsed_cycles + 10);
+  CHECK(stalled(two, Stall::DispatchStall) > 0);
+}
+
+TEST_CASE("a 64-bit product waits for a factor that is too fresh") {
+  // Each multiplies what the last one made: 9 cycles, where the stall count and the second pass say 6 + 2.
+  CHECK(HandMadeTrace(repeat(wide_product(4, 4, 6), 10), 1).simulate(model_with_halves()).elapsed_cycles ==
+        9 * 9 + 8 + 1);
+  CHECK(HandMadeTrace(repeat(wide_product(4, 5, 6), 10), 1).simulate(model_with_halves()).elapsed_cycles ==
+        9 * 8 + 8 + 1);
+  // A result of another pipe, 5 cycles before: 2 cycles more.
+  Instruction add = plain(Pipe::Fma, 5);
+  add.operand_count = 2;
+  add.destination_count = 1;
+  for (std::size_t i = 0; i < 2; ++i) add.operands[i] = {.kind = OperandKind::Register, .index = 8};
+  CHECK(
+      HandMadeTrace({add, wide_product(4, 8, 1), exit_instruction()}, 1).simulate(model_with_halves()).elapsed_cycles ==
+      11);
+  CHECK(
+      HandMadeTrace({add, wide_product(4, 6, 1), exit_instruction()}, 1).simulate(model_with_halves()).elapsed_cycles ==
+      9);
+}
+
 TEST_CASE("a taken branch costs the time to resolve it") {
   std::vector<Instruction> code = repeat(plain(Pipe::Fma, 1), 3);
   code[1].opcode = Opcode::BRA;
@@ -79,11 +142,13 @@ TEST_CASE("special functions queue behind their pipe and release a scoreboard") 
   mufu.opcode = Opcode::MUFU;
   mufu.control.write_barrier = 0;
   // Issue at 0, result at 18.
-  const TimingResult r = HandMadeTrace({mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
+  const TimingResult r =
+      HandMadeTrace({mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
   CHECK(r.elapsed_cycles == 20);
   CHECK(stalled(r, Stall::ShortScoreboard) == 17);
   // Two in a row: the second starts 8 cycles after the first.
-  const TimingResult two = HandMadeTrace({mufu, mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
+  const TimingResult two =
+      HandMadeTrace({mufu, mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
   CHECK(two.elapsed_cycles == 28);
 }
 
@@ -250,7 +315,9 @@ TEST_CASE("register-file ports: three operands of one bank hold the dispatcher")
 TEST_CASE("a fence waits for the warp's stores") {
   Instruction fence = plain(Pipe::Lsu, 1);
   fence.opcode = Opcode::MEMBAR;
-  HandMadeTrace trace({memory_instruction(Opcode::STG, MemorySpace::Global, MemoryKind::Store), fence, plain(Pipe::Fma, 1), exit_instruction()}, 1);
+  HandMadeTrace trace({memory_instruction(Opcode::STG, MemorySpace::Global, MemoryKind::Store), fence,
+                       plain(Pipe::Fma, 1), exit_instruction()},
+                      1);
   trace.access(0, 4096, 4, MemorySpace::Global, MemoryKind::Store);
   const TimingResult r = trace.simulate(sm_model());
   CHECK(stalled(r, Stall::Membar) > 100);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "program/analysis.h"
 #include "trace/coalesce.h"
 
 namespace forewarp {
@@ -10,20 +11,26 @@ namespace {
 /// Special-function, conversion and bit-count results by opcode; 0 for what this table does not hold.
 int queued_latency(Opcode op, const VariableLatencySpec& latency) {
   switch (op) {
-    case Opcode::MUFU: return latency.mufu;
+    case Opcode::MUFU:
+      return latency.mufu;
     case Opcode::F2F:
     case Opcode::F2I:
     case Opcode::I2F:
     case Opcode::FRND:
-    case Opcode::I2I: return latency.conversion;
+    case Opcode::I2I:
+      return latency.conversion;
     case Opcode::POPC:
     case Opcode::FLO:
     case Opcode::BREV:
     case Opcode::UPOPC:
-    case Opcode::UFLO: return latency.popc;
-    case Opcode::MATCH: return latency.match;
-    case Opcode::REDUX: return latency.redux;
-    default: return 0;
+    case Opcode::UFLO:
+      return latency.popc;
+    case Opcode::MATCH:
+      return latency.match;
+    case Opcode::REDUX:
+      return latency.redux;
+    default:
+      return 0;
   }
 }
 
@@ -45,7 +52,15 @@ bool reads_constant(const Instruction& in, TimedInstruction& out, int line_bytes
   return false;
 }
 
+/// IMAD.WIDE and IMAD.HI take two passes through the multiplier; aliases (IMAD.MOV and others) take one.
+bool is_wide_product(const Instruction& in) {
+  return in.opcode == Opcode::IMAD && (in.has(Modifier::WIDE) || in.has(Modifier::HI));
+}
+
+/// FP64 reads its pairs beside the ports of the others: DADD and FFMA or LOP3 in turn take 1.07 and 1.10 cycles each,
+/// with four 32-bit reads a DADD (kernels/micro opcodes).
 void register_reads(const Instruction& in, TimedInstruction& out) {
+  if (in.pipe == Pipe::Fp64) return;
   int slot = 0;
   for (int i = in.destination_count; i < in.operand_count && slot < 3; ++i) {
     const Operand& operand = in.operands[static_cast<std::size_t>(i)];
@@ -60,21 +75,29 @@ void register_reads(const Instruction& in, TimedInstruction& out) {
 
 Path path_of(const Instruction& in) {
   switch (in.opcode) {
-    case Opcode::EXIT: return Path::Exit;
-    case Opcode::BAR: return in.has(Modifier::ARV) ? Path::BarrierArrive : Path::Barrier;
-    case Opcode::MEMBAR: return Path::Membar;
-    case Opcode::DEPBAR: return Path::Depbar;
-    case Opcode::SHFL: return Path::Shuffle;
-    case Opcode::LDC: return Path::ConstantLoad;
-    default: break;
+    case Opcode::EXIT:
+      return Path::Exit;
+    case Opcode::BAR:
+      return in.has(Modifier::ARV) ? Path::BarrierArrive : Path::Barrier;
+    case Opcode::MEMBAR:
+      return Path::Membar;
+    case Opcode::DEPBAR:
+      return Path::Depbar;
+    case Opcode::SHFL:
+      return Path::Shuffle;
+    case Opcode::LDC:
+      return Path::ConstantLoad;
+    default:
+      break;
   }
-  if (in.memory != MemoryKind::None && in.space != MemorySpace::Constant && in.space != MemorySpace::None) return Path::Memory;
+  if (in.memory != MemoryKind::None && in.space != MemorySpace::Constant && in.space != MemorySpace::None)
+    return Path::Memory;
   const bool scoreboards = in.control.write_barrier != kNoScoreboard || in.control.read_barrier != kNoScoreboard;
   if (in.pipe == Pipe::Xu || in.opcode == Opcode::MATCH || in.opcode == Opcode::REDUX) return Path::Queued;
   return scoreboards ? Path::Scoreboarded : Path::Fixed;
 }
 
-bool is_control(Opcode op) {
+bool leaves_line(Opcode op) {
   switch (op) {
     case Opcode::BRA:
     case Opcode::BRX:
@@ -87,8 +110,10 @@ bool is_control(Opcode op) {
     case Opcode::BREAK:
     case Opcode::WARPSYNC:
     case Opcode::YIELD:
-    case Opcode::EXIT: return true;
-    default: return false;
+    case Opcode::EXIT:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -106,8 +131,13 @@ TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
   // HFMA2.MMA is the fp16 pipe's rate on the tensor pipe: the two alternate (kernels/micro issue, 1.08 cycles each).
   if (in.opcode == Opcode::HFMA2 && in.pipe == Pipe::Tensor)
     out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Fp16).interval));
+  if (is_wide_product(in)) {
+    out.product = true;
+    out.interval = static_cast<std::uint8_t>(gpu.issue.wide_product_interval);
+    out.dispatch = static_cast<std::uint8_t>(gpu.issue.wide_product_dispatch_cycles);
+  }
   if (in.memory == MemoryKind::Load) out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
-  out.control = is_control(in.opcode);
+  out.control = leaves_line(in.opcode);
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
   out.long_wait = out.path == Path::Memory && in.space != MemorySpace::Shared;
   const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));
@@ -141,13 +171,46 @@ TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
   return out;
 }
 
+bool writes_any(const Instruction& in, const SpanList& registers) {
+  const SpanList written = effects(in).writes.registers;
+  return std::any_of(registers.begin(), registers.end(),
+                     [&](const RegisterSpan& r) { return written.contains(r.first); });
+}
+
+/// A 64-bit product reads its factors later than stall counts allow: where they are too fresh, the instruction before
+/// it stalls for longer. Looks back along the straight line only.
+void wait_for_factors(const Kernel& kernel, const IssueSpec& spec, std::vector<TimedInstruction>& timed) {
+  const int furthest = std::max(spec.wide_product_operand_cycles, spec.wide_product_chain_cycles);
+  for (std::size_t i = 1; i < timed.size(); ++i) {
+    if (!timed[i].product) continue;
+    const Instruction& product = kernel.instructions[i];
+    SpanList factors;
+    for (std::size_t f = 0; f < 2; ++f) {
+      const Operand& factor = product.operands[product.destination_count + f];
+      if (factor.kind == OperandKind::Register) factors.add(factor.index, 1, kRegisterZero);
+    }
+    int passed = 0;
+    for (std::size_t back = 1; back <= i && passed < furthest; ++back) {
+      const TimedInstruction& producer = timed[i - back];
+      passed += producer.stall + producer.dispatch - 1;
+      if (producer.control) break;
+      if (producer.path != Path::Fixed || !writes_any(kernel.instructions[i - back], factors)) continue;
+      const int needed = producer.product ? spec.wide_product_chain_cycles : spec.wide_product_operand_cycles;
+      if (needed > passed) timed[i - 1].stall = static_cast<std::uint8_t>(timed[i - 1].stall + needed - passed);
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) {
   instructions_.reserve(kernel.instructions.size());
   for (const Instruction& in : kernel.instructions) instructions_.push_back(make(in, gpu));
+  wait_for_factors(kernel, gpu.issue, instructions_);
   instructions_per_line_ = static_cast<std::uint32_t>(gpu.icache.line_bytes / 16);
-  code_lines_ = (static_cast<std::uint32_t>(instructions_.size()) + instructions_per_line_ - 1) / instructions_per_line_;
+  code_lines_ =
+      (static_cast<std::uint32_t>(instructions_.size()) + instructions_per_line_ - 1) / instructions_per_line_;
 }
 
 }  // namespace forewarp

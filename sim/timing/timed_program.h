@@ -37,6 +37,8 @@ struct TimedInstruction {
   std::uint8_t write_barrier = kNoScoreboard;
   std::uint8_t read_barrier = kNoScoreboard;
   std::uint8_t interval = 1;       ///< cycles the pipe is held
+  std::uint8_t dispatch = 1;       ///< cycles in which the sub-partition issues nothing else
+  bool product = false;            ///< a 64-bit product: two passes
   std::uint8_t wide = 0;           ///< registers that a lane loads beyond the first
   std::uint8_t wavefront_factor = 1;  ///< passes through the banks for each that the pattern takes
   std::uint8_t count = 0;          ///< Depbar: the threshold; Barrier: id

@@ -108,6 +108,42 @@ def issue():
     return quantities
 
 
+def opcodes():
+    """The pipe of each opcode that issue() leaves out, and pairs that meet at dispatch or at the register ports."""
+    of_pipe = {"alu": "min_s32 shl shf prmt fmnmx fsetp_sel pack_half hmnmx2 add64", "fma": "fmul ffma_immediate ffma_immediate_factor "
+               "ffma_uniform hadd2 hmul2 hfma2_bf16", "fma_heavy": "imad_uniform dp4a h2f2h", "xu": "clz brev lg2 sin tanh d2f2d i2d",
+               "fp64": "dadd dmul"}
+    wide = "issue.wide_product_interval issue.wide_product_dispatch_cycles"
+    trips, quantities = (20, 80), []
+    for pipe, kinds in of_pipe.items():
+        for kind in kinds.split():
+            latency = {"xu": "latency.mufu latency.conversion latency.popc", "fp64": "latency.fp64"}.get(pipe, f"pipes.{pipe}.latency")
+            quantities.append(slope(f"{kind}_dependent_w1", trips, 64, "cycles", latency))
+            quantities.append(slope(f"{kind}_independent_w16", trips, 64 * 4, "cycles", f"pipes.{pipe}.interval"))
+    quantities.append(slope("imad_hi_dependent_w1", trips, 64, "cycles", "issue.wide_product_chain_cycles"))
+    quantities.append(slope("imad_hi_independent_w16", trips, 64 * 4, "cycles", "issue.wide_product_interval"))
+    quantities.append(slope("imad_wide_w16", trips, 64 * 4, "cycles", wide))
+    for pair in ("imad_wide_imad", "imad_wide_lop3", "imad_wide_ffma"):
+        quantities.append(slope(f"pair_{pair}_w16", trips, 64 * 4, "cycles", wide))
+    for pair, pipes in [("imad_lop3", "fma_heavy alu"), ("fadd_add", "fma alu"), ("fmul_add", "fma alu"), ("ffma_lg2", "fma xu"),
+                        ("lop3_lg2", "alu xu"), ("dadd_ffma", "fp64 fma"), ("dadd_lop3", "fp64 alu"), ("hadd2_lop3", "fma alu"),
+                        ("ffma_uniform_add", "fma alu")]:
+        leaves = " ".join(f"pipes.{pipe}.interval" for pipe in pipes.split())
+        quantities.append(slope(f"pair_{pair}_w16", trips, 64 * 4, "cycles", leaves + " issue.register_bank_count"))
+    return quantities
+
+
+def wide():
+    """A 64-bit product (with the LOP3 that joins a wide one's halves) and what stands beside it; one warp, then four a scheduler."""
+    both = "issue.wide_product_interval issue.wide_product_dispatch_cycles"
+    quantities = [slope("wide_chain_w1", (20, 80), 32, "cycles/product", "issue.wide_product_operand_cycles")]
+    for kernel in ("wide_alone", "wide_coded_alone", "wide_mix", "wide_mix_mix", "wide_mix_mix_mix", "wide_coded_mix_mix", "wide_add",
+                   "wide_add_add", "wide_add_add_add", "wide_coded_add_add", "wide_mix_add", "high_alone", "high_mix_mix",
+                   "high_add_add"):
+        quantities += [slope(f"{kernel}_w{warps}", (20, 80), 32 * max(1, warps // 4), "cycles/product", both) for warps in (1, 8, 16)]
+    return quantities
+
+
 def branch():
     loops = "issue.branch_cycles pipes.fma.latency"
     return [slope(f"{loop}_w{warps}", (500, 2500), 1, "cycles/trip", loops)
@@ -258,7 +294,8 @@ def dram():
 
 def all_quantities():
     """(stem, quantity) of everything."""
-    parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue, "micro_branch": branch,
+    parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
+             "micro_opcodes": opcodes, "micro_wide": wide, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_shared": shared,
              "micro_l1": l1, "micro_l2": l2, "micro_dram": dram}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
