@@ -90,6 +90,16 @@ void add_instruction_metrics(std::vector<ExactMetric>& t) {
        threads<Memory>},
       {"smsp__sass_thread_inst_executed_op_uniform_pred_on.sum", "inst", "uniform thread instructions", kFirst, kLast,
        threads<Uniform>},
+      {"smsp__sass_thread_inst_executed_op_inter_thread_communication_pred_on.sum", "inst",
+       "thread instructions that pass values between lanes", kFirst, kLast, threads<Communication>},
+      {"smsp__sass_thread_inst_executed_op_misc_pred_on.sum", "inst", "thread instructions of no other type", kFirst,
+       kLast, threads<Misc>},
+      {"smsp__sass_thread_inst_executed_op_fp32_pred_on.sum", "inst", "fp32 thread instructions", kFirst, kLast,
+       threads<Fadd, Fmul, Ffma, FloatOther>},
+      {"smsp__sass_thread_inst_executed_op_fp16_pred_on.sum", "inst", "fp16 thread instructions", kFirst, kLast,
+       threads<Hadd, Hmul, Hfma, HalfOther>},
+      {"smsp__sass_thread_inst_executed_op_fp64_pred_on.sum", "inst", "fp64 thread instructions", kFirst, kLast,
+       threads<Dadd, Dmul, Dfma, DoubleOther>},
   };
   t.insert(t.end(), rows.begin(), rows.end());
 }
@@ -163,6 +173,12 @@ void add_branch_metrics(std::vector<ExactMetric>& t) {
        kFirst,                                                                                             \
        kLast,                                                                                              \
        memory<&C::tag_sectors, SPACE, KIND>},                                                              \
+      {"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_" space "_op_" op ".sum",                                  \
+       "sector",                                                                                           \
+       "distinct sectors of each request, " what,                                                          \
+       kFirst,                                                                                             \
+       kLast,                                                                                              \
+       memory<&C::sectors, SPACE, KIND>},                                                                  \
       {"smsp__sass_inst_executed_op_" space "_" op ".sum",                                                 \
        "inst",                                                                                             \
        "warp instructions: " what,                                                                         \
@@ -187,6 +203,12 @@ void add_branch_metrics(std::vector<ExactMetric>& t) {
    kFirst,                                                                                              \
    kLast,                                                                                               \
    memory<&C::wavefronts, H, __VA_ARGS__>},                                                             \
+      {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_" op ".sum",                            \
+       "wavefront",                                                                                     \
+       "passes through the banks that the addresses ask for, " what,                                    \
+       kFirst,                                                                                          \
+       kLast,                                                                                           \
+       memory<&C::wavefronts, H, __VA_ARGS__>},                                                         \
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" op ".sum",                                  \
        "conflict",                                                                                      \
        "passes beyond those the width asks for, " what,                                                 \
@@ -218,8 +240,16 @@ void add_memory_metrics(std::vector<ExactMetric>& t) {
       FW_SHARED_METRICS("ld", "shared loads", Load),
       FW_SHARED_METRICS("st", "shared stores", Store),
       FW_SHARED_METRICS("atom", "shared atomics", Atomic, Reduction),
-      {"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "wavefront", "passes through the banks for shared memory",
-       kFirst, kLast, memory<&C::wavefronts, H, Load, Store, Atomic, Reduction, AsyncCopy>},
+      {"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "wavefront",
+       "passes through the banks for shared memory, shuffles, thread indices and barriers", kFirst, kLast,
+       [](const S& s) {
+         return memory<&C::wavefronts, H, Load, Store, Atomic, Reduction, AsyncCopy>(s) + number(s.other_wavefronts);
+       }},
+      {"smsp__sass_l1tex_pipe_lsu_wavefronts_mem_shared.sum", "wavefront",
+       "passes through the banks for shared memory alone", kFirst, kLast,
+       memory<&C::wavefronts, H, Load, Store, Atomic, Reduction, AsyncCopy>},
+      {"smsp__sass_sectors_mem_global.sum", "sector", "distinct sectors of global requests", kFirst, kLast,
+       memory<&C::sectors, G, Load, Store, Atomic, Reduction>},
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "conflict", "bank conflicts of shared memory", kFirst,
        kLast, memory<&C::bank_conflicts, H, Load, Store, Atomic, Reduction, AsyncCopy>},
       {"smsp__sass_average_data_bytes_per_wavefront_mem_shared_op_ld.ratio", "byte/wavefront",
@@ -260,7 +290,8 @@ const std::vector<ExactMetric>& exact_metric_table() {
 MetricSet exact_metrics(const KernelTrace& trace) {
   MetricSet metrics;
   if (!trace.kernel) return metrics;
-  const CountSummary summary = summarize(*trace.kernel, trace.sm, trace.totals());
+  CountSummary summary = summarize(*trace.kernel, trace.sm, trace.totals());
+  summary.other_wavefronts += ordering_barriers(trace);
   for (const ExactMetric& metric : exact_metric_table())
     if (trace.sm >= metric.from_sm && trace.sm <= metric.to_sm) metrics.set(metric.name, metric.value(summary));
   return metrics;

@@ -1,8 +1,43 @@
 #include "counters/summary.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace forewarp {
+
+namespace {
+
+/// Whether an S2R reads what differs between the lanes of a warp: the load/store unit delivers that, the ADU the rest.
+bool is_lane_attribute(const Instruction& instruction) {
+  const auto& operands = instruction.operands;
+  return std::any_of(operands.begin(), operands.begin() + instruction.operand_count, [](const Operand& operand) {
+    if (operand.kind != OperandKind::Special) return false;
+    switch (operand.special) {
+      case SpecialRegister::TidX:
+      case SpecialRegister::TidY:
+      case SpecialRegister::TidZ:
+      case SpecialRegister::CombinedTid:
+      case SpecialRegister::LaneId:
+        return true;
+      default:
+        return false;
+    }
+  });
+}
+
+/// Passes of the data stage, counted with shared memory's, for instructions that move nothing of it: shuffles, lane
+/// attributes, memory instructions none of whose lanes takes part (they pass once all the same), and fences (two; one
+/// within the block).
+std::uint64_t other_wavefronts(const Instruction& instruction, const InstructionCount& count) {
+  if (instruction.opcode == Opcode::SHFL) return count.executed;
+  if (instruction.opcode == Opcode::S2R) return is_lane_attribute(instruction) ? count.executed : 0;
+  if (instruction.opcode == Opcode::MEMBAR) return count.executed * (instruction.has(Modifier::CTA) ? 1 : 2);
+  const bool memory = instruction.memory != MemoryKind::None && instruction.pipe == Pipe::Lsu;
+  return memory ? count.executed - count.executed_on : 0;
+}
+
+}  // namespace
 
 bool is_counted_branch(const Instruction& instruction) {
   switch (instruction.opcode) {
@@ -19,6 +54,26 @@ bool is_counted_branch(const Instruction& instruction) {
       return instruction.has(Modifier::EXCLUSIVE);
     default:
       return false;
+  }
+}
+
+Pipe counted_pipe(const Instruction& instruction) {
+  // Solved from an H200's counters over kernels/micro and the ladders (FINDINGS.md).
+  switch (instruction.opcode) {
+    case Opcode::BRA:
+    case Opcode::ULDC:
+    case Opcode::UMOV:
+    case Opcode::VOTEU:
+    case Opcode::CGAERRBAR:
+      return Pipe::None;
+    case Opcode::CCTL:
+      return Pipe::Tex;
+    case Opcode::S2UR:
+      return Pipe::Adu;
+    case Opcode::S2R:
+      return is_lane_attribute(instruction) ? Pipe::Lsu : Pipe::Adu;
+    default:
+      return instruction.pipe;
   }
 }
 
@@ -71,7 +126,7 @@ CountSummary summarize(const Kernel& kernel, int sm, const std::vector<Instructi
     if (count.executed == 0) continue;
     const Instruction& instruction = kernel.instructions[i];
     summary.all.add(count);
-    summary.pipe[static_cast<std::size_t>(instruction.pipe)].add(count);
+    summary.pipe[static_cast<std::size_t>(counted_pipe(instruction))].add(count);
     summary.operation[static_cast<std::size_t>(instruction.operation)].add(count);
     if (is_counted_branch(instruction)) summary.branch.add(count);
     const bool on_cbu = instruction.pipe == Pipe::Cbu;
@@ -79,10 +134,59 @@ CountSummary summarize(const Kernel& kernel, int sm, const std::vector<Instructi
       summary.control_transfer.add(count);
     const bool half = instruction.operation == OperationClass::Hadd || instruction.operation == OperationClass::Hmul ||
                       instruction.operation == OperationClass::Hfma;
-    if (half && instruction.pipe == Pipe::Fma) summary.half_on_fma.add(count);
+    if (half && (instruction.pipe == Pipe::Fma || instruction.pipe == Pipe::FmaHeavy)) summary.half_on_fma.add(count);
+    summary.other_wavefronts += other_wavefronts(instruction, count);
     if (counts_as_memory(instruction)) add_memory(instruction, count, summary);
   }
   return summary;
+}
+
+namespace {
+
+/// What a barrier waits for in the data stage: it sends a pass after it, but not after a barrier alone (sync_threads of
+/// kernels/micro makes one pass for 250 barriers).
+bool passes_data_stage(const Instruction& instruction) {
+  return (instruction.space == MemorySpace::Shared && instruction.memory != MemoryKind::None) ||
+         instruction.opcode == Opcode::SHFL || (instruction.opcode == Opcode::S2R && is_lane_attribute(instruction));
+}
+
+/// Barriers on the way of a warp that find passes of the data stage since the one before. `barriers` and `accesses`
+/// count those before each instruction of the kernel.
+std::uint64_t ordering_barriers(const WarpPath& path, const Kernel& kernel, const std::vector<std::uint32_t>& barriers,
+                                const std::vector<std::uint32_t>& accesses) {
+  std::uint64_t found = 0;
+  bool pending = false;
+  for (const Run& run : path.runs) {
+    const std::uint32_t end = run.first + run.count;
+    if (barriers[end] == barriers[run.first]) {
+      pending |= accesses[end] != accesses[run.first];
+      continue;
+    }
+    for (std::uint32_t i = run.first; i < end; ++i) {
+      pending |= passes_data_stage(kernel.instructions[i]);
+      if (kernel.instructions[i].opcode != Opcode::BAR) continue;
+      found += pending;
+      pending = false;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::uint64_t ordering_barriers(const KernelTrace& trace) {
+  const Kernel& kernel = *trace.kernel;
+  std::vector<std::uint32_t> barriers{0}, accesses{0};
+  for (const Instruction& instruction : kernel.instructions) {
+    barriers.push_back(barriers.back() + (instruction.opcode == Opcode::BAR));
+    accesses.push_back(accesses.back() + passes_data_stage(instruction));
+  }
+  if (barriers.back() == 0 || accesses.back() == 0) return 0;
+  std::uint64_t sum = 0;
+  for (const BlockClass& c : trace.classes)
+    if (!c.warps.empty())
+      sum += c.population * ordering_barriers(c.paths[c.warps.front().path], kernel, barriers, accesses);
+  return sum;
 }
 
 }  // namespace forewarp

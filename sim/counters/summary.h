@@ -23,9 +23,10 @@ struct CountSummary {
   std::array<InstructionCount, kPipes> pipe{};
   std::array<InstructionCount, kOperations> operation{};
   std::array<std::array<InstructionCount, kMemoryKinds>, kCountedSpaces> memory{};
-  InstructionCount branch;            ///< BRA, JMP, BRX, BRXU, JMX, JMXU, CALL, RET, WARPSYNC.EXCLUSIVE
-  InstructionCount control_transfer;  ///< everything on the CBU except BMOV and BSSY
-  InstructionCount half_on_fma;       ///< half-precision operations on the FMA pipe
+  InstructionCount branch;             ///< BRA, JMP, BRX, BRXU, JMX, JMXU, CALL, RET, WARPSYNC.EXCLUSIVE
+  InstructionCount control_transfer;   ///< everything on the CBU except BMOV and BSSY
+  InstructionCount half_on_fma;        ///< half-precision operations on the FMA pipe
+  std::uint64_t other_wavefronts = 0;  ///< passes of the data stage for what moves no data of memory (summary.cpp)
 
   const InstructionCount& of(Pipe p) const { return pipe[static_cast<std::size_t>(p)]; }
   const InstructionCount& of(OperationClass o) const { return operation[static_cast<std::size_t>(o)]; }
@@ -34,8 +35,15 @@ struct CountSummary {
   }
 };
 
+/// The pipe whose sm__inst_executed_pipe_* counts an instruction, None where no such counter does. It differs from the
+/// unit that takes the instruction's time (Instruction::pipe).
+Pipe counted_pipe(const Instruction& instruction);
+
 /// `totals` is parallel to the kernel's instructions.
 CountSummary summarize(const Kernel& kernel, int sm, const std::vector<InstructionCount>& totals);
+
+/// Barriers of blocks with something to order since the one before: each sends one more pass through the data stage.
+std::uint64_t ordering_barriers(const KernelTrace& trace);
 
 /// Whether smsp__sass_branch_targets counts it.
 bool is_counted_branch(const Instruction& instruction);

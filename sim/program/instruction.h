@@ -112,8 +112,11 @@ struct Control {
 };
 
 /// What sass counters call the operation (smsp__sass_thread_inst_executed_op_*).
+/// The instruction types of Nsight Compute. FloatOther, HalfOther and DoubleOther are the fp32, fp16 and fp64 instructions
+/// that are no addition, multiplication or both.
 enum class OperationClass : std::uint8_t {
-  Fadd, Fmul, Ffma, Dadd, Dmul, Dfma, Hadd, Hmul, Hfma, Integer, Conversion, BitManipulation, Control, Memory, Uniform, Mma, Other, Count
+  Fadd, Fmul, Ffma, Dadd, Dmul, Dfma, Hadd, Hmul, Hfma, Integer, Conversion, BitManipulation, Control, Memory, Uniform, Mma, Other,
+  FloatOther, HalfOther, DoubleOther, Communication, Misc, Count
 };
 
 struct Instruction {

@@ -73,6 +73,8 @@ bool is_per_lane(const Instruction& instruction) {
     case Opcode::VOTE:
     case Opcode::MATCH:
     case Opcode::REDUX:
+    case Opcode::R2UR:
+    case Opcode::VOTEU:
     case Opcode::ELECT:
     case Opcode::LDSM:
     case Opcode::MOVM:

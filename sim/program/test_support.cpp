@@ -18,9 +18,9 @@ const char* name(Pipe pipe) {
 }
 
 const char* name(OperationClass operation) {
-  constexpr const char* kNames[] = {"fadd",    "fmul",   "ffma",    "dadd",    "dmul",       "dfma",
-                                    "hadd",    "hmul",   "hfma",    "integer", "conversion", "bit",
-                                    "control", "memory", "uniform", "mma",     "other"};
+  constexpr const char* kNames[] = {
+      "fadd", "fmul",    "ffma",   "dadd",    "dmul", "dfma",  "hadd", "hmul", "hfma", "integer",       "conversion",
+      "bit",  "control", "memory", "uniform", "mma",  "other", "fp32", "fp16", "fp64", "communication", "misc"};
   return kNames[static_cast<int>(operation)];
 }
 

@@ -83,7 +83,7 @@ void instruction_fields(A& a, T& instruction) {
   for (auto& modifier : modifier_list) enumeration(a, modifier);
   a(shape.m, shape.n, shape.k);
   numbered(a, pipe, Pipe::None);
-  numbered(a, operation, OperationClass::Other);
+  numbered(a, operation, OperationClass::Misc);
   numbered(a, space, MemorySpace::Generic);
   numbered(a, memory, MemoryKind::AsyncCopy);
   a(access_bytes, encoding, guard, guard_negated, guard_uniform, variable_latency, operand_count, destination_count);
