@@ -253,6 +253,52 @@ def dram():
     return {"micro_dram": cases}
 
 
+def l2_policy():
+    def case_of(name, kernel, grid, threads, arguments, **buffers):
+        return [case(name, {key: f"{{bytes: {size}, fill: zero}}" for key, size in buffers.items()},
+                     launch(kernel, grid, threads, *arguments))]
+
+    step = SMS * 65536  # of all blocks: 8.65 MB
+    sink = SMS * 4096
+
+    def write_read(name, writes, reads, passes):
+        return case_of(f"l2_{name}", "l2_write_read", SMS, 1024, ("out", "in", "sink", writes, reads, passes),
+                       out=max(1, writes) * step, **{"in": max(1, reads) * step}, sink=sink)
+
+    def reread(steps, passes, shift):
+        return case_of(f"l2_reread_s{steps}_p{passes}_by{shift}", "l2_reread", SMS, 1024, ("in", "sink", passes, steps, shift),
+                       **{"in": steps * step}, sink=sink)
+
+    cases = []
+    for writes in (1, 2, 3, 4, 5, 6, 8, 12):
+        cases += write_read(f"write_{writes}", writes, 0, 0)
+    for writes, wait in [(1, 100), (1, 1000), (1, 10000), (2, 1000), (2, 10000), (3, 10000)]:
+        cases += case_of(f"l2_write_{writes}_wait_{wait}", "l2_write_wait", SMS, 1024, ("out", "sink", writes, wait),
+                         out=writes * step, sink=128)
+    for reads in (2, 3, 4, 5, 6, 8, 12):
+        cases += write_read(f"write_2_read_{reads}", 2, reads, 1)
+    for reads, passes in [(1, 16), (2, 8), (2, 32), (3, 8), (4, 4), (4, 16)]:
+        cases += write_read(f"write_2_read_{reads}_p{passes}", 2, reads, passes)
+    cases += write_read("write_1_read_4_p4", 1, 4, 4) + write_read("write_4_read_2", 4, 2, 1) + write_read("write_4_read_4", 4, 4, 1)
+    for steps in (3, 4, 5, 6, 7, 8, 10):
+        for passes in (1, 2, 3, 6) if steps > 3 else (2,):
+            cases += reread(steps, passes, 0)
+        for passes in (2, 3, 6):
+            cases += reread(steps, passes, 41)
+    for words in (1, 2, 4, 6, 8, 16, 32):  # Mi: 4 to 128 MiB, 2 or 4 words for each of theirs
+        if words & (words - 1) == 0:
+            for count in (16, 48):
+                cases += case_of(f"l2_scattered_{4 * words}m_n{count}", "l2_scattered", SMS, 1024, ("in", "sink", count, (words << 20) - 1),
+                                 **{"in": words << 22}, sink=sink)
+    for stride in (1, 2, 4, 8, 16, 32):
+        cases += case_of(f"l2_write_parts_{4 * stride}", "l2_write_parts", SMS, 1024, ("out", "in", "sink", 4, stride, 8),
+                         out=SMS * 1024 * 16 * stride, **{"in": 8 * step}, sink=sink)
+    for group, delay in [(1, 0), (2, 0), (4, 0), (16, 0), (64, 0), (64, 4), (64, 16), (64, 64), (64, 256), (16, 16), (16, 64), (4, 64)]:
+        cases += case_of(f"l2_together_{group}_d{delay}", "l2_together", 128, 32, ("in", "sink", 64, group, delay),
+                         **{"in": 128 * 64 * 512}, sink=128 * 128)
+    return {"micro_l2_policy": cases}
+
+
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, branch, barrier, arguments, constant, shared, l1, l2, dram)
+    parts = (launch_costs, code_size, issue, opcodes, wide, branch, barrier, arguments, constant, shared, l1, l2, l2_policy, dram)
     return {stem: cases for part in parts for stem, cases in part().items()}

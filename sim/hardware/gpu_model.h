@@ -139,6 +139,8 @@ struct L2Spec {
   int miss_entries = 0;              ///< sector misses in flight per slice
   double clock_ratio = 1;            ///< L2 clock over SM clock
   bool replicate_far_lines = false;  ///< a line homed in the other partition is also kept near
+  double dirty_share = 1;            ///< of the capacity; what is written beyond it is written back
+  std::int64_t cold_dirty_bytes = 0; ///< dirty data of others in caches that a profiler has flushed
 };
 
 /// One HBM pseudo-channel; times in nanoseconds.

@@ -256,6 +256,8 @@ void read_l2(Group& g, L2Spec& s) {
   s.miss_entries = g.integer("miss_entries", "entries", 1, 1 << 16);
   s.clock_ratio = g.number("clock_ratio", "ratio", 0.05, 20);
   s.replicate_far_lines = g.boolean("replicate_far_lines");
+  s.dirty_share = g.number("dirty_share", "ratio", 0.01, 1);
+  s.cold_dirty_bytes = g.size("cold_dirty_bytes", "bytes", 0, std::int64_t{1} << 30);
 }
 
 void read_hbm(Group& g, HbmSpec& s) {

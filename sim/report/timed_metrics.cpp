@@ -69,7 +69,11 @@ void add_caches(const Inputs& in, MetricSet& m) {
   m.set("lts__t_requests_srcunit_tex.sum", number(mem.read_requests + mem.write_requests + mem.atomic_requests));
   m.set("lts__t_sectors_srcunit_tex_lookup_hit.sum", number(mem.hit_sectors));
   m.set("lts__t_sectors_srcunit_tex_lookup_miss.sum", number(mem.miss_sectors));
-  m.set("lts__t_sector_hit_rate.pct", percent(number(mem.hit_sectors), number(mem.hit_sectors + mem.miss_sectors)));
+  // Lookups on behalf of the other partition count as well; sectors fetched along with missed ones count in neither.
+  const std::uint64_t fabric = mem.fabric_hit_sectors + mem.fabric_miss_sectors;
+  const std::uint64_t asked = mem.read_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors;
+  m.set("lts__t_sector_hit_rate.pct",
+        percent(number(mem.hit_sectors + mem.fabric_hit_sectors), number(asked + fabric)));
   const double dram = number(mem.dram_read_bytes + mem.dram_write_bytes);
   m.set("dram__bytes_read.sum", number(mem.dram_read_bytes));
   m.set("dram__bytes_write.sum", number(mem.dram_write_bytes));

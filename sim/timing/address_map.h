@@ -68,7 +68,7 @@ class AddressMap {
   };
   struct Dram {
     std::uint32_t channel = 0;
-    std::uint32_t bank = 0;  ///< its group is bank % bank_groups, so neighbouring rows alternate between groups
+    std::uint32_t bank = 0;  ///< its group is bank % bank_groups, so neighbouring chunks alternate between groups
     std::uint32_t row = 0;
     std::uint32_t line_in_row = 0;
   };
@@ -87,7 +87,7 @@ class AddressMap {
   std::uint32_t units_per_partition_ = 0;  ///< a unit lies in one slice and one channel
   std::uint32_t digit_step_ = 1;           ///< how far apart neighbouring chunks lie, in 2^fold_bits_ units
   int fold_bits_ = 0;                      ///< units of a partition = odd_ * 2^fold_bits_
-  FastDivisor odd_, units_per_slice_, units_per_channel_, lines_per_row_, banks_;
+  FastDivisor odd_, units_per_slice_, units_per_channel_, chunks_per_row_, banks_;
 };
 
 }  // namespace forewarp

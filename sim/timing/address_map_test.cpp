@@ -86,7 +86,7 @@ TEST_CASE("every line has a place of its own in L2 and in DRAM") {
   }
 }
 
-TEST_CASE("neighbours share a DRAM row and streams cover all slices evenly") {
+TEST_CASE("pairs of lines share a DRAM row, neighbouring pairs do not, and streams cover all slices evenly") {
   const GpuModel m = test_model();
   const AddressMap map(m);
   for (std::uint64_t line = 0; line < 4096; line += 2) {
@@ -95,6 +95,9 @@ TEST_CASE("neighbours share a DRAM row and streams cover all slices evenly") {
     const auto h = map.home(line + 1);
     const auto d = map.dram(h.slice, h.index);
     REQUIRE(std::tie(d.channel, d.bank, d.row) == std::tie(d0.channel, d0.bank, d0.row));
+    const auto next_home = map.home(line + 2);
+    const auto next = map.dram(next_home.slice, next_home.index);
+    REQUIRE(std::tie(next.channel, next.bank, next.row) != std::tie(d0.channel, d0.bank, d0.row));
   }
   std::vector<int> slices(80), channels(80);
   for (std::uint64_t line = 0; line < 80 * 8 * 16; ++line) {

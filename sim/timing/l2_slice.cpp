@@ -9,8 +9,6 @@
 namespace forewarp {
 namespace {
 
-constexpr int kCopyAgeShift = 3;  ///< fitted to where measured L2 bandwidth bends, see the header
-
 std::uint8_t bits(int x) { return static_cast<std::uint8_t>(x & 15); }
 
 }  // namespace
@@ -33,6 +31,7 @@ L2Geometry::L2Geometry(const GpuModel& model) {
   miss_entries = static_cast<std::uint32_t>(l2.miss_entries);
   burst_sectors = static_cast<std::uint32_t>(access / kSectorBytes);
   fetch_sectors = std::max(burst_sectors, static_cast<std::uint32_t>(l2.fetch_bytes / kSectorBytes));
+  dirty_limit = static_cast<std::uint64_t>(l2.dirty_share * static_cast<double>(sets.divisor() * ways) * 4);
 }
 
 L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
@@ -72,7 +71,7 @@ std::uint32_t L2Slice::victim(Place p, bool copy) const {
       copies_in_flight += is_copy;
       continue;
     }
-    const std::uint64_t age = std::uint64_t{clock_ - lines_[way].used + 1} << (is_copy ? kCopyAgeShift : 0);
+    const std::uint64_t age = std::uint64_t{clock_ - lines_[way].used} + 1;
     if (age > best_age) {
       best_age = age;
       best = way;
@@ -119,7 +118,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
   const Place p = place(index, copy);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
-    a.fetch = copy ? sectors : geometry_.whole_fetches(sectors);
+    a.fetch = geometry_.whole_fetches(sectors);
     way = victim(p, copy);
     if (way == kNoWay || !room(copy, a.fetch, tags_[way] == kFree ? kNoWay : way)) return a;
     a.evicted = replace(way, p);
@@ -128,13 +127,11 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
     const Line& line = lines_[way];
     a.missing = bits(sectors & ~line.valid);
     a.missed = bits(a.missing & ~line.pending);
-    a.fetch = copy ? a.missed : geometry_.whole_fetches(a.missed);
-    // A sector of the burst may be here already or on its way for another reason; it is not counted twice.
-    const std::uint8_t added = bits(a.fetch & ~line.valid & ~line.pending);
-    if (!room(copy, added, kNoWay)) {
-      a.fetch = added;
-      return a;
-    }
+    // A sector of the piece may be here already or on its way: then it is not fetched (DRAM brings whole bursts
+    // anyway).
+    a.fetch = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
+    if (!room(copy, a.fetch, kNoWay)) return a;
+    if (!copy) a.fetch = geometry_.whole_bursts(a.fetch);
   }
   Line& line = lines_[way];
   line.used = ++clock_;
@@ -142,10 +139,10 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
   a.outcome = a.missing == 0 ? Outcome::Hit : Outcome::Wait;
   if (a.fetch != 0) {
     if (line.miss == kNoMiss) new_miss(way, copy);
-    const std::uint8_t added = bits(a.fetch & ~line.valid & ~line.pending);
-    line.pending = bits(line.pending | added);
-    misses_[line.miss].pending |= added;
-    in_flight_[copy] += static_cast<std::uint32_t>(std::popcount(unsigned{added}));
+    a.added = bits(a.fetch & ~line.valid & ~line.pending);
+    line.pending = bits(line.pending | a.added);
+    misses_[line.miss].pending |= a.added;
+    in_flight_[copy] += static_cast<std::uint32_t>(std::popcount(unsigned{a.added}));
   }
   a.miss = line.miss;
   return a;
@@ -158,12 +155,47 @@ L2Slice::Access L2Slice::write(std::uint64_t index, std::uint8_t sectors, bool f
   if (way == kNoWay) {
     way = victim(p, false);
     if (way == kNoWay || !room(false, 0, tags_[way] == kFree ? kNoWay : way)) return a;
+    if (holds_up(way)) return a;
     a.evicted = replace(way, p);
+  } else if (holds_up(way)) {
+    return a;
   }
   write_line(way, sectors, full, bytes);
+  a.cleaned = clean_one(way);
   a.outcome = Outcome::Hit;
   a.way = way;
   return a;
+}
+
+std::uint32_t L2Slice::oldest_dirty(std::uint32_t besides) const {
+  const std::uint32_t first = besides - besides % geometry_.ways;
+  std::uint32_t oldest = kNoWay;
+  for (std::uint32_t way = first; way < first + geometry_.ways; ++way) {
+    if (way == besides || lines_[way].dirty == 0) continue;
+    if (oldest == kNoWay || clock_ - lines_[way].used > clock_ - lines_[oldest].used) oldest = way;
+  }
+  return oldest;
+}
+
+bool L2Slice::holds_up(std::uint32_t way) const {
+  if (dirty_sectors_ < geometry_.dirty_limit) return false;
+  const std::uint32_t oldest = oldest_dirty(way);
+  return oldest != kNoWay && !room(false, 0, oldest);
+}
+
+Eviction L2Slice::clean_one(std::uint32_t way) {
+  Eviction e;
+  if (dirty_sectors_ <= geometry_.dirty_limit) return e;
+  const std::uint32_t oldest = oldest_dirty(way);
+  if (oldest == kNoWay || !room(false, 0, oldest)) return e;
+  Line& line = lines_[oldest];
+  e = {index_of(oldest), line.dirty, line.partial};
+  write_backs_ += static_cast<std::uint32_t>(std::popcount(unsigned{line.dirty}));
+  clear_dirty(line, 15);
+  line.valid = bits(line.valid | line.partial);  // read to be merged
+  line.partial = 0;
+  partial_bytes_[oldest] = 0;
+  return e;
 }
 
 void L2Slice::write_line(std::uint32_t way, std::uint8_t sectors, bool full, std::uint8_t bytes) {
@@ -188,7 +220,10 @@ void L2Slice::write_line(std::uint32_t way, std::uint8_t sectors, bool full, std
   }
 }
 
-void L2Slice::modify(std::uint32_t way, std::uint8_t sectors) { set_dirty(lines_[way], sectors); }
+Eviction L2Slice::modify(std::uint32_t way, std::uint8_t sectors) {
+  set_dirty(lines_[way], sectors);
+  return clean_one(way);
+}
 
 L2Slice::Miss& L2Slice::arrive(std::uint16_t miss, std::uint8_t sectors) {
   Miss& entry = misses_[miss];
@@ -231,13 +266,16 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   a.outcome = Outcome::Hit;
   if (write) {
     write_line(a.way, sectors, true, 0);
+    a.cleaned = clean_one(a.way);
+    written_back(std::popcount(unsigned{a.cleaned.dirty}));
     return a;
   }
   Line& line = lines_[a.way];
   line.used = ++clock_;
   a.missing = bits(sectors & ~line.valid);
   a.missed = bits(a.missing & ~line.pending);
-  a.fetch = copy ? a.missed : geometry_.whole_fetches(a.missed);
+  a.added = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
+  a.fetch = copy ? a.added : geometry_.whole_bursts(a.added);
   line.valid = bits(line.valid | a.fetch);
   line.partial = bits(line.partial & ~a.fetch);
   if (a.missing != 0) a.outcome = Outcome::Wait;

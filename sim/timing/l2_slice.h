@@ -5,10 +5,17 @@
 // - Write-back, allocate on write without fetching. A sector written in part is dirty but not valid: reading it fetches
 //   and merges; evicting it costs a DRAM read besides the write (HBM with ECC has no masked write). When the partial
 //   writes to a line add up to all its partial sectors, these count as complete (no byte mask is kept).
-// - A fetch brings whole DRAM bursts (64 B: both sectors), as the "promoted" sectors of lts__t_sectors_lookup_miss_*.
-// - A way may hold a copy of a line homed in the other partition. Copies are clean and age eight times as fast as home
-//   lines when a victim is chosen: bandwidth over footprint measured on A100 and H200 (hardware.md section 4) shows
-//   that lines which every SM reads fall back to far hits well before they fall out of L2.
+// - A fetch brings whole pieces of fetch_bytes (64 B: both sectors), from DRAM and from the other partition alike;
+// these
+//   are the "promoted" sectors that lts__t_sectors_lookup_miss counts. A copy's hits do not keep its home line young.
+// - A way may hold a copy of a line homed in the other partition. Copies are clean and age as home lines do: on an H200
+//   34.6 MB read again by the same SMs all hit, of 43.3 MB a fifth misses and of 51.9 MB nearly all, for half of the
+//   lines have a copy; when other SMs read them, misses begin at 34.6 MB (kernels/micro l2_policy, l2_reread).
+// - No more than dirty_share of a slice is dirty: a write beyond that has the set's least recently used dirty line
+// written
+//   back, which stays as a clean one. On an H200 29 MB are left dirty however much is written, no time passing
+//   writes anything back, and lines read afterwards push dirty ones out by age (l2_write, l2_write_wait,
+//   l2_write_read; there more slowly than here).
 #pragma once
 
 #include <bit>
@@ -28,6 +35,7 @@ struct L2Geometry {
   std::uint32_t miss_entries = 0;
   std::uint32_t burst_sectors = 0;  ///< sectors that a DRAM access moves: 1, 2 or 4
   std::uint32_t fetch_sectors = 0;  ///< sectors that a miss fetches together: 1, 2 or 4
+  std::uint64_t dirty_limit = 0;    ///< sectors of a slice
 
   /// All sectors of the bursts that the given sectors lie in.
   std::uint8_t whole_bursts(std::uint8_t sectors) const { return whole(sectors, burst_sectors); }
@@ -37,8 +45,7 @@ struct L2Geometry {
  private:
   static std::uint8_t whole(std::uint8_t sectors, std::uint32_t unit) {
     if (unit == 1) return sectors;
-    if (unit == 2)
-      return static_cast<std::uint8_t>(((sectors & 3) != 0 ? 3 : 0) | ((sectors & 12) != 0 ? 12 : 0));
+    if (unit == 2) return static_cast<std::uint8_t>(((sectors & 3) != 0 ? 3 : 0) | ((sectors & 12) != 0 ? 12 : 0));
     return sectors != 0 ? 15 : 0;
   }
 };
@@ -58,12 +65,14 @@ class L2Slice {
   enum class Outcome : std::uint8_t { Hit, Wait, Stall };
   struct Access {
     Outcome outcome = Outcome::Stall;
-    std::uint8_t missing = 0;  ///< of the sectors asked for: what to wait for
-    std::uint8_t missed = 0;   ///< of those, what this access found absent and not yet asked for
-    std::uint8_t fetch = 0;  ///< what has to be fetched now (when stalled: what would be); whole bursts for home lines
+    std::uint8_t missing = 0;      ///< of the sectors asked for: what to wait for
+    std::uint8_t missed = 0;       ///< of those, what this access found absent and not yet asked for
+    std::uint8_t fetch = 0;        ///< what has to be fetched now (when stalled: what would be), whole pieces
+    std::uint8_t added = 0;        ///< of that, what was neither present nor on its way
     std::uint16_t miss = kNoMiss;  ///< entry to wait at
     std::uint32_t way = kNoWay;
     Eviction evicted;
+    Eviction cleaned;  ///< written back, but still here
   };
 
   /// Waiters of a line with sectors in flight: a chain through the owner's records.
@@ -90,8 +99,8 @@ class L2Slice {
   Access read(std::uint64_t index, bool copy, std::uint8_t sectors);
   /// Writes sectors of a home line. `bytes`: of partly written sectors together, 0 if unknown.
   Access write(std::uint64_t index, std::uint8_t sectors, bool full, std::uint8_t bytes);
-  /// An atomic has been executed on sectors that are present.
-  void modify(std::uint32_t way, std::uint8_t sectors);
+  /// An atomic has been executed on sectors that are present. Returns what is written back for it.
+  Eviction modify(std::uint32_t way, std::uint8_t sectors);
   /// Sectors of an entry arrive. The entry lives on until release().
   Miss& arrive(std::uint16_t miss, std::uint8_t sectors);
   Miss& entry(std::uint16_t miss) { return misses_[miss]; }
@@ -138,6 +147,12 @@ class L2Slice {
   /// Empties the way and gives it the new tag.
   Eviction replace(std::uint32_t way, Place);
   bool room(bool copy, std::uint8_t fetch, std::uint32_t victim_way) const;
+  /// Least recently used dirty line of the set of `besides`, kNoWay if there is none.
+  std::uint32_t oldest_dirty(std::uint32_t besides) const;
+  /// Too much is dirty already, and DRAM takes no more: a write to this way has to wait.
+  bool holds_up(std::uint32_t way) const;
+  /// Where too much is dirty: the oldest dirty line of the way's set, other than the way itself, becomes clean.
+  Eviction clean_one(std::uint32_t way);
   std::uint16_t new_miss(std::uint32_t way, bool copy);
   void clear_dirty(Line&, std::uint8_t sectors);
   void set_dirty(Line&, std::uint8_t sectors);

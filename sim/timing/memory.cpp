@@ -28,6 +28,7 @@ namespace forewarp {
 namespace {
 
 constexpr std::uint32_t kNone = ~0u;
+constexpr std::uint64_t kForeignLine = std::uint64_t{1} << 34;  ///< from here on: data of no launch
 
 enum class Step : std::uint8_t {
   GpcWrite,    // write data reaches its GPC's path
@@ -167,6 +168,11 @@ MemorySystem::State::State(const GpuModel& model) : map_(model), crossbar_(model
   const Cycle trip = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
   const Cycle lines = 2 * trip * static_cast<Cycle>(x.sm_write_bytes_per_cycle) / kLineBytes;
   posted_limit_ = static_cast<std::uint16_t>(std::clamp<Cycle>(lines, 8, 0xFFFF));
+  // What a profiler leaves in the caches it has flushed: lines that no buffer of a kernel lies in.
+  for (std::int64_t line = 0; line * kLineBytes < l2.cold_dirty_bytes; ++line) {
+    const AddressMap::Home home = map_.home(kForeignLine + static_cast<std::uint64_t>(line));
+    slices_[home.slice].cache.touch(home.index, false, 15, true);
+  }
 }
 
 // ---- SM to slice ----------------------------------------------------------------------------------------------------
@@ -279,10 +285,9 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
     queue.fetch = a.fetch;
     return false;
   }
-  const auto missed = static_cast<std::uint64_t>(count(a.missed));
-  const auto hits = static_cast<std::uint64_t>(count(r.sectors)) - missed;
+  const auto hits = static_cast<std::uint64_t>(count(r.sectors) - count(a.missed));
   (r.fetch ? counters_.fabric_hit_sectors : counters_.hit_sectors) += hits;
-  (r.fetch ? counters_.fabric_miss_sectors : counters_.miss_sectors) += missed;
+  (r.fetch ? counters_.fabric_miss_sectors : counters_.miss_sectors) += static_cast<std::uint64_t>(count(a.added));
   r.way = a.way;
   r.missing = a.missing;
   if (a.outcome == L2Slice::Outcome::Hit) {
@@ -307,8 +312,10 @@ bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
     return false;
   }
   if (a.evicted.dirty != 0) evict(r.slice, a.evicted, now + hit_cycles_ + controller_out_);
+  if (a.cleaned.dirty != 0) evict(r.slice, a.cleaned, now + hit_cycles_ + controller_out_);
   if (replicate_) slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
   counters_.hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
+  if (r.crosses) counters_.fabric_hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   const Cycle start = fine_ceil(slice.data.take(to_fine(now), data_cost_[static_cast<std::size_t>(count(r.sectors))]));
   schedule(start + hit_cycles_ + response_cycles_ + (r.crosses ? far_back_ : 0), Step::Reply, 0, id);
   return true;
@@ -384,7 +391,8 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
                                     : std::max<FineCycle>(n, (r.operations + 7u) / 8) * atomic_cost_;
     // The answer follows the last pass; that of a single one is part of hit_cycles.
     start = fine_ceil(slice.atomics.take(to_fine(now), busy) + busy - std::min(busy, atomic_cost_));
-    slice.cache.modify(r.way, r.sectors);
+    const Eviction cleaned = slice.cache.modify(r.way, r.sectors);
+    if (cleaned.dirty != 0) evict(r.slice, cleaned, now + hit_cycles_ + controller_out_);
     if (replicate_) slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
   }
   start += latency;
@@ -570,11 +578,13 @@ int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, st
   const AddressMap::Home home = s.map_.home(line);
   const bool crosses = s.crossbar_.partition(sm) != static_cast<int>(home.partition);
   int written = 0, fetched = 0;
-  const auto account = [&](const L2Slice::Access& a) { written += count(s.geometry_.whole_bursts(a.evicted.dirty)); };
+  const auto account = [&](const L2Slice::Access& a) {
+    written += count(s.geometry_.whole_bursts(a.evicted.dirty)) + count(s.geometry_.whole_bursts(a.cleaned.dirty));
+  };
   if (crosses && s.replicate_ && !write) {
     const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false);
     account(a);
-    sectors = a.outcome == L2Slice::Outcome::Stall ? sectors : a.missed;
+    sectors = a.outcome == L2Slice::Outcome::Stall ? sectors : a.fetch;
   }
   if (sectors != 0) {
     const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write);

@@ -15,10 +15,10 @@ enum class RequestKind : std::uint8_t { Read, Write, Atomic /* returns a value *
 
 /// One line's worth of sectors, from one SM.
 struct MemoryRequest {
-  std::uint64_t line = 0;      ///< address / 128
-  std::uint32_t tag = 0;       ///< returned with the reply; the SM's own
+  std::uint64_t line = 0;  ///< address / 128
+  std::uint32_t tag = 0;   ///< returned with the reply; the SM's own
   std::uint16_t sm = 0;
-  std::uint8_t sectors = 0;    ///< mask of the line's four sectors
+  std::uint8_t sectors = 0;  ///< mask of the line's four sectors
   RequestKind kind = RequestKind::Read;
   /// Atomics: lane operations carried. The L2 does up to eight words of a sector at once, so it takes the larger of the
   /// number of sectors and operations / 8 passes; lanes that meet on one word follow each other and count eight each.
@@ -34,17 +34,19 @@ struct MemoryReply {
 };
 
 struct MemoryCounters {
-  std::uint64_t read_requests = 0, write_requests = 0, atomic_requests = 0;      ///< L1 to L2, lines
-  std::uint64_t read_sectors = 0, write_sectors = 0, atomic_sectors = 0, reduction_sectors = 0;  ///< lts__t_sectors_srcunit_tex_op_*
-  /// Of those, found at the first lookup or not; writes always hit; a sector that is on its way already is a hit, so
-  /// misses are what was asked of DRAM or of the other partition.
+  std::uint64_t read_requests = 0, write_requests = 0, atomic_requests = 0;  ///< L1 to L2, lines
+  std::uint64_t read_sectors = 0, write_sectors = 0, atomic_sectors = 0,
+                reduction_sectors = 0;  ///< lts__t_sectors_srcunit_tex_op_*
+  /// Of those, found at the first lookup; writes always hit; a sector that is on its way already is a hit. Misses are
+  /// what was asked of DRAM or of the other partition: whole pieces, so more than was missed.
   std::uint64_t hit_sectors = 0, miss_sectors = 0;
-  /// Second lookups, at the home of a line, for the copy in the other partition (srcunit_ltcfabric).
+  /// Second lookups, at the home of a line, for the other partition: for its copies, and of its writes
+  /// (srcunit_ltcfabric).
   std::uint64_t fabric_hit_sectors = 0, fabric_miss_sectors = 0;
-  std::uint64_t fabric_sectors = 0;                                              ///< moved between the partitions
+  std::uint64_t fabric_sectors = 0;  ///< moved between the partitions
   std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
   std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0, turnarounds = 0;
-  std::uint64_t read_latency_cycles = 0, read_replies = 0;                       ///< push to reply, summed
+  std::uint64_t read_latency_cycles = 0, read_replies = 0;  ///< push to reply, summed
 };
 
 class MemorySystem {
@@ -66,8 +68,8 @@ class MemorySystem {
 
   const MemoryCounters& counters() const;
 
-  /// Functional effects without time, for fast-forwarding and for warm runs: as if the sectors had been read or written.
-  /// Returns sectors that missed L2 (DRAM read), and dirty sectors written back through *written_back.
+  /// Functional effects without time, for fast-forwarding and for warm runs: as if the sectors had been read or
+  /// written. Returns sectors that missed L2 (DRAM read), and dirty sectors written back through *written_back.
   int touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back);
   /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it.
   std::uint64_t dirty_bytes() const;
