@@ -4,6 +4,7 @@
 #   ./run.sh          installs what is missing, builds, and predicts the ladder on three GPUs beside what an H200 measured
 #   ./run.sh test     the same set-up, then every test: release (quick and long), sanitizers (quick), Python
 #   ./run.sh build    the same set-up and the release build alone
+#   ./run.sh gallery  the same set-up and build, then plots/gallery and plots/README.md anew
 #
 # Packages are installed only where dpkg does not have them, so a second run needs no network.
 set -euo pipefail
@@ -11,6 +12,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libboost-dev libboost-program-options-dev
   libeigen3-dev libelf-dev libzstd-dev libxxhash-dev catch2 python3)
+browser_packages=(chromium)
+drawing_wheel=vl-convert-python==1.9.0.post1
 nvdisasm_wheel=nvidia-cuda-nvdisasm==13.2.51
 jobs=$(nproc)
 
@@ -50,6 +53,15 @@ need_disassembler() {
   [ -z "$found" ] || PATH="$PWD/$(dirname "$found"):$PATH"
 }
 
+# Pictures are rendered by vl-convert, a wheel without dependencies, in .venv.
+need_drawing() {
+  if [ -x .venv/bin/python ] && .venv/bin/python -c 'import vl_convert' 2>/dev/null; then return; fi
+  say "installing $drawing_wheel into .venv"
+  need python3-venv
+  [ -x .venv/bin/python ] || python3 -m venv .venv
+  .venv/bin/pip install --quiet "$drawing_wheel"
+}
+
 build() {
   say "building $1"
   cmake --preset "$1" >/dev/null
@@ -57,7 +69,10 @@ build() {
 }
 
 main_job() {
-  build/release/forewarp compare --suite ladder --gpu h100-sxm5 --gpu a100-sxm4-80gb --gpu h200-sxm
+  mkdir -p build/report
+  build/release/forewarp compare --suite ladder --gpu h100-sxm5 --gpu a100-sxm4-80gb --gpu h200-sxm --json build/report/ladder.json
+  build/release/forewarp report build/report/ladder.json --html build/report/ladder.html
+  say "the same as a page: file://$PWD/build/report/ladder.html"
 }
 
 tests() {
@@ -76,19 +91,22 @@ tests() {
 }
 
 case "${1:-main}" in
-  main | test | build)
+  main | test | build | gallery)
     [ "$#" -le 1 ] || { say "one word at most"; exit 2; }
     need "${packages[@]}"
     need_disassembler
+    need_drawing
+    [ "${1:-main}" != test ] || need "${browser_packages[@]}"
     build release
     case "${1:-main}" in
       main) main_job ;;
       test) tests ;;
+      gallery) .venv/bin/python plots/gallery/build.py ;;
       build) ;;
     esac
     ;;
   *)
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

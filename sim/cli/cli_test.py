@@ -103,7 +103,7 @@ class Usage(Base):
         self.assert_fails(2, ["describe", "weather"], "weather")
 
     def test_help_of_every_command(self):
-        for command in ("predict", "trace", "simulate", "emulate", "validate", "compare", "describe"):
+        for command in ("predict", "trace", "simulate", "emulate", "validate", "compare", "describe", "plot", "report", "timeline"):
             result = run(command, "--help")
             self.assertEqual(result.returncode, 0, command)
             self.assertIn("Usage: forewarp " + command, result.stdout)
@@ -111,6 +111,34 @@ class Usage(Base):
 
     def test_help_wins_over_missing_arguments(self):
         self.assertEqual(run("predict", "--gpu", GPU, "--help").returncode, 0)
+
+
+class Drawing(Base):
+    RESULT = os.path.join(HOME, "plots", "tests", "results", "sequence.json")
+
+    def test_a_specification(self):
+        out = self.path("waves.json")
+        result = run("plot", "waves", self.RESULT, "--out", out, "--title", "Two words")
+        self.assertEqual((result.returncode, result.stderr, result.stdout), (0, "", ""))
+        with open(out) as file:
+            self.assertEqual(json.load(file)["title"]["text"], "Two words")
+
+    def test_a_trace_for_perfetto(self):
+        out = self.path("trace.json")
+        self.assertEqual(run("timeline", self.RESULT, "--perfetto", out).returncode, 0)
+        with open(out) as file:
+            self.assertTrue(json.load(file)["traceEvents"])
+
+    def test_bad_input(self):
+        self.assert_fails(1, ["plot", "waves", self.path("none.json"), "--out", self.path("x.json")], "none.json")
+        self.assert_fails(1, ["report", CUBIN, "--html", self.path("x.html")], "matmul_03_shared_tiled.cubin")
+
+    def test_usage(self):
+        self.assert_fails(2, ["plot", "waves", self.RESULT], "--out")
+        self.assert_fails(2, ["plot", "cake", self.RESULT, "--out", self.path("x.json")], "cake")
+        self.assert_fails(2, ["plot", "waves", self.RESULT, "--out", self.path("x.gif")], "x.gif")
+        self.assert_fails(2, ["report", "--html", self.path("x.html")], "RESULT.json")
+        self.assert_fails(2, ["timeline", self.RESULT], "--perfetto")
 
 
 class BadInput(Base):

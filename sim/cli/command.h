@@ -24,5 +24,8 @@ int run_emulate(const Arguments&);
 int run_validate(const Arguments&);
 int run_compare(const Arguments&);
 int run_describe(const Arguments&);
+int run_plot(const Arguments&);
+int run_report(const Arguments&);
+int run_timeline(const Arguments&);
 
 }  // namespace forewarp::cli

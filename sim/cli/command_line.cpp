@@ -19,6 +19,12 @@ void CommandLine::positional(const std::string& name, bool optional) {
   positional_.emplace_back(name, optional);
 }
 
+void CommandLine::rest(const std::string& name, bool optional) {
+  hidden_.add_options()(name.c_str(), po::value<std::vector<std::string>>());
+  positional_.emplace_back(name, optional);
+  rest_ = name;
+}
+
 void CommandLine::add_gpu() {
   model()("gpu", po::value<std::string>()->value_name("NAME|FILE"),
           "GPU model: a name (`forewarp describe gpu` lists them) or a YAML file");
@@ -50,7 +56,7 @@ bool CommandLine::parse(const Arguments& arguments) {
   po::options_description all;
   all.add(model_).add(output_).add(hidden_).add(help_options);
   po::positional_options_description places;
-  for (const auto& [name, optional] : positional_) places.add(name.c_str(), 1);
+  for (const auto& [name, optional] : positional_) places.add(name.c_str(), name == rest_ ? -1 : 1);
 
   const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   const po::parsed_options parsed =

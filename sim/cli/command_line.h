@@ -20,6 +20,8 @@ class CommandLine {
   boost::program_options::options_description_easy_init output();  ///< options that say where results go
   /// Positional arguments in order; each is required unless `optional`.
   void positional(const std::string& name, bool optional = false);
+  /// All further positional arguments, for `texts(name)`.
+  void rest(const std::string& name, bool optional = false);
 
   // Options that several commands share.
   void add_gpu();
@@ -45,6 +47,7 @@ class CommandLine {
   std::vector<std::string> examples_;
   boost::program_options::options_description model_{"What is predicted"}, output_{"Results"}, hidden_;
   std::vector<std::pair<std::string, bool>> positional_;
+  std::string rest_;  ///< takes what is left over; empty: nothing may be
   boost::program_options::variables_map values_;
 };
 

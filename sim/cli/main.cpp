@@ -26,6 +26,9 @@ constexpr Command kCommands[] = {
     {"emulate", "compute a kernel's results on the CPU", cli::run_emulate},
     {"validate", "compare predictions with measured profiles", cli::run_validate},
     {"compare", "put the same cases on several GPUs side by side", cli::run_compare},
+    {"plot", "draw a picture of results", cli::run_plot},
+    {"report", "write a page of a result", cli::run_report},
+    {"timeline", "write a sequence of launches as a trace for Perfetto", cli::run_timeline},
     {"describe", "list GPUs, metrics and opcodes", cli::run_describe},
 };
 

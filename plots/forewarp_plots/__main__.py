@@ -1,0 +1,125 @@
+"""What `forewarp plot`, `forewarp report` and `forewarp timeline` run; they check the command line and pass it on.
+
+  python -m forewarp_plots plot KIND [RESULT.json ...] --out FILE
+  python -m forewarp_plots report RESULT.json --html FILE
+  python -m forewarp_plots timeline RESULT.json ... --perfetto FILE
+"""
+import argparse
+import os
+import sys
+
+if __package__ in (None, ""):
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from forewarp_plots import perfetto, render, report, sequence, spec  # noqa: E402
+from forewarp_plots.machines import read_machine  # noqa: E402
+from forewarp_plots.results import InputError, Points, read_results, read_wholes  # noqa: E402
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        print(f"forewarp: {message}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _formula(text):
+    """CASE:LEVEL=BYTES[:TEXT]"""
+    try:
+        place, value = text.split("=", 1)
+        case, level = place.rsplit(":", 1)
+        number, _, words = value.partition(":")
+        return case, level, float(number), words or "formula"
+    except ValueError:
+        raise InputError(f"--formula {text}: is not CASE:LEVEL=BYTES[:TEXT]") from None
+
+
+def _work(text):
+    """CASE=OPERATIONS"""
+    case, _, number = text.partition("=")
+    try:
+        return case, float(number)
+    except ValueError:
+        raise InputError(f"--work {text}: is not CASE=OPERATIONS") from None
+
+
+def _parser():
+    parser = Parser(prog="forewarp", add_help=False)
+    commands = parser.add_subparsers(dest="command", required=True)
+    plot = commands.add_parser("plot", add_help=False)
+    plot.add_argument("kind")
+    plot.add_argument("results", nargs="*")
+    plot.add_argument("--out", required=True)
+    plot.add_argument("--case", action="append", default=[])
+    plot.add_argument("--points", action="append", default=[])
+    plot.add_argument("--machine", action="append", default=[])
+    plot.add_argument("--formula", action="append", default=[])
+    plot.add_argument("--work", action="append", default=[])
+    plot.add_argument("--level", action="append", default=[])
+    plot.add_argument("--mode", action="append", default=[])
+    plot.add_argument("--measured")
+    plot.add_argument("--pc")
+    plot.add_argument("--join")
+    plot.add_argument("--title")
+    page = commands.add_parser("report", add_help=False)
+    page.add_argument("results", nargs="+")
+    page.add_argument("--html", required=True)
+    page.add_argument("--case", action="append", default=[])
+    page.add_argument("--forewarp")
+    trace = commands.add_parser("timeline", add_help=False)
+    trace.add_argument("results", nargs="+")
+    trace.add_argument("--perfetto", required=True)
+    trace.add_argument("--case", action="append", default=[])
+    trace.add_argument("--mode", action="append", default=[])
+    trace.add_argument("--join")
+    return parser
+
+
+def _check_choices(name, given, known):
+    for one in given:
+        if one not in known:
+            print(f"forewarp: --{name} is {' or '.join(known)}, not '{one}'", file=sys.stderr)
+            sys.exit(2)
+
+
+def _plot(options):
+    if options.kind not in spec.KINDS:
+        print(f"forewarp: there is no picture '{options.kind}'; there are {', '.join(spec.KINDS)}", file=sys.stderr)
+        return 2
+    if os.path.splitext(options.out)[1] not in render.FORMATS:
+        print(f"forewarp: --out {options.out} does not end in {', '.join(render.FORMATS)}", file=sys.stderr)
+        return 2
+    _check_choices("mode", options.mode, sequence.MODES)
+    launches = read_results(options.results, options.case) if options.results else []
+    try:
+        pc = int(options.pc, 0) if options.pc else None
+    except ValueError:
+        raise InputError(f"--pc {options.pc}: is no address such as 0x120") from None
+    drawn = spec.Options(machines=[read_machine(one) for one in options.machine],
+                         points=[Points(path) for path in options.points], formulas=[_formula(f) for f in options.formula],
+                         work=dict(_work(w) for w in options.work), levels=options.level, modes=options.mode or ["stream"],
+                         wholes=read_wholes(options.measured) if options.measured else {}, pc=pc, join=options.join, title=options.title)
+    chart, notes = spec.build(options.kind, launches, drawn)
+    render.write(options.kind, chart, notes, options.out)
+    return 0
+
+
+def main(words):
+    options = _parser().parse_args(words)
+    try:
+        if options.command == "plot":
+            return _plot(options)
+        if options.command == "report":
+            render.write_file(options.html, report.page(read_results(options.results, options.case), options.forewarp).encode())
+            return 0
+        _check_choices("mode", options.mode, sequence.MODES)
+        launches = read_results(options.results, options.case)
+        render.write_file(options.perfetto, perfetto.trace(launches, (options.mode or ["stream"])[0], options.join).encode())
+        return 0
+    except InputError as error:
+        print(f"forewarp: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

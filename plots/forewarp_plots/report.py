@@ -1,0 +1,237 @@
+"""One page of a run: its launches, and of each the sections in the order that Nsight Compute's users know."""
+import html
+import subprocess
+
+from . import spec as charts_of
+from .render import figure, page as whole_page
+from .results import duration, si
+
+_MOST_BLOCK_CHARTS = 40  # launches with charts of their blocks and lanes; later ones have tables alone
+
+
+class Writer:
+    """Collects the page's parts and its charts."""
+
+    def __init__(self, meanings):
+        self.parts, self.charts, self.meanings = [], {}, meanings
+
+    def add(self, text):
+        self.parts.append(text)
+
+    def chart(self, kind, launches, identity, options=None):
+        """A chart, or nothing where the result does not hold what it needs."""
+        try:
+            spec, notes = charts_of.build(kind, launches, options)
+        except charts_of.InputError:
+            return
+        self.charts[identity] = (kind, spec)
+        self.add(figure(identity, kind, spec, notes, "h4"))
+
+    def table(self, heads, rows, caption, numbers=()):
+        """numbers: columns that are set to the right. Cells are text and escaped, or (text, class)."""
+        def cell(index, value):
+            text, cls = value if isinstance(value, tuple) else (value, "")
+            classes = " ".join(filter(None, ["n" if index in numbers else "", cls]))
+            return f'<td{f" class={chr(34)}{classes}{chr(34)}" if classes else ""}>{html.escape(str(text))}</td>'
+        head = "".join(f'<th scope="col"{" class=n" if i in numbers else ""}>{html.escape(h)}</th>' for i, h in enumerate(heads))
+        body = "\n".join("<tr>" + "".join(cell(i, v) for i, v in enumerate(row)) + "</tr>" for row in rows)
+        self.add(f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
+                 f'<caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>\n')
+
+
+def read_meanings(forewarp):
+    """{metric: (unit, meaning)} as `forewarp describe metrics` says them."""
+    if not forewarp:
+        return {}
+    done = subprocess.run([forewarp, "describe", "metrics"], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    if len(lines) < 2:
+        return {}
+    starts, at = [], 0
+    for column in lines[1].split("  "):
+        starts.append(at)
+        at += len(column) + 2
+    starts = [lines[0].index(word) for word in ("metric", "unit", "from", "meaning")]
+    return {line[:starts[1]].strip(): (line[starts[1]:starts[2]].strip(), line[starts[3]:].strip()) for line in lines[2:]}
+
+
+def number(value):
+    if value is None:
+        return ""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+def _signed(predicted, measured):
+    if measured is None:
+        return ""
+    if measured == 0:
+        return "" if predicted == 0 else "measured 0"
+    return f"{100 * (predicted - measured) / measured:+.1f} %"
+
+
+def _summary_table(w, launches):
+    rows = []
+    for one in launches:
+        wasted = one.metrics.get("forewarp__wasted_sectors.pct", 0)
+        top = one.case["stalls"][0]["reason"].replace("_", " ") if one.case["stalls"] else ""
+        rows.append([one.label, one.gpu, one.short_kernel, number(one.cycles), number(one.measured_cycles),
+                     _signed(one.cycles, one.measured_cycles), duration(one.nanoseconds),
+                     si(one.case["roofline"]["attained_per_second"], "FLOP/s") if one.operations else "",
+                     f"{wasted:.0f} %", top, one.bound])
+    w.table(["case", "GPU", "kernel", "cycles", "measured", "error", "time", "rate", "wasted sectors", "top stall", "bound by"],
+            rows, "Launches", (3, 4, 5, 6, 7, 8))
+
+
+def _overview(w, launches):
+    w.add('<section id="overview"><h2>Summary</h2>\n')
+    _summary_table(w, launches)
+    if len(launches) > 1:
+        if any(one.operations for one in launches):
+            w.chart("ladder", [one for one in launches if one.operations], "overview-ladder")
+            w.chart("roofline", launches, "overview-roofline")
+        w.chart("stalls", launches, "overview-stalls")
+        w.chart("traffic", launches, "overview-traffic")
+        if any(one.measured_cycles for one in launches):
+            w.chart("validation", launches, "overview-validation")
+        if len({one.gpu for one in launches}) == 1 and len(launches) <= 64:
+            w.chart("timeline", launches, "overview-timeline")
+    w.add("</section>\n")
+
+
+def _counters(w, one, names, caption):
+    rows = []
+    for name in names:
+        if name not in one.metrics:
+            continue
+        unit, meaning = w.meanings.get(name, ("", ""))
+        seen = one.measured(name)
+        rows.append([name, number(one.metrics[name]), number(seen), _signed(one.metrics[name], seen), unit, meaning])
+    if rows:
+        w.table(["metric", "predicted", "measured", "error", "unit", "what it means"], rows, caption, (1, 2, 3))
+
+
+def _matching(one, *words):
+    return [name for name in one.metrics if any(word in name for word in words)]
+
+
+def _speed_of_light(w, one, identity):
+    rows = []
+    for side, terms in (("compute", one.case["compute_throughput"]), ("memory", one.case["memory_throughput"])):
+        rows += [[side, term["label"], f"{term['pct']:.1f} %"] for term in terms if term["pct"] >= 0.05]
+    w.table(["throughput", "unit", "of its peak"], rows, "What is how busy over the elapsed cycles", (2,))
+    w.chart("roofline", [one], identity + "-roofline")
+    _counters(w, one, ["gpc__cycles_elapsed.max", "gpu__time_duration.sum", "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+                       "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+                       "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+                       "dram__throughput.avg.pct_of_peak_sustained_elapsed", "sm__cycles_active.avg"], "Counters")
+
+
+def _memory(w, one, identity):
+    w.chart("traffic", [one], identity + "-traffic")
+    rows = [[f"{r['pc']:#06x}", r["sass"], r["space"], number(r["executed"]), number(r["sectors"]),
+             number(r["sectors_needed"]), number(max(0, r["sectors"] - r["sectors_needed"])), number(r["wavefronts"]),
+             number(r["bank_conflicts"])] for r in one.case.get("memory", [])]
+    if rows:
+        w.table(["pc", "instruction", "space", "executed", "sectors", "needed", "wasted", "wavefronts", "conflicts"], rows,
+                "Memory instructions over the grid", (3, 4, 5, 6, 7, 8))
+    if "access_examples" in one.case:
+        w.chart("coalescing", [one], identity + "-coalescing")
+    _counters(w, one, _matching(one, "l1tex__", "lts__", "dram__", "smsp__sass_average_data", "smsp__sass_data_bytes"),
+              "Counters")
+
+
+def _warp_states(w, one, identity):
+    w.chart("stalls", [one], identity + "-stalls")
+    rows = [[f"{h['pc']:#06x}", h["sass"], h["reason"].replace("_", " "), number(h["warp_cycles"]), f"{h['share_pct']:.1f} %"]
+            for h in one.case.get("hot_spots", [])]
+    if rows:
+        w.table(["pc", "instruction", "mostly", "warp cycles", "share"], rows, "Where warps wait", (3, 4))
+    _counters(w, one, _matching(one, "issue_stalled"), "Counters")
+
+
+def _source(w, one, identity):
+    if "instructions" in one.case:
+        w.chart("divergence", [one], identity + "-divergence")
+        total = sum(sum(r["warp_cycles"].values()) for r in one.case["instructions"]) or 1
+        rows = []
+        for r in one.case["instructions"]:
+            waits = sorted(r["warp_cycles"].items(), key=lambda item: -item[1])
+            share = 100 * sum(r["warp_cycles"].values()) / total
+            why = ", ".join(f"{reason.replace('_', ' ')} {100 * value / total:.1f} %" for reason, value in waits[:3]
+                            if value / total >= 0.0005)
+            wasted = max(0, r.get("sectors", 0) - r.get("sectors_needed", 0))
+            rows.append([f"{r['pc']:#06x}", (r["sass"], "sass"), number(r["executed"]), f"{r['active_lanes']:.1f}",
+                         (f"{share:.1f} %", "hot" if share >= 5 else ""), why, number(r.get("sectors")),
+                         number(wasted) if wasted else "", number(r.get("bank_conflicts"))])
+        w.add('<p>The images carry no line information, so instructions stand without source lines.</p>\n')
+        w.table(["pc", "SASS", "issued", "lanes", "warp time", "waiting for", "sectors", "wasted", "conflicts"], rows,
+                "Instructions", (2, 3, 4, 6, 7, 8))
+    _counters(w, one, _matching(one, "branch_targets", "op_branch"), "Counters")
+
+
+def _coverage(w, one):
+    c = one.case["coverage"]
+    how = f"extrapolated ({c.get('method', '')})" if c["extrapolated"] else "all of it simulated"
+    w.add(f"<p>{c['simulated_warp_instructions']:,} of {c['warp_instructions']:,} warp instructions simulated, {html.escape(how)}; "
+          f"uncertainty of the cycles from this ±{c.get('uncertainty_pct', 0):.1f} %. Caches {one.case.get('cache', 'cold')}.</p>\n")
+    if one.case["warnings"]:
+        w.add("<ul class=warnings>" + "".join(f"<li>{html.escape(text)}</li>" for text in one.case["warnings"]) + "</ul>\n")
+    else:
+        w.add("<p>No warnings.</p>\n")
+
+
+def _launch_section(w, one, identity, is_open):
+    grid, block = ("x".join(str(n) for n in one.case[key]) for key in ("grid", "block"))
+    w.add(f'<details class="launch" id="{identity}"{" open" if is_open else ""}><summary><h2>{html.escape(one.label)} on '
+          f'{html.escape(one.gpu)}</h2> <span>{html.escape(one.short_kernel)}, grid {grid}, block {block}, '
+          f'{duration(one.nanoseconds)}</span></summary>\n')
+    w.add(f'<p class="sentence"><strong>Bound by {html.escape(one.bound)}.</strong> '
+          f'{html.escape(one.case["bottleneck"]["sentence"])}</p>\n')
+    _coverage(w, one)
+    roofline_names = set(_matching(one, "l1tex__", "lts__", "dram__", "smsp__sass_average_data", "smsp__sass_data_bytes"))
+    sections = [
+        ("GPU Speed Of Light Throughput", lambda: _speed_of_light(w, one, identity)),
+        ("Compute Workload Analysis", lambda: _counters(
+            w, one, [n for n in _matching(one, "issue_active", "inst_issued", "inst_executed_pipe") if "stalled" not in n],
+            "Counters")),
+        ("Memory Workload Analysis", lambda: _memory(w, one, identity)),
+        ("Scheduler Statistics", lambda: _counters(
+            w, one, [n for n in _matching(one, "warps_active", "warps_eligible", "issue_active", "maximum_warps")
+                     if "stalled" not in n], "Counters")),
+        ("Warp State Statistics", lambda: _warp_states(w, one, identity)),
+        ("Instruction Statistics", lambda: _counters(
+            w, one, [n for n in _matching(one, "inst_executed", "sass_thread_inst") if n not in roofline_names
+                     and "branch" not in n and "pipe" not in n], "Counters")),
+        ("Launch Statistics", lambda: (w.chart("waves", [one], identity + "-waves"),
+                                       _counters(w, one, _matching(one, "launch__"), "Counters"))),
+        ("Occupancy", lambda: (w.chart("occupancy", [one], identity + "-occupancy"),
+                               _counters(w, one, _matching(one, "occupancy", "warps_active"), "Counters"))),
+        ("Source Counters", lambda: _source(w, one, identity)),
+        ("What forewarp adds", lambda: _counters(w, one, _matching(one, "forewarp__"), "Counters")),
+    ]
+    for place, (title, write) in enumerate(sections):
+        w.add(f'<section id="{identity}-{place}"><h3>{title}</h3>\n')
+        write()
+        w.add("</section>\n")
+    w.add("</details>\n")
+
+
+def page(launches, forewarp=None):
+    """The page's text."""
+    w = Writer(read_meanings(forewarp))
+    gpus = ", ".join(dict.fromkeys(f"{one.machine.get('title', one.gpu)}" for one in launches))
+    versions = ", ".join(dict.fromkeys(str(one.version) for one in launches))
+    links = "".join(f'<li><a href="#launch-{i}">{html.escape(one.label)} <small>{html.escape(one.gpu)}</small></a></li>'
+                    for i, one in enumerate(launches))
+    w.add(f'<a class="skip" href="#overview">To the summary</a>\n<nav aria-label="Launches"><p class="brand">forewarp '
+          f'{html.escape(versions)}</p><ul><li><a href="#overview">Summary</a></li>{links}</ul></nav>\n<main>\n'
+          f'<h1>How {len(launches)} launch{"es" if len(launches) > 1 else ""} would perform</h1>\n'
+          f'<p class="of">{html.escape(gpus)}. Predicted by forewarp {html.escape(versions)} without a GPU'
+          + (", with what was measured beside it" if any(one.counters for one in launches) else "") + ".</p>\n")
+    _overview(w, launches)
+    for index, one in enumerate(launches):
+        _launch_section(w, one, f"launch-{index}", len(launches) == 1 and index < _MOST_BLOCK_CHARTS)
+    w.add("</main>")
+    return whole_page("forewarp report", "".join(w.parts), w.charts)

@@ -1,0 +1,130 @@
+"""Pages in a real browser: charts are there, nothing is complained about, no request leaves, tooltips and keys work.
+
+Skipped without Chromium or vl-convert. FOREWARP_SCREENSHOTS=FOLDER keeps a screenshot of each page at two sizes.
+"""
+import os
+import tempfile
+import unittest
+
+import browser
+import support
+from forewarp_plots import render, report, spec
+
+try:
+    import vl_convert  # noqa: F401
+    HAVE = browser.PROGRAM is not None
+except ImportError:
+    HAVE = False
+
+SIZES = ((1280, 900, False), (420, 800, True))
+
+# A mark of the first chart in view, as its middle on the screen.
+MIDDLE_OF_A_MARK = """(() => {
+  const chart = document.querySelector('.chart');
+  chart.scrollIntoView({block: 'center'});
+  const boxes = [...chart.querySelectorAll('.mark-rect path, .mark-symbol.role-mark path, .mark-rect.role-mark path')]
+    .map((m) => m.getBoundingClientRect()).filter((b) => b.width > 2 && b.height > 2);
+  const b = boxes[Math.floor(boxes.length / 2)];
+  return [b.x + b.width / 2, b.y + b.height / 2];
+})()"""
+
+
+@unittest.skipUnless(HAVE, "needs Chromium and vl-convert-python")
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        built, notes = spec.build(*support.pictures()["waves"])
+        cls.pages = {"chart": cls.write("chart", render.chart_page("waves", built, notes)),
+                     "report": cls.write("report", report.page(support.launches("launch", "divergence_by_lane_2_check_1000"))),
+                     "suite": cls.write("suite", report.page(support.launches("suite")))}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def write(cls, name, text):
+        path = os.path.join(cls.folder.name, name + ".html")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def start(self, name, width, height, dark):
+        page = browser.Browser(width, height, dark)
+        self.addCleanup(page.close)
+        page.open(self.pages[name])
+        page.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        page.run("window.forewarpDrawAll()")
+        return page
+
+    def test_charts_are_there_and_nothing_leaves(self):
+        for name in self.pages:
+            for width, height, dark in SIZES:
+                with self.subTest(f"{name} at {width}"):
+                    page = self.start(name, width, height, dark)
+                    states = page.run("[...document.querySelectorAll('.chart')].map((c) => [c.dataset.chart, c.dataset.drawn, "
+                                      "c.querySelectorAll('svg .role-mark path, svg .role-mark text, svg .role-mark line').length])")
+                    self.assertTrue(states)
+                    for chart, state, marks in states:
+                        self.assertEqual(state, "done", chart)
+                        self.assertGreater(marks, 0, chart)
+                    self.assertEqual(page.errors, [])
+                    outside = [url for url in page.requests if not url.startswith(("file:///", "data:", "blob:"))]
+                    self.assertEqual(outside, [])
+                    self.assertEqual(sum(url.startswith("file:") for url in page.requests), 1)
+                    wide = page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                    self.assertLessEqual(wide, 1, "the page itself scrolls sideways")
+                    shots = os.environ.get("FOREWARP_SCREENSHOTS")
+                    if shots:
+                        page.run("window.scrollTo(0, 0)")
+                        page.screenshot(os.path.join(shots, f"{name}_{width}.png"))
+
+    def test_tooltips(self):
+        page = self.start("chart", *SIZES[0])
+        page.hover(*page.run(MIDDLE_OF_A_MARK))
+        said = page.run("new Promise((done) => setTimeout(() => { const t = document.getElementById('vg-tooltip-element'); "
+                        "done(t && t.classList.contains('visible') ? t.textContent : ''); }, 200))")
+        self.assertIn("SM", said)
+
+    def test_keyboard(self):
+        page = self.start("report", *SIZES[0])
+        reached = ""
+        for _ in range(60):
+            page.key("Tab")
+            reached = page.run("document.activeElement.dataset.chart || ''")
+            if reached:
+                break
+        self.assertTrue(reached, "Tab reaches no chart")
+        point = f"document.getElementById('{reached}-point').textContent"
+        page.key("ArrowRight")
+        first = page.run(point)
+        page.key("ArrowRight")
+        self.assertTrue(first.startswith("1 of "))
+        self.assertTrue(page.run(point).startswith("2 of "))
+        page.key("End")
+        self.assertIn(first.split()[2].rstrip(":") + " of", page.run(point))
+        page.key("Home")
+        self.assertEqual(page.run(point), first)
+
+    def test_sections_open_by_key_and_link(self):
+        page = browser.Browser()
+        self.addCleanup(page.close)
+        page.open(self.pages["suite"])
+        closed = "document.querySelectorAll('details:not([open])').length"
+        before = page.run(closed)
+        page.run("document.querySelector('details summary').focus()")
+        page.key("Enter")
+        self.assertEqual(page.run(closed), before - 1)
+        page.run("location.hash = '#launch-2'")
+        self.assertTrue(page.run("new Promise((done) => setTimeout(() => done(document.getElementById('launch-2').open), 100))"))
+
+    def test_paper(self):
+        page = self.start("report", *SIZES[0])
+        data = page.pdf()
+        self.assertTrue(data.startswith(b"%PDF"))
+        self.assertGreater(len(data), 20000)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,70 @@
+"""Launches on one clock, and the trace for Perfetto."""
+import json
+import unittest
+
+import support
+from forewarp_plots import perfetto, sequence
+
+
+class Arranging(unittest.TestCase):
+    def setUp(self):
+        self.launches = support.launches("sequence", "elu_unfused_check_1000")
+        self.machine = self.launches[0].machine
+
+    def test_a_stream(self):
+        arranged = sequence.arrange("x", self.launches)
+        self.assertEqual(len(arranged.steps), 3)
+        least, hand_over = self.machine["stream_gap_us"], self.machine["stream_gap_us"] - self.machine["empty_launch_us"]
+        for before, after in zip(arranged.steps, arranged.steps[1:]):
+            self.assertGreaterEqual(after.begin, after.call_to)  # not before it is queued
+            self.assertGreaterEqual(after.begin, before.end + hand_over)
+            self.assertGreaterEqual(after.begin - before.begin, least)
+            self.assertAlmostEqual(after.call_from, before.call_to)  # the host does not wait
+        self.assertAlmostEqual(arranged.busy, sum(one.nanoseconds for one in self.launches) / 1e3)
+        self.assertLess(arranged.utilization_pct, 100)
+
+    def test_the_host_limits_short_kernels(self):
+        for one in self.launches:
+            one.metrics["gpu__time_duration.sum"] = 100.0
+        arranged = sequence.arrange("x", self.launches)
+        self.assertAlmostEqual(arranged.steps[2].begin, 3 * self.machine["stream_gap_us"])
+
+    def test_a_graph_is_no_slower(self):
+        self.assertLess(sequence.arrange("x", self.launches, "graph").total, sequence.arrange("x", self.launches).total)
+
+    def test_groups(self):
+        self.assertEqual([len(of) for of in sequence.group(support.launches("sequence"))], [3, 1])
+
+
+class Trace(unittest.TestCase):
+    def setUp(self):
+        self.trace = json.loads(perfetto.trace(support.launches("sequence")))
+        self.events = self.trace["traceEvents"]
+
+    def test_is_what_the_viewers_read(self):
+        named = {(e["pid"], e.get("tid")) for e in self.events if e["ph"] == "M"}
+        for event in self.events:
+            self.assertIn(event["ph"], "MXC")
+            if event["ph"] == "X":
+                self.assertGreaterEqual(event["dur"], 0)
+                self.assertIn((event["pid"], event["tid"]), named)
+
+    def test_holds_launches_blocks_bandwidth_and_states(self):
+        names = [e["name"] for e in self.events]
+        self.assertEqual(sum(name.startswith("launch ") for name in names), 4)
+        self.assertTrue(any(name.startswith("block ") for name in names))
+        self.assertIn("HBM read GB/s", names)
+        self.assertTrue(any(name.startswith("warps in ") for name in names))
+
+    def test_blocks_of_a_place_do_not_overlap(self):
+        rows = {}
+        for event in self.events:
+            if event["ph"] == "X" and event["name"].startswith("block "):
+                rows.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+        for of in rows.values():
+            of.sort()
+            self.assertTrue(all(a[1] <= b[0] + 1e-6 for a, b in zip(of, of[1:])))
+
+
+if __name__ == "__main__":
+    unittest.main()

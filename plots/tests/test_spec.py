@@ -1,0 +1,97 @@
+"""The specifications against goldens, and what must hold for every one of them.
+
+  FOREWARP_UPDATE_GOLDEN=1 python -m unittest discover -s plots/tests     writes the goldens anew
+"""
+import json
+import os
+import unittest
+
+import support
+from forewarp_plots import spec
+
+
+def golden(name):
+    return os.path.join(support.HERE, "golden", name + ".json")
+
+
+class Golden(unittest.TestCase):
+    maxDiff = 2000
+
+    def test_every_kind(self):
+        pictures = support.pictures()
+        self.assertEqual(set(pictures), set(spec.KINDS))
+        for name, (kind, launches, options) in pictures.items():
+            with self.subTest(name):
+                text = spec.text_of(spec.build(kind, launches, options)[0])
+                if os.environ.get("FOREWARP_UPDATE_GOLDEN"):
+                    with open(golden(name), "w", encoding="utf-8") as file:
+                        file.write(text)
+                with open(golden(name), encoding="utf-8") as file:
+                    self.assertEqual(text, file.read())
+
+
+class Everywhere(unittest.TestCase):
+    def setUp(self):
+        self.maxDiff = 400
+        self.built = {name: spec.build(*picture) for name, picture in support.pictures().items()}
+
+    def test_names_gpu_kernel_and_version(self):
+        for name, (built, _) in self.built.items():
+            said = " ".join(built["title"]["subtitle"])
+            with self.subTest(name):
+                self.assertIn("h200-sxm", said)
+                self.assertIn("forewarp 0.", said)
+                kernel = support.pictures()[name][1][0].short_kernel
+                self.assertIn(kernel[:12], said)
+
+    def test_says_what_is_measured(self):
+        for name in ("roofline", "stalls", "ladder", "traffic", "validation", "timeline", "sweep"):
+            self.assertIn("measured", " ".join(self.built[name][0]["title"]["subtitle"]), name)
+
+    def test_every_data_set_named_is_there_and_has_rows(self):
+        def names(value):
+            if isinstance(value, dict):
+                if isinstance(value.get("data"), dict) and "name" in value["data"]:
+                    yield value["data"]["name"]
+                for item in value.values():
+                    yield from names(item)
+            elif isinstance(value, list):
+                for item in value:
+                    yield from names(item)
+        for name, (built, _) in self.built.items():
+            for used in names(built):
+                self.assertIn(used, built["datasets"], name)
+
+    def test_every_field_is_in_a_row(self):
+        """A template that names a field which no row has draws nothing, silently."""
+        optional = {"measured", "error", "text", "mark", "divergent", "named", "short", "size", "bound"}
+        def fields(value):
+            if isinstance(value, dict):
+                if "field" in value:
+                    yield value["field"]
+                for item in value.values():
+                    yield from fields(item)
+            elif isinstance(value, list):
+                for item in value:
+                    yield from fields(item)
+        for name, (built, _) in self.built.items():
+            there = {key for rows in built["datasets"].values() for row in rows for key in row}
+            template = {key: value for key, value in built.items() if key != "datasets"}
+            missing = set(fields(template)) - there - optional
+            self.assertFalse(missing, name)
+
+    def test_walk_fields_are_in_rows(self):
+        for name, (built, _) in self.built.items():
+            table, fields = spec.WALK[name]
+            self.assertTrue(built["datasets"][table], name)
+            self.assertTrue(any(field in row for row in built["datasets"][table] for field in fields), name)
+
+    def test_fetches_nothing(self):
+        for name, (built, _) in self.built.items():
+            text = json.dumps({k: v for k, v in built.items() if k != "$schema"})
+            self.assertNotIn("http", text, name)
+            self.assertNotIn('"url"', text, name)
+
+
+if __name__ == "__main__":
+    unittest.main()
