@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "report/analysis.h"
+#include "trace/coalesce.h"
 
 namespace forewarp::report {
 
@@ -29,13 +30,13 @@ bool leaves_access(const Instruction& i) {
           i.space == MemorySpace::Generic);
 }
 
-/// How often the walked warp met a pattern at an instruction.
+/// How often the walked warps met a pattern at an instruction.
 using Meetings = std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>;
 
 /// False when the accesses do not belong to the instructions one by one, as with instructions not counted on here.
-bool count_meetings(const Inputs& in, const BlockClass& cls, const WarpTrace& warp, Meetings& meetings) {
+bool count_meetings(const Inputs& in, const BlockClass& cls, const WarpTrace& warp, std::uint64_t& walked,
+                    Meetings& meetings) {
   std::size_t next = 0;
-  std::uint64_t walked = 0;
   for (const Run& run : cls.paths[warp.path].runs) {
     for (std::uint32_t i = run.first; i < run.first + run.count; ++i) {
       if (++walked > kMostWalked) return true;
@@ -48,6 +49,24 @@ bool count_meetings(const Inputs& in, const BlockClass& cls, const WarpTrace& wa
     }
   }
   return next == warp.accesses.size();
+}
+
+/// The pattern met most often among those that touch as many sections as is met most often: rows that begin anywhere
+/// make many patterns, of which the few aligned ones would be no fair example.
+std::uint32_t typical_pattern(const Inputs& in, const std::map<std::uint32_t, std::uint64_t>& patterns) {
+  const auto sections_of = [&](std::uint32_t pattern) { return coalesce(in.trace.patterns[pattern]).sectors; };
+  std::map<std::uint16_t, std::uint64_t> by_sections;
+  for (const auto& [pattern, times] : patterns) by_sections[sections_of(pattern)] += times;
+  const auto more = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const std::uint16_t sections = std::max_element(by_sections.begin(), by_sections.end(), more)->first;
+  std::uint32_t best = patterns.begin()->first;
+  std::uint64_t most = 0;
+  for (const auto& [pattern, times] : patterns) {
+    if (times <= most || sections_of(pattern) != sections) continue;
+    best = pattern;
+    most = times;
+  }
+  return best;
 }
 
 AccessExample make_example(std::uint32_t instruction, const AccessPattern& pattern) {
@@ -104,12 +123,15 @@ std::vector<InstructionRow> instruction_rows(const Inputs& in) {
 std::vector<AccessExample> access_examples(const Inputs& in) {
   const BlockClass* cls = largest_class(in.trace);
   Meetings meetings;
-  if (cls == nullptr || !count_meetings(in, *cls, cls->warps.front(), meetings)) return {};
+  if (cls == nullptr) return {};
+  std::uint64_t walked = 0;
+  for (const WarpTrace& warp : cls->warps) {
+    if (walked > kMostWalked) break;
+    if (!count_meetings(in, *cls, warp, walked, meetings)) return {};
+  }
   std::vector<AccessExample> examples;
   for (const auto& [instruction, patterns] : meetings) {
-    const auto often = std::max_element(patterns.begin(), patterns.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    examples.push_back(make_example(instruction, in.trace.patterns[often->first]));
+    examples.push_back(make_example(instruction, in.trace.patterns[typical_pattern(in, patterns)]));
   }
   return examples;
 }

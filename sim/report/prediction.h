@@ -66,8 +66,8 @@ struct InstructionRow {
   StallCycles stalls{};                          ///< warp-cycles before its issue, in what was simulated
 };
 
-/// Which bytes the lanes of a memory instruction ask for: the pattern that the first warp of the largest class of
-/// blocks meets most often.
+/// Which bytes the lanes of a memory instruction ask for: the typical pattern among those that the warps of the largest
+/// class of blocks meet.
 struct AccessExample {
   std::uint32_t instruction = 0;
   MemorySpace space{};
