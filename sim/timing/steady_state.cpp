@@ -19,6 +19,7 @@ constexpr Cycle kLeastWindow = 2048;     // a window lasts at least so long
 constexpr double kSteady = 0.02;         // two windows agree when their rates differ by less
 constexpr std::uint32_t kMargin = 3;     // iterations left after a skip, so that the exit is simulated
 constexpr std::uint32_t kLeastSkip = 6;  // iterations worth skipping
+constexpr double kAlike = 0.1;          // blocks are alike when their instructions spread by less, against their mean
 constexpr std::uint64_t kPatience = 6;  // times the budget after which an unsettled launch is extrapolated as it is
 
 /// a + (b - c) * factor for every event count.
@@ -75,6 +76,21 @@ std::uint64_t launch_instructions(const KernelTrace& trace) {
     total += block * cls.population;
   }
   return total;
+}
+
+/// Whether blocks execute nearly equally many instructions.
+bool blocks_alike(const KernelTrace& trace) {
+  double sum = 0, squares = 0, count = 0;
+  for (const BlockClass& cls : trace.classes) {
+    double block = 0;
+    for (const WarpTrace& warp : cls.warps) block += static_cast<double>(cls.paths[warp.path].instructions);
+    const double population = static_cast<double>(cls.population);
+    sum += population * block;
+    squares += population * block * block;
+    count += population;
+  }
+  const double mean = sum / count;
+  return squares / count - mean * mean <= kAlike * kAlike * mean * mean;
 }
 
 /// Drives a Gpu and skips what repeats.
@@ -272,12 +288,22 @@ class SteadyState {
   // --- Launches that do not settle ---------------------------------------------------------------------------------
   void extrapolate_rest(TimingResult& result) {
     const double factor = 1 / progress_share() - 1;
+    const double rest = std::max(static_cast<double>(virtual_now()) * factor, whole_block_cycles(result.counters) - static_cast<double>(virtual_now()));
     add_scaled(result.counters, result.counters, TimingCounters{}, factor);
     const Cycle so_far = result.elapsed_cycles;
-    result.elapsed_cycles += static_cast<Cycle>(static_cast<double>(virtual_now()) * factor);
+    result.elapsed_cycles += static_cast<Cycle>(rest);
     result.skipped.push_back({so_far, result.elapsed_cycles});
     uncertainty_ = std::max(uncertainty_, 0.15);
     result.warnings.push_back("the launch did not settle within the detailed budget; its rest was taken to run at the mean rate so far");
+  }
+
+  /// Cycles of the launch if its blocks are alike: an SM works through whole ones, so the launch lasts as long as the SMs
+  /// that get one more than the others. The mean rate would have all SMs end together, in the middle of a block.
+  double whole_block_cycles(const TimingCounters& counters) const {
+    if (!blocks_alike(context_.trace)) return 0;
+    const double sms = static_cast<double>(context_.gpu.chip.sm_count), blocks = static_cast<double>(blocks_);
+    const double each = static_cast<double>(counters.sm_active_cycles) / (progress_share() * blocks);
+    return std::ceil(blocks / sms) * each;
   }
 
   double progress_share() const {

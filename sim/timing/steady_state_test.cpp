@@ -72,6 +72,20 @@ TEST_CASE("skipped waves: cycles and traffic as if simulated") {
   CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.04);
 }
 
+TEST_CASE("a launch that does not settle ends with whole blocks") {
+  // Straight code, so nothing repeats; nine blocks on four SMs, one at a time, are three rounds and not two and a quarter.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 4, 9);
+  made.runs({{0, 4001}});
+  made.occupancy().blocks_per_sm = 1;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 9000);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);
+}
+
 TEST_CASE("the same launch gives the same numbers twice") {
   const GpuModel gpu = sm_model(4);
   HandMadeTrace made = streaming_loop(20, 8, 40);
