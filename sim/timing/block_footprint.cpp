@@ -1,68 +1,183 @@
 #include "timing/block_footprint.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace forewarp {
+namespace {
 
-BlockFootprint::BlockFootprint(const LaunchContext& context) : context_(context) {
+constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more has a class for nearly every block
+
+bool below_l1(const AccessPattern& pattern) { return pattern.space != MemorySpace::Shared && pattern.lanes != 0; }
+
+/// Which lines a block has touched lately, and where in its list they stand.
+class RecentLines {
+ public:
+  struct Entry {
+    std::uint64_t key = 0;
+    std::uint32_t place = 0;       ///< index + 1 of the line in the list; 0: empty
+    std::uint32_t touched_at = 0;  ///< length of the list then
+  };
+
+  Entry& find(std::uint64_t key) {
+    if (used_ * 2 >= slots_.size()) grow();
+    Entry& entry = slots_[slot_of(key)];
+    used_ += entry.place == 0;
+    entry.key = key;
+    return entry;
+  }
+
+ private:
+  std::size_t slot_of(std::uint64_t key) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = (key * 0x9E3779B97F4A7C15ull >> 20) & mask;
+    while (slots_[slot].place != 0 && slots_[slot].key != key) slot = (slot + 1) & mask;
+    return slot;
+  }
+  void grow() {
+    std::vector<Entry> old(std::max<std::size_t>(1024, slots_.size() * 2));
+    old.swap(slots_);
+    for (const Entry& entry : old)
+      if (entry.place != 0) slots_[slot_of(entry.key)] = entry;
+  }
+
+  std::vector<Entry> slots_;
+  std::size_t used_ = 0;
+};
+
+/// Accesses of a warp in order, each with the part of the warp's way on which it lies.
+template <typename Use>
+void for_each_access(const WarpPath& path, const WarpTrace& warp, const TimedProgram& program, std::uint32_t steps,
+                     Use&& use) {
+  const Access* access = warp.accesses.data();
+  std::uint64_t done = 0;
+  const std::uint64_t all = std::max<std::uint64_t>(1, path.instructions);
+  for (const Run& run : path.runs) {
+    for (std::uint32_t i = 0; i < run.count; ++i, ++done)
+      if (program[run.first + i].path == Path::Memory) use(*access++, static_cast<std::uint32_t>(done * steps / all));
+  }
+}
+
+}  // namespace
+
+BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave)
+    : context_(context), wave_(std::max<std::uint64_t>(1, wave)) {
   std::uint64_t total = 0, blocks = 0;
   for (const BlockClass& cls : context.trace.classes) {
-    std::uint64_t accesses = 0;
-    for (const WarpTrace& warp : cls.warps) accesses += warp.accesses.size();
-    if (accesses > kMostLines) {
-      lines_per_block_ = ~std::uint64_t{0};
-      return;
+    std::uint64_t lines = 0;
+    if (context.trace.classes.size() <= kKeptClasses) {
+      lines = footprint(static_cast<std::uint32_t>(&cls - context.trace.classes.data())).lines.size();
+    } else {
+      for (const WarpTrace& warp : cls.warps)
+        for (const Access& access : warp.accesses) lines += context.patterns.lines(access.pattern).size();
     }
-    by_class_.push_back(gather(cls));
-    total += by_class_.back().size() * cls.population;
+    total += lines * cls.population;
     blocks += cls.population;
   }
   lines_per_block_ = blocks == 0 ? 0 : (total + blocks - 1) / blocks;
 }
 
-std::vector<BlockFootprint::Line> BlockFootprint::gather(const BlockClass& cls) const {
-  std::vector<Line> lines;
+BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
+  std::vector<std::vector<Access>> by_step(kSteps);
   for (const WarpTrace& warp : cls.warps) {
-    for (const Access& access : warp.accesses) {
-      const AccessPattern& pattern = context_.trace.patterns[access.pattern];
-      if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
-      const bool write = pattern.kind == MemoryKind::Store || pattern.kind == MemoryKind::Reduction;
-      for (const LineSectors& part : context_.patterns.lines(access.pattern))
-        lines.push_back({access.base / kLineBytes + static_cast<std::uint64_t>(std::int64_t{part.line}), access.slope, part.sectors, write});
+    for_each_access(cls.paths[warp.path], warp, context_.program, kSteps,
+                    [&](const Access& access, std::uint32_t step) {
+                      if (below_l1(context_.trace.patterns[access.pattern])) by_step[step].push_back(access);
+                    });
+  }
+  // What a block has touched lately is in its share of L1.
+  const std::uint32_t window =
+      context_.l1_bytes / kLineBytes / static_cast<std::uint32_t>(std::max(1, context_.blocks_per_sm));
+  Footprint made;
+  RecentLines recent;
+  const auto add = [&](std::uint64_t line, std::uint32_t slope, std::uint8_t sectors, bool write,
+                       const PatternTiming& timing) {
+    RecentLines::Entry& entry = recent.find((line * 0x100000001B3ull ^ slope) * 2 + (write ? 1 : 0));
+    const auto now = static_cast<std::uint32_t>(made.lines.size());
+    if (entry.place != 0 && now - entry.touched_at <= window) {
+      Line& known = made.lines[entry.place - 1];
+      known.sectors = static_cast<std::uint8_t>(known.sectors | sectors);
+      known.full = known.full && timing.full_sectors;
+      known.bytes = static_cast<std::uint8_t>(std::min(known.bytes + timing.bytes, kLineBytes));
+      entry.touched_at = now;
+      return;
+    }
+    made.lines.push_back({line, slope, sectors, write, timing.full_sectors, timing.bytes});
+    entry.place = now + 1;
+    entry.touched_at = now;
+  };
+  for (const std::vector<Access>& accesses : by_step) {
+    made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
+    for (const Access& access : accesses) {
+      const MemoryKind kind = context_.trace.patterns[access.pattern].kind;
+      const PatternTiming& timing = context_.pattern_timing[access.pattern];
+      for (const LineSectors& part : context_.patterns.lines(access.pattern)) {
+        const std::uint64_t line = access.base / kLineBytes + static_cast<std::uint64_t>(std::int64_t{part.line});
+        if (kind != MemoryKind::Store) add(line, access.slope, part.sectors, false, timing);
+        if (kind != MemoryKind::Load) add(line, access.slope, part.sectors, true, timing);
+      }
     }
   }
-  const auto key = [](const Line& l) { return std::tuple(l.slope, l.line, l.write); };
-  std::sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) { return key(a) < key(b); });
-  std::size_t kept = 0;
-  for (const Line& line : lines) {
-    if (kept > 0 && key(lines[kept - 1]) == key(line))
-      lines[kept - 1].sectors = static_cast<std::uint8_t>(lines[kept - 1].sectors | line.sectors);
-    else
-      lines[kept++] = line;
-  }
-  lines.resize(kept);
-  return lines;
+  made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
+  return made;
 }
 
-SkippedAccesses::Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, MemorySystem& memory) const {
-  SkippedAccesses::Traffic traffic;
+const BlockFootprint::Footprint& BlockFootprint::footprint(std::uint32_t cls) {
+  const auto found = by_class_.find(cls);
+  return found != by_class_.end() ? found->second
+                                  : by_class_.emplace(cls, gather(context_.trace.classes[cls])).first->second;
+}
+
+BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint32_t from_step, std::uint16_t sm) {
   const KernelTrace& trace = context_.trace;
-  const auto sms = static_cast<std::uint64_t>(context_.gpu.chip.sm_count);
-  for (std::uint64_t block = first; block < first + count; ++block) {
-    const std::uint32_t cls = context_.classes.class_of(block);
-    const Dim3 index = trace.block_index(block), at = trace.classes[cls].representative;
-    const std::int64_t dx = std::int64_t{index.x} - at.x, dy = std::int64_t{index.y} - at.y, dz = std::int64_t{index.z} - at.z;
-    for (const Line& line : by_class_[cls]) {
-      const BlockSlope& s = trace.slopes[line.slope];
-      const auto shift = static_cast<std::uint64_t>((s.x * dx + s.y * dy + s.z * dz) / kLineBytes);
-      int written_back = 0;
-      const int missed = memory.touch(line.line + shift, line.sectors, line.write, static_cast<std::uint16_t>(block % sms), &written_back);
-      if (!line.write) traffic.dram_read_bytes += static_cast<std::uint64_t>(missed) * kSectorBytes;
-      traffic.dram_write_bytes += static_cast<std::uint64_t>(written_back) * kSectorBytes;
+  const std::uint32_t cls = context_.classes.class_of(block);
+  const Dim3 index = trace.block_index(block), at = trace.classes[cls].representative;
+  const std::int64_t dx = std::int64_t{index.x} - at.x, dy = std::int64_t{index.y} - at.y,
+                     dz = std::int64_t{index.z} - at.z;
+  Running running{&footprint(cls), from_step, sm, {}};
+  for (const BlockSlope& s : trace.slopes)
+    running.shifts.push_back(static_cast<std::uint64_t>((s.x * dx + s.y * dy + s.z * dz) / kLineBytes));
+  return running;
+}
+
+SkippedAccesses::Traffic BlockFootprint::run(std::span<const Running> blocks, MemorySystem& memory) const {
+  SkippedAccesses::Traffic traffic;
+  for (std::uint32_t step = 0; step < kSteps; ++step) {
+    for (const Running& block : blocks) {
+      if (step < block.from_step) continue;
+      const Footprint& footprint = *block.footprint;
+      for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
+        const Line& line = footprint.lines[i];
+        int written_back = 0;
+        const int missed = memory.touch(line.line + block.shifts[line.slope], line.sectors, line.write, block.sm,
+                                        &written_back, line.full, line.bytes);
+        traffic.dram_read_bytes += static_cast<std::uint64_t>(missed) * kSectorBytes;
+        traffic.dram_write_bytes += static_cast<std::uint64_t>(written_back) * kSectorBytes;
+      }
     }
   }
   return traffic;
+}
+
+SkippedAccesses::Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, MemorySystem& memory) {
+  SkippedAccesses::Traffic traffic;
+  const auto sms = static_cast<std::uint64_t>(context_.gpu.chip.sm_count);
+  std::vector<Running> wave;
+  for (std::uint64_t begin = first; begin < first + count; begin += wave_) {
+    wave.clear();
+    if (by_class_.size() > kKeptClasses) by_class_.clear();
+    for (std::uint64_t block = begin; block < std::min(begin + wave_, first + count); ++block)
+      wave.push_back(start(block, 0, static_cast<std::uint16_t>(block % sms)));
+    traffic += run(wave, memory);
+  }
+  return traffic;
+}
+
+SkippedAccesses::Traffic BlockFootprint::finish(std::span<const BlockProgress> blocks, MemorySystem& memory) {
+  std::vector<Running> running;
+  if (by_class_.size() > kKeptClasses) by_class_.clear();
+  for (const BlockProgress& block : blocks)
+    running.push_back(start(block.block, static_cast<std::uint32_t>(block.done * kSteps), block.sm));
+  return run(running, memory);
 }
 
 }  // namespace forewarp

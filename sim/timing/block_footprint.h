@@ -1,8 +1,10 @@
-// The lines a block touches below L1, class by class: what skipped blocks would have read and written, so that L2 is
-// as full and as dirty afterwards as if they had run, and DRAM traffic is counted for them.
+// What blocks that are left out would have read and written below L1, in the order in which their wave would have: L2
+// is as full and as dirty afterwards as if they had run, and their DRAM traffic is counted rather than scaled.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "timing/skipped_accesses.h"
@@ -12,29 +14,49 @@ namespace forewarp {
 
 class BlockFootprint {
  public:
-  /// Most lines that one block may touch for its class to be gathered; beyond it touching blocks costs too much.
-  static constexpr std::uint64_t kMostLines = 1 << 16;
+  /// Parts into which a block's stay is cut: the blocks of a wave take turns part by part.
+  static constexpr std::uint32_t kSteps = 128;
 
-  explicit BlockFootprint(const LaunchContext&);
+  /// `wave`: blocks that run side by side.
+  BlockFootprint(const LaunchContext&, std::uint64_t wave);
 
-  /// Mean over the grid; ~0 if a class touches more than kMostLines.
+  /// At most so many lines are touched by a block, in the mean over the grid.
   std::uint64_t lines_per_block() const { return lines_per_block_; }
 
   /// Touches L2 for blocks first ... first + count - 1.
-  SkippedAccesses::Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&) const;
+  SkippedAccesses::Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&);
+  /// The same for what blocks in flight have still before them.
+  SkippedAccesses::Traffic finish(std::span<const BlockProgress>, MemorySystem&);
 
  private:
   struct Line {
-    std::uint64_t line = 0;   ///< of the class's representative
+    std::uint64_t line = 0;  ///< of the class's representative
     std::uint32_t slope = 0;
     std::uint8_t sectors = 0;
     bool write = false;
+    bool full = true;  ///< writes: every byte of the sectors, else `bytes` of them
+    std::uint8_t bytes = 0;
   };
-  std::vector<Line> gather(const BlockClass&) const;
+  /// A class's lines in order of time; begin[s] is the first of step s.
+  struct Footprint {
+    std::vector<Line> lines;
+    std::vector<std::uint32_t> begin;
+  };
+  struct Running {
+    const Footprint* footprint = nullptr;
+    std::uint32_t from_step = 0;
+    std::uint16_t sm = 0;
+    std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
+  };
+  Footprint gather(const BlockClass&) const;
+  const Footprint& footprint(std::uint32_t cls);
+  Running start(std::uint64_t block, std::uint32_t from_step, std::uint16_t sm);
+  SkippedAccesses::Traffic run(std::span<const Running>, MemorySystem&) const;
 
   LaunchContext context_;
-  std::vector<std::vector<Line>> by_class_;
+  std::uint64_t wave_ = 1;
   std::uint64_t lines_per_block_ = 0;
+  std::unordered_map<std::uint32_t, Footprint> by_class_;
 };
 
 }  // namespace forewarp

@@ -95,14 +95,26 @@ bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
 
 LoopProgress Gpu::loop_progress() const {
   LoopProgress total;
-  for (const auto& sm : sms_) sm->add_loop_progress(*loops_, total);
+  for (const auto& sm : sms_) {
+    sm->add_loop_progress(*loops_, total);
+    if (!total.all_inside) break;
+  }
   return total;
 }
 
-SkippedAccesses::Traffic Gpu::skip_iterations(std::uint32_t count) {
+SkippedAccesses::Traffic Gpu::skip_iterations(const IterationCounts& counts) {
   SkippedAccesses skipped;
-  for (const auto& sm : sms_) sm->skip_iterations(*loops_, count, skipped);
-  return skipped.apply(count, memory_);
+  for (const auto& sm : sms_) {
+    const std::uint32_t count = counts[static_cast<std::size_t>(sm->live_warps())];
+    if (count > 0) sm->skip_iterations(*loops_, count, skipped);
+  }
+  return skipped.apply(memory_);
+}
+
+std::vector<BlockProgress> Gpu::blocks_in_flight() const {
+  std::vector<BlockProgress> blocks;
+  for (const auto& sm : sms_) sm->add_block_progress(blocks);
+  return blocks;
 }
 
 std::uint64_t Gpu::issued() const {

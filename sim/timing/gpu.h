@@ -29,11 +29,15 @@ class Gpu {
   // For skipping what repeats.
   void set_loops(const std::vector<std::vector<PathLoop>>* loops) { loops_ = loops; }
   LoopProgress loop_progress() const;
-  SkippedAccesses::Traffic skip_iterations(std::uint32_t count);
+  /// By so many iterations, by warps on the SM.
+  using IterationCounts = std::array<std::uint32_t, LoopProgress::kGroups>;
+  SkippedAccesses::Traffic skip_iterations(const IterationCounts&);
+  std::vector<BlockProgress> blocks_in_flight() const;
   Cycle last_end() const { return last_end_; }
   std::uint64_t issued() const;
   std::uint64_t finished_blocks() const { return finished_blocks_; }
   BlockDispatcher& dispatcher() { return dispatcher_; }
+  const BlockDispatcher& dispatcher() const { return dispatcher_; }
   MemorySystem& memory() { return memory_; }
   std::vector<std::unique_ptr<Sm>>& sms() { return sms_; }
   const std::vector<BlockSpan>& spans() const { return spans_; }

@@ -253,7 +253,8 @@ void L2Slice::invalidate_copy(std::uint64_t index, std::uint8_t sectors) {
   if (lines_[way].valid == 0 && lines_[way].miss == kNoMiss) tags_[way] = kFree;
 }
 
-L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write) {
+L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full,
+                               std::uint8_t bytes) {
   Access a;
   const Place p = place(index, copy);
   a.way = find(p);
@@ -265,7 +266,7 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   }
   a.outcome = Outcome::Hit;
   if (write) {
-    write_line(a.way, sectors, true, 0);
+    write_line(a.way, sectors, full, bytes);
     a.cleaned = clean_one(a.way);
     written_back(std::popcount(unsigned{a.cleaned.dirty}));
     return a;

@@ -111,8 +111,8 @@ class L2Slice {
   /// The line's home has been written: a copy here loses these sectors.
   void invalidate_copy(std::uint64_t index, std::uint8_t sectors);
 
-  /// read() or write() of full sectors whose data arrives at once. No miss entry is used; Hit unless sectors missed.
-  Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write);
+  /// read() or write() whose data arrives at once. No miss entry is used; Hit unless sectors missed.
+  Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full = true, std::uint8_t bytes = 0);
 
   std::uint64_t dirty_sectors() const { return dirty_sectors_; }
   /// Is there room for so many more sectors in flight? A stalled request need not be looked up again before.

@@ -1,18 +1,35 @@
 #include "timing/loops.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace forewarp {
 namespace {
 
-constexpr std::size_t kLongestPeriod = 256;      // runs; loops whose body wanders more are not skipped
+constexpr std::size_t kLongestPeriod = 256;  // runs; loops whose body wanders more are not skipped
 constexpr std::size_t kMostComparisons = 8'000'000;
 
 std::uint32_t count_accesses(const WarpPath& path, const TimedProgram& program, std::size_t first, std::size_t last) {
   std::uint32_t count = 0;
   for (std::size_t r = first; r < last; ++r)
-    for (std::uint32_t i = 0; i < path.runs[r].count; ++i) count += program[path.runs[r].first + i].path == Path::Memory;
+    for (std::uint32_t i = 0; i < path.runs[r].count; ++i)
+      count += program[path.runs[r].first + i].path == Path::Memory;
   return count;
+}
+
+/// Iterations after which the accesses of a warp in its loop have moved by whole lines: until then the same line is
+/// read again, so that a rate has to be measured over a multiple of them.
+std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, const KernelTrace& trace) {
+  std::int64_t period = 1;
+  if (loop.iterations < 2) return 1;
+  const Access* access = warp.accesses.data() + loop.accesses_before;
+  for (std::uint32_t a = 0; a < loop.accesses; ++a) {
+    const AccessPattern& pattern = trace.patterns[access[a].pattern];
+    if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
+    const auto step = static_cast<std::int64_t>(access[a + loop.accesses].base - access[a].base);
+    if (step != 0) period = std::max(period, kLineBytes / std::gcd(step, std::int64_t{kLineBytes}));
+  }
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(period, kLineBytes / 4));
 }
 
 }  // namespace
@@ -47,8 +64,13 @@ PathLoop find_loop(const WarpPath& path, const TimedProgram& program) {
 
 std::vector<std::vector<PathLoop>> find_loops(const KernelTrace& trace, const TimedProgram& program) {
   std::vector<std::vector<PathLoop>> loops(trace.classes.size());
-  for (std::size_t c = 0; c < trace.classes.size(); ++c)
+  for (std::size_t c = 0; c < trace.classes.size(); ++c) {
     for (const WarpPath& path : trace.classes[c].paths) loops[c].push_back(find_loop(path, program));
+    for (const WarpTrace& warp : trace.classes[c].warps) {
+      PathLoop& loop = loops[c][warp.path];
+      if (loop.line_period == 1 && loop.period != 0) loop.line_period = find_line_period(loop, warp, trace);
+    }
+  }
   return loops;
 }
 

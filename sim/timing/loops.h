@@ -10,12 +10,13 @@
 namespace forewarp {
 
 struct PathLoop {
-  std::uint32_t first_run = 0;   ///< where the repetition starts
-  std::uint32_t period = 0;      ///< runs of one iteration; 0: nothing repeats
+  std::uint32_t first_run = 0;  ///< where the repetition starts
+  std::uint32_t period = 0;     ///< runs of one iteration; 0: nothing repeats
   std::uint32_t iterations = 0;
-  std::uint32_t accesses = 0;    ///< memory instructions of one iteration
+  std::uint32_t accesses = 0;         ///< memory instructions of one iteration
   std::uint32_t accesses_before = 0;  ///< ... executed before the loop
   std::uint64_t instructions = 0;     ///< warp instructions of one iteration
+  std::uint32_t line_period = 1;      ///< iterations after which every access has moved by whole lines
 };
 
 PathLoop find_loop(const WarpPath&, const TimedProgram&);

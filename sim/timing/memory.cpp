@@ -573,23 +573,25 @@ void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
 
 const MemoryCounters& MemorySystem::counters() const { return state_->counters_; }
 
-int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back) {
+int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back,
+                        bool full, std::uint8_t bytes) {
   State& s = *state_;
   const AddressMap::Home home = s.map_.home(line);
   const bool crosses = s.crossbar_.partition(sm) != static_cast<int>(home.partition);
   int written = 0, fetched = 0;
   const auto account = [&](const L2Slice::Access& a) {
     written += count(s.geometry_.whole_bursts(a.evicted.dirty)) + count(s.geometry_.whole_bursts(a.cleaned.dirty));
+    fetched += count(s.geometry_.whole_bursts(a.evicted.partial)) + count(s.geometry_.whole_bursts(a.cleaned.partial));
   };
   if (crosses && s.replicate_ && !write) {
-    const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false);
+    const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false, true, 0);
     account(a);
     sectors = a.outcome == L2Slice::Outcome::Stall ? sectors : a.fetch;
   }
   if (sectors != 0) {
-    const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write);
+    const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write, full, bytes);
     account(a);
-    fetched = count(a.fetch);
+    fetched += count(a.fetch);
     if (write && s.replicate_) s.slices_[s.mirror(home.slice)].cache.invalidate_copy(home.index, sectors);
   }
   if (written_back != nullptr) *written_back = written;

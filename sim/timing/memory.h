@@ -69,8 +69,10 @@ class MemorySystem {
   const MemoryCounters& counters() const;
 
   /// Functional effects without time, for fast-forwarding and for warm runs: as if the sectors had been read or
-  /// written. Returns sectors that missed L2 (DRAM read), and dirty sectors written back through *written_back.
-  int touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back);
+  /// written. Returns sectors that DRAM is read for, and dirty sectors written back through *written_back. `full` and
+  /// `bytes` as in a request.
+  int touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back, bool full = true,
+            std::uint8_t bytes = 0);
   /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it.
   std::uint64_t dirty_bytes() const;
 

@@ -1,6 +1,7 @@
 #include "timing/skipped_accesses.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/types.h"
 
@@ -22,34 +23,63 @@ void SkippedAccesses::grow() {
   for (std::size_t w = 0; w < walks_.size(); ++w) slots_[find(walks_[w])] = static_cast<std::uint32_t>(w + 1);
 }
 
-void SkippedAccesses::add(std::uint64_t address, std::int64_t step, std::uint8_t sectors, bool write, std::uint16_t sm) {
-  if (step == 0) return;  // the same line every time: L1 or L2 has it
+void SkippedAccesses::add(std::uint64_t address, std::int64_t step, std::uint8_t sectors, bool write, std::uint16_t sm,
+                          std::uint32_t iterations) {
+  if (step == 0 || sectors == 0) return;  // the same line every time: L1 or L2 has it
+  most_iterations_ = std::max(most_iterations_, iterations);
   if (walks_.size() * 2 >= slots_.size()) grow();
-  const Walk walk{address, step, sm, sectors, write};
+  // From the first sector on, at the place in it where the access begins: short steps stay in a sector for a while.
+  const int first = std::countr_zero(unsigned{sectors});
+  const std::uint64_t line = address / kLineBytes * kLineBytes;
+  const std::uint64_t begin = line + static_cast<std::uint64_t>(first) * kSectorBytes + address % kSectorBytes;
+  const Walk walk{begin, step, iterations, sm, static_cast<std::uint8_t>(sectors >> first), write};
   const std::size_t slot = find(walk);
   if (slots_[slot] != 0) {
     Walk& known = walks_[slots_[slot] - 1];
-    known.sectors = static_cast<std::uint8_t>(known.sectors | sectors);
+    known.sectors = static_cast<std::uint8_t>(known.sectors | walk.sectors);
+    known.iterations = std::max(known.iterations, iterations);
     return;
   }
   walks_.push_back(walk);
   slots_[slot] = static_cast<std::uint32_t>(walks_.size());
 }
 
-SkippedAccesses::Traffic SkippedAccesses::apply(std::uint32_t iterations, MemorySystem& memory) const {
+void SkippedAccesses::add_once(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm,
+                               std::uint32_t iteration) {
+  if (singles_.size() <= iteration) singles_.resize(iteration + 1);
+  singles_[iteration].push_back({line, sm, sectors, write});
+  most_iterations_ = std::max(most_iterations_, iteration + 1);
+}
+
+void SkippedAccesses::touch(const Single& single, MemorySystem& memory, Traffic& traffic) {
+  int written_back = 0;
+  const int missed = memory.touch(single.line, single.sectors, single.write, single.sm, &written_back);
+  traffic.dram_read_bytes += static_cast<std::uint64_t>(missed) * kSectorBytes;
+  traffic.dram_write_bytes += static_cast<std::uint64_t>(written_back) * kSectorBytes;
+}
+
+void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, MemorySystem& memory, Traffic& traffic) {
+  constexpr unsigned kSectors = kLineBytes / kSectorBytes;
+  const unsigned mask = unsigned{walk.sectors} << sector % kSectors;
+  const std::uint64_t line = sector / kSectors;
+  if ((mask & 15u) != 0) touch({line, walk.sm, static_cast<std::uint8_t>(mask & 15u), walk.write}, memory, traffic);
+  if (mask >> kSectors != 0)
+    touch({line + 1, walk.sm, static_cast<std::uint8_t>(mask >> kSectors), walk.write}, memory, traffic);
+}
+
+SkippedAccesses::Traffic SkippedAccesses::apply(MemorySystem& memory) const {
   Traffic traffic;
-  for (std::uint32_t i = 1; i <= iterations; ++i) {
+  for (std::uint32_t i = 0; i < most_iterations_; ++i) {
     for (const Walk& walk : walks_) {
-      const std::uint64_t line = (walk.address + static_cast<std::uint64_t>(walk.step * std::int64_t{i})) / kLineBytes;
-      const std::uint64_t previous = (walk.address + static_cast<std::uint64_t>(walk.step * std::int64_t{i - 1})) / kLineBytes;
-      if (line == previous) continue;
-      // Steps shorter than a line come by every sector.
-      const bool dense = walk.step < kLineBytes && walk.step > -kLineBytes;
-      int written_back = 0;
-      const int missed = memory.touch(line, dense ? std::uint8_t{0xf} : walk.sectors, walk.write, walk.sm, &written_back);
-      if (!walk.write) traffic.dram_read_bytes += static_cast<std::uint64_t>(missed) * kSectorBytes;
-      traffic.dram_write_bytes += static_cast<std::uint64_t>(written_back) * kSectorBytes;
+      if (i >= walk.iterations) continue;
+      const std::uint64_t sector =
+          (walk.address + static_cast<std::uint64_t>(walk.step * std::int64_t{i})) / kSectorBytes;
+      const std::uint64_t previous =
+          (walk.address + static_cast<std::uint64_t>(walk.step * (std::int64_t{i} - 1))) / kSectorBytes;
+      if (i == 0 || sector != previous) touch(walk, sector, memory, traffic);
     }
+    if (i < singles_.size())
+      for (const Single& single : singles_[i]) touch(single, memory, traffic);
   }
   return traffic;
 }

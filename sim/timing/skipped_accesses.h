@@ -1,5 +1,5 @@
 // What skipped loop iterations would have read and written, so that L2 holds it afterwards and DRAM traffic is counted
-// for it. Warps that walk over the same lines in the same steps are counted once: the later ones would have hit.
+// for it. Warps that walk over the same sectors in the same steps are counted once: the later ones would have hit.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,48 @@ namespace forewarp {
 
 class SkippedAccesses {
  public:
-  /// A line that is accessed in each of the iterations, moving by `step` bytes from one to the next.
-  void add(std::uint64_t address, std::int64_t step, std::uint8_t sectors, bool write, std::uint16_t sm);
+  /// Sectors of a line that are accessed in each of so many iterations, moving by `step` bytes from one to the next.
+  /// `address`: where in the line the access begins, or the line's start.
+  void add(std::uint64_t address, std::int64_t step, std::uint8_t sectors, bool write, std::uint16_t sm,
+           std::uint32_t iterations);
+
+  /// A line that is accessed in one of the iterations: for accesses that do not move in equal steps.
+  void add_once(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, std::uint32_t iteration);
 
   struct Traffic {
     std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
+    Traffic& operator+=(const Traffic& other) {
+      dram_read_bytes += other.dram_read_bytes;
+      dram_write_bytes += other.dram_write_bytes;
+      return *this;
+    }
   };
-  /// Touches L2, iteration by iteration.
-  Traffic apply(std::uint32_t iterations, MemorySystem& memory) const;
+  /// Touches L2, iteration by iteration, from the one that is due next.
+  Traffic apply(MemorySystem& memory) const;
 
  private:
   struct Walk {
-    std::uint64_t address = 0;
+    std::uint64_t address = 0;  ///< in the first of the sectors
     std::int64_t step = 0;
+    std::uint32_t iterations = 0;
+    std::uint16_t sm = 0;
+    std::uint8_t sectors = 0;  ///< from that sector on; bit 0 is set
+    bool write = false;
+  };
+  struct Single {
+    std::uint64_t line = 0;
     std::uint16_t sm = 0;
     std::uint8_t sectors = 0;
     bool write = false;
   };
   void grow();
   std::size_t find(const Walk&) const;
+  static void touch(const Single&, MemorySystem&, Traffic&);
+  static void touch(const Walk&, std::uint64_t sector, MemorySystem&, Traffic&);
 
+  std::vector<std::vector<Single>> singles_;  ///< by iteration
   std::vector<Walk> walks_;
+  std::uint32_t most_iterations_ = 0;
   std::vector<std::uint32_t> slots_;  ///< open addressing: index + 1, 0 = empty
 };
 

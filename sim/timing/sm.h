@@ -35,10 +35,24 @@ struct LaunchContext {
 
 /// Where the warps in flight are in their loops.
 struct LoopProgress {
-  bool all_inside = true;                 ///< every warp in flight is inside its loop
+  /// SMs that hold equally many warps go equally fast; others do not.
+  struct Group {
+    std::uint64_t warps = 0, issued = 0;
+    std::uint64_t iteration_instructions = 0;  ///< of one iteration of every warp
+    std::uint32_t least_remaining = ~std::uint32_t{0};
+  };
+  static constexpr std::size_t kGroups = 65;
+  std::array<Group, kGroups> groups;  ///< by warps on the SM
+  bool all_inside = true;             ///< every warp in flight is inside its loop
   std::uint64_t warps = 0;
-  std::uint64_t iteration_instructions = 0;  ///< of one iteration of every warp
-  std::uint32_t least_remaining = ~std::uint32_t{0};
+  std::uint64_t iteration_instructions = 0;
+};
+
+/// How far a block in flight has come.
+struct BlockProgress {
+  std::uint32_t block = 0;
+  std::uint16_t sm = 0;
+  double done = 0;  ///< part of its memory accesses
 };
 
 /// A block that has left its SM.
@@ -65,9 +79,11 @@ class Sm {
   void collect_stalls(std::vector<StallCycles>&) const;
   std::uint64_t issued() const { return issued_; }
   void add_loop_progress(const std::vector<std::vector<PathLoop>>&, LoopProgress&) const;
+  void add_block_progress(std::vector<BlockProgress>&) const;
   /// Moves every warp on by so many iterations of its loop; what they would have read and written
   /// is added to the skipped accesses.
   void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint32_t count, SkippedAccesses&);
+  int live_warps() const;
   /// For a deadlock report: what each warp waits for.
   std::string describe_wait(Cycle now) const;
 
@@ -127,6 +143,9 @@ class Sm {
   void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
   void evaluate(Warp&, Cycle now);
   void wake(Warp&, Cycle at);
+
+  void add_skipped(const Access* first, std::uint32_t period, std::uint32_t count, const std::vector<std::int64_t>& shifts,
+                   SkippedAccesses&) const;
 
   // Blocks.
   void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);

@@ -5,37 +5,83 @@
 
 namespace forewarp {
 
+int Sm::live_warps() const {
+  int live = 0;
+  for (const SubPartition& sub : subs_) live += sub.live;
+  return live;
+}
+
 void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, LoopProgress& total) const {
+  const int live = live_warps();
+  if (live == 0) return;
+  LoopProgress::Group& group = total.groups[static_cast<std::size_t>(live)];
+  group.issued += issued_;
+  group.warps += static_cast<std::uint64_t>(live);
+  total.warps += static_cast<std::uint64_t>(live);
   for (const Warp& warp : warps_) {
     if (!warp.alive) continue;
     const PathLoop& loop = loops[warp.cls][warp.path];
     const auto run = static_cast<std::uint32_t>(warp.run - warp.runs_begin);
-    ++total.warps;
     if (loop.period == 0 || run < loop.first_run || run >= loop.first_run + loop.period * loop.iterations) {
       total.all_inside = false;
-      continue;
+      return;
     }
     const std::uint32_t iteration = (run - loop.first_run) / loop.period;
+    group.iteration_instructions += loop.instructions;
     total.iteration_instructions += loop.instructions;
-    total.least_remaining = std::min(total.least_remaining, loop.iterations - iteration - 1);
+    group.least_remaining = std::min(group.least_remaining, loop.iterations - iteration - 1);
   }
 }
 
-void Sm::skip_iterations(const std::vector<std::vector<PathLoop>>& loops, std::uint32_t count, SkippedAccesses& skipped) {
+void Sm::add_block_progress(std::vector<BlockProgress>& out) const {
+  for (const Block& block : blocks_) {
+    if (!block.used) continue;
+    std::size_t done = 0, all = 0;
+    const BlockClass& cls = context_.trace.classes[context_.classes.class_of(block.linear)];
+    for (std::size_t w = 0; w < cls.warps.size(); ++w) {
+      const std::vector<Access>& accesses = cls.warps[w].accesses;
+      all += accesses.size();
+      done += static_cast<std::size_t>(warps_[block.warps[w]].access - accesses.data());
+    }
+    out.push_back({block.linear, id_, all == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(all)});
+  }
+}
+
+/// One memory instruction of a loop, from its next execution on, over `count` iterations of `period` accesses each.
+void Sm::add_skipped(const Access* first, std::uint32_t period, std::uint32_t count,
+                     const std::vector<std::int64_t>& shifts, SkippedAccesses& skipped) const {
+  const AccessPattern& pattern = context_.trace.patterns[first->pattern];
+  if (pattern.space == MemorySpace::Shared) return;
+  const bool write = pattern.kind == MemoryKind::Store || pattern.kind == MemoryKind::Reduction;
+  const auto line_of = [&](const Access& access, const LineSectors& part) {
+    return access.base / kLineBytes + static_cast<std::uint64_t>(shifts[access.slope]) +
+           static_cast<std::uint64_t>(std::int64_t{part.line});
+  };
+  const auto step = static_cast<std::int64_t>(first[period].base - first->base);
+  const std::size_t middle = count / 2;
+  const bool even =
+      first[count * std::size_t{period}].base == first->base + static_cast<std::uint64_t>(step * std::int64_t{count}) &&
+      first[middle * period].base == first->base + static_cast<std::uint64_t>(step * static_cast<std::int64_t>(middle));
+  if (even) {
+    for (const LineSectors& part : context_.patterns.lines(first->pattern))
+      skipped.add(line_of(*first, part) * kLineBytes + first->base % kLineBytes, step, part.sectors, write, id_, count);
+    return;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Access& access = first[i * std::size_t{period}];
+    for (const LineSectors& part : context_.patterns.lines(access.pattern))
+      skipped.add_once(line_of(access, part), part.sectors, write, id_, i);
+  }
+}
+
+void Sm::skip_iterations(const std::vector<std::vector<PathLoop>>& loops, std::uint32_t count,
+                         SkippedAccesses& skipped) {
   for (Warp& warp : warps_) {
     if (!warp.alive) continue;
     const PathLoop& loop = loops[warp.cls][warp.path];
     const std::vector<std::int64_t>& shifts = blocks_[warp.block_slot].shifts;
-    for (std::uint32_t a = 0; a < loop.accesses; ++a) {
-      const Access& access = warp.access[a];
-      const AccessPattern& pattern = context_.trace.patterns[access.pattern];
-      if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
-      const auto step = static_cast<std::int64_t>(warp.access[a + loop.accesses].base - access.base);
-      const std::uint64_t base = access.base / kLineBytes + static_cast<std::uint64_t>(shifts[access.slope]);
-      for (const LineSectors& line : context_.patterns.lines(access.pattern))
-        skipped.add((base + static_cast<std::uint64_t>(std::int64_t{line.line})) * kLineBytes + access.base % kLineBytes, step,
-                    line.sectors, pattern.kind == MemoryKind::Store || pattern.kind == MemoryKind::Reduction, id_);
-    }
+    for (std::uint32_t a = 0; a < loop.accesses; ++a)
+      add_skipped(warp.access + a, loop.accesses, count, shifts, skipped);
     warp.run += std::size_t{count} * loop.period;
     warp.access += std::size_t{count} * loop.accesses;
   }

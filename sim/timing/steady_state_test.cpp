@@ -15,14 +15,16 @@ HandMadeTrace streaming_loop(int iterations, int warps, std::uint32_t blocks) {
   const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
   Instruction branch = plain(Pipe::Cbu, 5);
   branch.opcode = Opcode::BRA;
-  HandMadeTrace made({plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch, exit_instruction()}, warps, blocks);
+  HandMadeTrace made({plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch, exit_instruction()}, warps,
+                     blocks);
   std::vector<Run> runs{{0, 4}};
   for (int i = 1; i < iterations; ++i) runs.push_back({1, 3});
   runs.push_back({4, 1});
   made.runs(runs);
   for (int w = 0; w < warps; ++w)
     for (int i = 0; i < iterations; ++i)
-      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * iterations + i) * kLineBytes), 4, MemorySpace::Global);
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * iterations + i) * kLineBytes), 4,
+                  MemorySpace::Global);
   // Every block has lines of its own.
   made.trace().slopes.push_back({std::int64_t{warps} * iterations * kLineBytes, 0, 0});
   for (WarpTrace& warp : made.trace().classes[0].warps)
@@ -30,7 +32,9 @@ HandMadeTrace streaming_loop(int iterations, int warps, std::uint32_t blocks) {
   return made;
 }
 
-double error(Cycle a, Cycle b) { return std::abs(static_cast<double>(a) - static_cast<double>(b)) / static_cast<double>(b); }
+double error(Cycle a, Cycle b) {
+  return std::abs(static_cast<double>(a) - static_cast<double>(b)) / static_cast<double>(b);
+}
 
 }  // namespace
 
@@ -53,9 +57,10 @@ TEST_CASE("skipped iterations: cycles and traffic as if simulated") {
   CHECK_FALSE(full.coverage.extrapolated);
   CHECK(skipping.coverage.extrapolated);
   CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
-  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes << " sectors " << full.counters.memory.read_sectors << " / " << skipping.counters.memory.read_sectors);
+  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes
+               << " sectors " << full.counters.memory.read_sectors << " / " << skipping.counters.memory.read_sectors);
   INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
-  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.04);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.05);
   CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
   CHECK(error(skipping.counters.warp_cycles, full.counters.warp_cycles) < 0.05);
 }
@@ -66,24 +71,71 @@ TEST_CASE("skipped waves: cycles and traffic as if simulated") {
   made.occupancy().blocks_per_sm = 4;
   const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 60000);
   CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
-  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes << " sectors " << full.counters.memory.read_sectors << " / " << skipping.counters.memory.read_sectors);
+  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes
+               << " sectors " << full.counters.memory.read_sectors << " / " << skipping.counters.memory.read_sectors);
   INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
   CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.04);
   CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.04);
 }
 
 TEST_CASE("a launch that does not settle ends with whole blocks") {
-  // Straight code, so nothing repeats; nine blocks on four SMs, one at a time, are three rounds and not two and a quarter.
+  // Straight code, so nothing repeats; nine blocks on four SMs, one at a time, are three rounds and not two and a
+  // quarter.
   const GpuModel gpu = sm_model(4);
   std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
   code.push_back(exit_instruction());
   HandMadeTrace made(code, 4, 9);
   made.runs({{0, 4001}});
   made.occupancy().blocks_per_sm = 1;
-  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 9000);
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 4500);
   INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
   CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);
+}
+
+TEST_CASE("lines that blocks share come from DRAM once, whether the blocks are simulated or left out") {
+  const GpuModel gpu = sm_model(4);
+  // As a product: half of what a block reads is its own, half is read by every block.
+  HandMadeTrace made = streaming_loop(64, 8, 403);
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (std::size_t i = 0; i < warp.accesses.size(); i += 2) warp.accesses[i].slope = 0;
+  const TimingResult full = made.simulate(gpu, true);
+  for (const std::uint64_t budget : {8000, 20000, 60000}) {
+    const TimingResult skipping = made.simulate(gpu, false, budget);
+    INFO(budget << ": " << skipping.coverage.method);
+    CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions);
+    CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+    CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.04);
+  }
+}
+
+TEST_CASE("a launch that never settles: unequal blocks, and a last one alone") {
+  const GpuModel gpu = sm_model(2);
+  HandMadeTrace made = streaming_loop(400, 4, 13);
+  // Block 12 goes round its loop three times as often, in a class of its own.
+  BlockClass lone = made.trace().classes[0];
+  lone.representative = {12, 0, 0};
+  lone.single = true;
+  lone.population = 1;
+  made.trace().classes[0].population = 12;
+  made.trace().classes[0].conditions.push_back({{1, 0, 0}, 0, 11, 1});
+  lone.paths[0].runs.insert(lone.paths[0].runs.end() - 1, 800, Run{1, 3});
+  lone.paths[0].instructions += 2400;
+  for (WarpTrace& warp : lone.warps) {
+    const std::vector<Access> once = warp.accesses;
+    for (int i = 0; i < 800; ++i)
+      warp.accesses.push_back(
+          {once[0].base + (std::uint64_t{1} << 30) + static_cast<std::uint64_t>(i) * kLineBytes, once[0].pattern, 1});
+  }
+  made.trace().classes.push_back(lone);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 600);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method
+                 << " simulated " << skipping.coverage.simulated_warp_instructions << " of "
+                 << full.coverage.simulated_warp_instructions);
+  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.1);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
 }
 
 TEST_CASE("the same launch gives the same numbers twice") {
