@@ -28,12 +28,16 @@ TraceOptions trace_options(const Workload& workload, std::vector<std::string>& w
 void add_sampling_warnings(const LaunchInfo& launch, std::vector<std::string>& warnings) {
   if (launch.inferred_blocks > 0) {
     const std::uint64_t all = launch.sampled_blocks + launch.inferred_blocks;
-    warnings.push_back("data decides the way of this kernel; it was followed in " + std::to_string(launch.sampled_blocks) + " of " +
-                       std::to_string(all) + " blocks, which " +
-                       (launch.samples_differ ? "did not go the same way: counts are estimates" : "all went the same way"));
+    warnings.push_back("data decides the way of this kernel; it was followed in " +
+                       std::to_string(launch.sampled_blocks) + " of " + std::to_string(all) + " blocks, which " +
+                       (!launch.samples_differ ? "all went the same way"
+                        : !launch.counted.empty()
+                            ? "did not go the same way: counts are of all blocks, timing takes these for all"
+                            : "did not go the same way: counts are estimates"));
   }
   if (launch.inputs_incomplete)
-    warnings.push_back("data decides the way of this kernel, and the launches before it are too long to be run for their results");
+    warnings.push_back(
+        "data decides the way of this kernel, and the launches before it are too long to be run for their results");
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ class Controller {
     switch (op_.kind) {
       case OpKind::Branch:
       case OpKind::Call:
-        branch(x_.enabled & x_.predicate(op_.p[0]));
+        result_.held = x_.enabled & ~x_.predicate(op_.p[0]);
+        branch(x_.enabled & ~result_.held);
         break;
       case OpKind::BranchDivergent:
         branch(missing_lanes() != 0 ? x_.enabled & x_.predicate(op_.p[0]) : 0);

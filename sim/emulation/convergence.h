@@ -18,6 +18,7 @@ enum class Next : std::uint8_t {
 struct ControlResult {
   Next next = Next::Go;
   bool diverged = false;  ///< a branch sent lanes both ways
+  LaneMask held = 0;      ///< enabled lanes that a predicate operand of the branch kept
 };
 
 /// Carries out the control instruction at which split `current` of x.warp stands (its pc is x.pc, its lanes x.active).

@@ -38,7 +38,10 @@ struct TraceOptions {
   bool block_classes = true;
   /// Warp instructions that earlier launches of the case may cost for the sake of their values; what lies beyond is
   /// left out, and LaunchInfo::inputs_incomplete says so.
-  std::uint64_t value_instructions = 60'000'000;
+  std::uint64_t value_instructions = 160'000'000;
+  /// Warp instructions that may be executed to count the blocks which differing samples stand for; if that is not enough
+  /// for all of them, none is counted and totals are estimates.
+  std::uint64_t counted_instructions = 160'000'000;
   /// Execute everything, not only what the trace depends on: slower, for checks.
   bool all_values = false;
   /// Called now and then with how many of the grid's blocks have their class.

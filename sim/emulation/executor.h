@@ -4,6 +4,7 @@
 //   void compute(const Exec&, const Op&)                      before the handler of a plain instruction runs
 //   void access(const Exec&, const Op&, LaneMask lanes, MemorySpace)   a memory instruction, its addresses in the Exec
 //   void diverge(const Exec&)                                 a branch has split the warp
+//   void hold(const Exec&, LaneMask lanes)                    a branch's own predicate has kept enabled lanes from it
 #pragma once
 
 #include <bit>
@@ -24,6 +25,7 @@ struct NoObserver {
   void compute(const Exec&, const Op&) {}
   void access(const Exec&, const Op&, LaneMask, MemorySpace) {}
   void diverge(const Exec&) {}
+  void hold(const Exec&, LaneMask) {}
 };
 
 /// What every block of a launch has in common.
@@ -77,6 +79,7 @@ class BlockExecutor {
         const Op& op = state_.kernel->ops[x_.pc];
         const ControlResult result = execute_control(x_, op, current);
         if (result.diverged) observer.diverge(x_);
+        if (result.held != 0) observer.hold(x_, result.held);
         if (state_.clock >= limit_) fail_runaway(warp, x_.pc);
         if (result.next == Next::Switch) break;
         if (state_.clock >= until && op.kind == OpKind::Branch) break;

@@ -302,6 +302,62 @@ TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]")
   CHECK(third == first - 4 * 2 * 2);  // 8 warps leave before NOP and EXIT
 }
 
+namespace {
+
+// A long loop, so that only some of the blocks are followed, then a way that depends on data, and an update in place.
+const std::string kLongAndByData = kStart + R"(
+    MOV R6, 0x9c40
+loop:
+    IADD3 R6, R6, -0x1, RZ
+    ISETP.GT.AND P1, PT, R6, RZ, PT
+    ISETP.GT.AND P2, PT, R0, 0xff, PT
+    @P1 BRA !P2, $loop
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    IADD3 R10, R10, 0x32, RZ
+    STG.E [R8.64], R10
+    ISETP.GT.AND P0, PT, R10, 0x46, PT
+    @P0 EXIT
+    NOP
+    EXIT
+)";
+
+}  // namespace
+
+TEST_CASE("blocks that samples stand for are counted one by one", "[shadow]") {
+  const Example example(kLongAndByData, {40, 1, 1});
+  TraceOptions each;
+  each.block_classes = false;
+  each.all_values = true;
+  const auto truth = trace_launch(example.program, example.item, 0, each);
+  const auto trace = trace_launch(example.program, example.item, 0);
+  CHECK(trace->launch.samples_differ);
+  CHECK(trace->classes.size() < 40);
+  REQUIRE_FALSE(trace->launch.counted.empty());
+  CHECK(trace->totals() == truth->totals());
+  TraceOptions hurried;
+  hurried.counted_instructions = 1000;
+  CHECK(trace_launch(example.program, example.item, 0, hurried)->launch.counted.empty());
+}
+
+TEST_CASE("lanes that a branch's own predicate keeps are told apart", "[shadow]") {
+  const Example example(kStart + R"(
+    ISETP.GT.AND P0, PT, R0, 0x7, PT
+    ISETP.GT.AND P1, PT, R0, 0xf, PT
+    @P0 BRA P1, $end
+    NOP
+end:
+    EXIT
+)",
+                        {1, 1, 1});
+  const InstructionCount branch = trace_launch(example.program, example.item, 0)->totals()[6];
+  CHECK(branch.executed == 2);
+  CHECK(branch.enabled_lanes == 24 + 32);
+  CHECK(branch.held_lanes == 8);
+  CHECK(branch.divergent == 1);
+}
+
 TEST_CASE("what a slice does not need may be unknown", "[shadow]") {
   const Example example(kStart + "IMAD R6, R3, c[0x0][0x0], R0\nHMMA.16816.F32 R12, R16, R20, R12" + kAccess,
                         {8, 1, 1});

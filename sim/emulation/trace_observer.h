@@ -32,9 +32,38 @@ class TraceObserver {
 
   void diverge(const Exec& x) { builder_.diverge(x.warp->index, x.pc); }
 
+  void hold(const Exec& x, LaneMask lanes) { builder_.hold(x.pc, lanes); }
+
  private:
   BlockTraceBuilder& builder_;
   Shadow& shadow_;
+  std::array<std::uint64_t, kWarpLanes> local_{};
+};
+
+/// For a block of which only the counts are wanted.
+class CountObserver {
+ public:
+  explicit CountObserver(BlockTraceBuilder& builder) : builder_(builder) {}
+
+  void execute(const Exec& x, const Op&, LaneMask enabled) { builder_.execute(x.warp->index, x.pc, x.active, enabled); }
+
+  void compute(const Exec&, const Op&) {}
+
+  void access(const Exec& x, const Op&, LaneMask lanes, MemorySpace space) {
+    const std::uint64_t* addresses = x.address.data();
+    if (space == MemorySpace::Local && lanes != 0) {
+      interleave_local(x, local_.data());
+      addresses = local_.data();
+    }
+    builder_.access(x.warp->index, x.pc, lanes, addresses, space, {}, true);
+  }
+
+  void diverge(const Exec& x) { builder_.diverge(x.warp->index, x.pc); }
+
+  void hold(const Exec& x, LaneMask lanes) { builder_.hold(x.pc, lanes); }
+
+ private:
+  BlockTraceBuilder& builder_;
   std::array<std::uint64_t, kWarpLanes> local_{};
 };
 

@@ -92,6 +92,12 @@ bool same_way(const BlockClass& a, const BlockClass& b) {
   return true;
 }
 
+std::uint64_t executed(const BlockClass& c) {
+  std::uint64_t sum = 0;
+  for (const InstructionCount& count : c.counts) sum += count.executed;
+  return sum;
+}
+
 /// Whether block `b` accesses what block `a` does, moved by the slopes: with same_way, the same trace.
 bool same_accesses(const KernelTrace& trace, const BlockClass& a, const BlockClass& b) {
   const auto distance = [](std::uint32_t from, std::uint32_t to) { return std::int64_t{to} - std::int64_t{from}; };
@@ -134,19 +140,71 @@ void follow_all(KernelTrace& trace, Cover& cover, BlockClass first, const std::v
   trace.classes.push_back(std::move(first));
 }
 
+/// Counts block by block what the classes of a sample only stand for.
+class SampleCounter {
+ public:
+  SampleCounter(const Kernel& kernel, BlockExecutor& executor, GlobalMemory& global, TracePools& pools,
+                std::uint64_t budget)
+      : executor_(executor), global_(global), builder_(kernel, executor.warps(), pools), left_(budget) {}
+
+  /// `sample` has its populations; its blocks executed `instructions` together.
+  void count(const KernelTrace& trace, const std::vector<std::uint64_t>& members, const std::vector<BlockClass>& sample,
+             std::uint64_t instructions) {
+    const std::uint64_t expected = instructions / sample.size() * members.size();
+    if (expected > left_) {
+      missed_ = true;
+      return;
+    }
+    left_ -= expected;
+    for (const BlockClass& c : sample) {
+      estimated_.resize(c.counts.size());
+      for (std::size_t i = 0; i < c.counts.size(); ++i) estimated_[i].add(c.counts[i], c.population);
+    }
+    // Blocks that were followed must not find what they wrote themselves.
+    global_.undo_writes();
+    global_.keep_writes_undoable();
+    CountObserver observer(builder_);
+    for (const std::uint64_t b : members) {
+      executor_.run(trace.block_index(b), observer);
+      builder_.add_counts(counted_);
+    }
+  }
+
+  /// The launch's totals, if every sample whose blocks differ was counted.
+  void finish(KernelTrace& trace) const {
+    if (missed_ || counted_.empty()) return;
+    std::vector<InstructionCount> totals = trace.totals();
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+      totals[i].add(estimated_[i], ~std::uint64_t{0});  // less once: modulo 2^64
+      totals[i].add(counted_[i]);
+    }
+    trace.launch.counted = std::move(totals);
+  }
+
+ private:
+  BlockExecutor& executor_;
+  GlobalMemory& global_;
+  BlockTraceBuilder builder_;
+  std::uint64_t left_;
+  bool missed_ = false;
+  std::vector<InstructionCount> estimated_, counted_;
+};
+
 /// Follows a sample spread over the class. If all go one way, so do the others; if not, each sampled block stands for
 /// an equal share of the grid, a residue of the block index along x.
 template <class Follow>
 void follow_sample(KernelTrace& trace, Cover& cover, BlockClass first, const std::vector<std::uint64_t>& members,
-                   std::uint64_t size, const Follow& follow) {
+                   std::uint64_t size, SampleCounter& counter, const Follow& follow) {
   LaunchInfo& info = trace.launch;
   std::vector<BlockClass> sample;
   sample.push_back(std::move(first));
+  std::uint64_t instructions = executed(sample.front());
   bool alike = true;
   for (std::uint64_t i = 1; i < size; ++i) {
     // Golden-ratio steps: spread over the class without a rhythm of their own.
     const std::uint64_t at = (i * 0x9E3779B97F4A7C15ull >> 32) * members.size() >> 32;
     sample.push_back(follow(members[at]));
+    instructions += executed(sample.back());
     alike = alike && same_way(sample.front(), sample.back());
   }
   info.sampled_blocks += size;
@@ -162,15 +220,17 @@ void follow_sample(KernelTrace& trace, Cover& cover, BlockClass first, const std
       if (i + 1 < sample.size()) sample[i].conditions.push_back(share);
     }
     sample[i].population = cover.take(sample[i]);
-    if (sample[i].population > 0) trace.classes.push_back(std::move(sample[i]));
   }
+  if (!alike) counter.count(trace, members, sample, instructions);
+  for (BlockClass& c : sample)
+    if (c.population > 0) trace.classes.push_back(std::move(c));
 }
 
 /// A class whose blocks may differ by their data: a small one is followed block by block, a large one by a sample.
 /// `spent` is what following has cost so far in this launch.
 template <class Follow>
 void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std::uint64_t instructions,
-                        std::uint64_t spent, const Follow& follow) {
+                        std::uint64_t spent, SampleCounter& counter, const Follow& follow) {
   const std::vector<std::uint64_t> members = cover.members(first);
   const std::uint64_t budget = std::min(kFollowClass, kFollowLaunch - std::min(kFollowLaunch, spent));
   const std::uint64_t affordable = budget / std::max<std::uint64_t>(1, instructions);
@@ -178,7 +238,7 @@ void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std:
   if (members.size() <= std::max(size, affordable)) {
     follow_all(trace, cover, std::move(first), members, follow);
   } else {
-    follow_sample(trace, cover, std::move(first), members, size, follow);
+    follow_sample(trace, cover, std::move(first), members, size, counter, follow);
   }
 }
 
@@ -240,6 +300,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   Shadow shadow(setup.decoded(), launch.grid, executor.warps());
   TracePools pools(*trace);
   BlockTraceBuilder builder(*kernel, executor.warps(), pools);
+  SampleCounter counter(*kernel, executor, global, pools, options.counted_instructions);
   Cover cover(launch.grid);
   const std::uint64_t blocks = launch.grid.count();
   std::uint64_t spent = 0;
@@ -252,13 +313,14 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     if (cover.taken(b)) continue;
     BlockClass next = follow(b);
     if (shadow.conditions().data_dependent() && !next.single) {
-      add_data_dependent(*trace, cover, std::move(next), executor.executed(), spent, follow);
+      add_data_dependent(*trace, cover, std::move(next), executor.executed(), spent, counter, follow);
     } else {
       next.population = cover.take(next);
       trace->classes.push_back(std::move(next));
     }
     if (options.progress) options.progress(b + 1, blocks);
   }
+  counter.finish(*trace);
   global.undo_writes();
   return trace;
 }

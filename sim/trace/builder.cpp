@@ -186,4 +186,25 @@ BlockClass BlockTraceBuilder::finish() {
   return result;
 }
 
+void BlockTraceBuilder::add_counts(std::vector<InstructionCount>& totals) {
+  totals.resize(counts_.size());
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i].executed == 0) continue;
+    totals[i].add(counts_[i]);
+    counts_[i] = {};
+  }
+  for (WarpState& state : warps_) {
+    state.next = state.first = kNoRun;
+    state.runs.clear();
+    state.accesses.clear();
+  }
+  // Scattered accesses make a pattern each; keeping all of them would only cost memory.
+  if (patterns_.size() < kMostPatterns) return;
+  patterns_.clear();
+  coalesced_.clear();
+  interner_ = {};
+  recent_.clear();
+  recent_of_.assign(recent_of_.size(), 0);
+}
+
 }  // namespace forewarp

@@ -57,9 +57,18 @@ class BlockTraceBuilder {
     ++counts_[pc].divergent;
   }
 
+  /// A predicate operand of the branch just executed kept enabled lanes from it.
+  void hold(std::uint32_t pc, LaneMask lanes) {
+    counts_[pc].held_lanes += static_cast<unsigned>(std::popcount(lanes));
+  }
+
   /// Hands over the class: paths, warps, counts, `single`. The caller adds representative, conditions and population.
   /// The builder is empty afterwards.
   BlockClass finish();
+
+  /// Instead of finish(), where only counts matter: adds those of the block to `totals`. What was learnt of patterns is
+  /// kept for the next block. A builder serves either this or finish().
+  void add_counts(std::vector<InstructionCount>& totals);
 
  private:
   struct WarpState {
@@ -69,6 +78,7 @@ class BlockTraceBuilder {
     std::vector<Access> accesses;
   };
   static constexpr std::uint32_t kNoRun = 0xffffffffu;
+  static constexpr std::size_t kMostPatterns = 1 << 14;
 
   /// The patterns an instruction used last, by the base's place in its line: walking through memory comes back to the
   /// same few patterns.

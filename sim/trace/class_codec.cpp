@@ -10,23 +10,32 @@ using wire::Encoder;
 using wire::Malformed;
 
 template <class A, class T>
-void launch_fields(A& a, T& launch) {
-  auto& [case_id, launch_index, grid, block, cluster, dynamic_shared_bytes, sampled, inferred, incomplete, differ] = launch;
-  a(case_id, launch_index, grid.x, grid.y, grid.z, block.x, block.y, block.z, cluster.x, cluster.y, cluster.z,
-    dynamic_shared_bytes, sampled, inferred, incomplete, differ);
-}
-
-template <class A, class T>
 void slope_fields(A& a, T& slope) {
   a(slope.x, slope.y, slope.z);
 }
 
 template <class A, class T>
 void count_fields(A& a, T& count) {
-  auto& [executed, active_lanes, enabled_lanes, executed_on, divergent, requests, shared_requests, sectors, tag_sectors,
-         ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses] = count;
-  a(executed, active_lanes, enabled_lanes, executed_on, divergent, requests, shared_requests, sectors, tag_sectors,
+  auto& [executed, active_lanes, enabled_lanes, executed_on, divergent, held_lanes, requests, shared_requests, sectors,
+         tag_sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses] = count;
+  a(executed, active_lanes, enabled_lanes, executed_on, divergent, held_lanes, requests, shared_requests, sectors, tag_sectors,
     ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses);
+}
+
+template <class A, class T>
+void counts_fields(A& a, T& counts) {
+  const std::size_t n = a.count(counts.size());
+  if constexpr (A::kDecodes) counts.resize(n);
+  for (auto& count : counts) count_fields(a, count);
+}
+
+template <class A, class T>
+void launch_fields(A& a, T& launch) {
+  auto& [case_id, launch_index, grid, block, cluster, dynamic_shared_bytes, sampled, inferred, incomplete, differ,
+         counted] = launch;
+  a(case_id, launch_index, grid.x, grid.y, grid.z, block.x, block.y, block.z, cluster.x, cluster.y, cluster.z,
+    dynamic_shared_bytes, sampled, inferred, incomplete, differ);
+  counts_fields(a, counted);
 }
 
 /// Everything of a class but its paths and warps.
@@ -39,9 +48,7 @@ void class_fields(A& a, T& c) {
     slope_fields(a, condition.coefficient);
     a(condition.low, condition.high, condition.modulus);
   }
-  const std::size_t counts = a.count(c.counts.size());
-  if constexpr (A::kDecodes) c.counts.resize(counts);
-  for (auto& count : c.counts) count_fields(a, count);
+  counts_fields(a, c.counts);
 }
 
 // Differences are taken modulo 2^64, so that any pair of values has one.

@@ -10,6 +10,7 @@ void InstructionCount::add(const InstructionCount& other, std::uint64_t times) {
   enabled_lanes += other.enabled_lanes * times;
   executed_on += other.executed_on * times;
   divergent += other.divergent * times;
+  held_lanes += other.held_lanes * times;
   requests += other.requests * times;
   shared_requests += other.shared_requests * times;
   sectors += other.sectors * times;
@@ -54,6 +55,7 @@ std::uint32_t KernelTrace::class_of(std::uint64_t linear_block) const {
 }
 
 std::vector<InstructionCount> KernelTrace::totals() const {
+  if (!launch.counted.empty()) return launch.counted;
   std::vector<InstructionCount> totals(kernel ? kernel->instructions.size() : 0);
   for (const BlockClass& c : classes) {
     if (c.counts.size() > totals.size()) totals.resize(c.counts.size());

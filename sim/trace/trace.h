@@ -81,6 +81,7 @@ struct InstructionCount {
   std::uint64_t enabled_lanes = 0;     ///< threads active whose guard was true
   std::uint64_t executed_on = 0;       ///< warp instructions with at least one thread enabled
   std::uint64_t divergent = 0;         ///< branches: lanes went both ways
+  std::uint64_t held_lanes = 0;        ///< branches: enabled lanes that a predicate operand kept (BRA P1, target)
   std::uint64_t requests = 0;          ///< global/local memory: executions with at least one lane enabled
   std::uint64_t shared_requests = 0;   ///< shared memory: executions with at least one lane enabled
   std::uint64_t sectors = 0;           ///< global/local memory: distinct sectors per request, summed
@@ -121,7 +122,10 @@ struct LaunchInfo {
   std::uint64_t sampled_blocks = 0;    ///< followed
   std::uint64_t inferred_blocks = 0;   ///< taken to be like them
   bool inputs_incomplete = false;      ///< earlier launches were too long to be run for the values they leave
-  bool samples_differ = false;         ///< the followed ones did not all go the same way: counts are estimates
+  bool samples_differ = false;         ///< the followed ones did not all go the same way
+  /// Totals of the grid by instruction, where the blocks that samples stand for were counted one by one; empty: what the
+  /// classes add up to.
+  std::vector<InstructionCount> counted;
   bool operator==(const LaunchInfo&) const = default;
 };
 
@@ -140,7 +144,8 @@ struct KernelTrace {
   std::uint32_t class_of(std::uint64_t linear_block) const;
   Dim3 block_index(std::uint64_t linear_block) const;
 
-  /// Grid totals by instruction: sum over classes of counts x population. Exact.
+  /// Grid totals by instruction: LaunchInfo::counted, or the sum over classes of counts x population. Exact unless
+  /// samples differ and nothing was counted.
   std::vector<InstructionCount> totals() const;
 };
 

@@ -221,6 +221,8 @@ bool TraceReader::next_launch(KernelTrace& trace) {
     in(trace.sm);
     trace.kernel = std::make_shared<const Kernel>(decode_kernel(in));
     if (!in.finished()) throw wire::Malformed("bytes are left over");
+    if (trace.launch.counted.size() > trace.kernel->instructions.size())
+      throw wire::Malformed("it counts instructions beyond the kernel");
   } catch (const wire::Malformed& e) {
     --number_;
     damaged(std::string("the launch makes no sense: ") + e.what());

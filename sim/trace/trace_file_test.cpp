@@ -124,6 +124,7 @@ KernelTrace random_trace(Random& r) {
   trace.sm = 90;
   trace.launch = {
       "case_" + std::to_string(r() % 100), below(r, 4), {5, 4, 1}, {32, 8, 1}, {0, 0, 0}, any<std::uint32_t>(r)};
+  if (below(r, 2) == 1) trace.launch.counted.resize(trace.kernel->instructions.size(), {1, 32, any<std::uint64_t>(r)});
   trace.slopes = {{}, {any<std::int64_t>(r), -any<std::int32_t>(r), INT64_MIN}};
   for (int i = 1 + below(r, 20); i > 0; --i) {
     AccessPattern p;
