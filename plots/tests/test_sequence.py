@@ -1,5 +1,8 @@
 """Launches on one clock, and the trace for Perfetto."""
+import csv
 import json
+import os
+import types
 import unittest
 
 import support
@@ -34,6 +37,40 @@ class Arranging(unittest.TestCase):
 
     def test_groups(self):
         self.assertEqual([len(of) for of in sequence.group(support.launches("sequence"))], [3, 1])
+
+
+class AgainstAnH200(unittest.TestCase):
+    """Measured durations of single warm kernels, arranged, against the measured whole: what the gaps alone are off by."""
+
+    def rows(self, path):
+        with open(os.path.join(support.ROOT, "validation", *path), encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+    def test_wholes(self):
+        durations = {}
+        for stem in ("attention_01_unfused", "attention_02_student", "elementwise_02_elu", "elementwise_03_sigmoids"):
+            for row in self.rows(("profiles", "h200-sxm", stem + ".csv")):
+                durations.setdefault(row["case"], {})[int(row["launch"])] = row["warm:gpu__time_duration.sum"]
+        machine = support.launches("sequence")[0].machine
+        errors, plain = {}, {}
+        for row in self.rows(("sequences", "h200-sxm.csv")):
+            case, count, whole = row["case"], int(row["launches"]), float(row["us"])
+            found = durations.get(case, {})
+            if count < 2 or not found or not all(found.values()):
+                continue
+            times = [float(found[key]) for key in sorted(found)]
+            if len(times) == 2:  # of launches alike, only the first pair was profiled
+                times *= count // 2
+            if len(times) != count:
+                continue
+            launches = [types.SimpleNamespace(machine=machine, nanoseconds=time, path="", gpu="") for time in times]
+            arranged = sequence.arrange(case, launches)
+            errors[case] = abs(arranged.total - arranged.steps[0].begin - whole) / whole
+            plain[case] = abs(sum(times) / 1e3 - whole) / whole
+        self.assertGreaterEqual(len(errors), 20)
+        self.assertLess(sum(errors.values()) / len(errors), 0.05)
+        self.assertLess(max(errors.values()), 0.12)
+        self.assertLess(sum(errors.values()), sum(plain.values()))
 
 
 class Trace(unittest.TestCase):
