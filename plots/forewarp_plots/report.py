@@ -6,7 +6,8 @@ from . import spec as charts_of
 from .render import figure, page as whole_page
 from .results import duration, si
 
-_MOST_BLOCK_CHARTS = 40  # launches with charts of their blocks and lanes; later ones have tables alone
+_SHORT = 18  # characters of a cell that is not broken into lines
+_MOST_TRAFFIC = 12  # launches in the overview's picture of bytes; more do not fit a screen
 
 
 class Writer:
@@ -31,8 +32,13 @@ class Writer:
         """numbers: columns that are set to the right. Cells are text and escaped, or (text, class)."""
         def cell(index, value):
             text, cls = value if isinstance(value, tuple) else (value, "")
-            classes = " ".join(filter(None, ["n" if index in numbers else "", cls]))
+            classes = " ".join(filter(None, ["n" if index in numbers else "s" if len(str(text)) <= _SHORT else "", cls]))
             return f'<td{f" class={chr(34)}{classes}{chr(34)}" if classes else ""}>{html.escape(str(text))}</td>'
+        # A column without a word in it says nothing.
+        texts = [[value[0] if isinstance(value, tuple) else value for value in row] for row in rows]
+        kept = [i for i in range(len(heads)) if not rows or any(str(row[i]) for row in texts)]
+        numbers = {place for place, i in enumerate(kept) if i in numbers}
+        heads, rows = [heads[i] for i in kept], [[row[i] for i in kept] for row in rows]
         head = "".join(f'<th scope="col"{" class=n" if i in numbers else ""}>{html.escape(h)}</th>' for i, h in enumerate(heads))
         body = "\n".join("<tr>" + "".join(cell(i, v) for i, v in enumerate(row)) + "</tr>" for row in rows)
         self.add(f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
@@ -47,10 +53,6 @@ def read_meanings(forewarp):
     lines = done.stdout.splitlines()
     if len(lines) < 2:
         return {}
-    starts, at = [], 0
-    for column in lines[1].split("  "):
-        starts.append(at)
-        at += len(column) + 2
     starts = [lines[0].index(word) for word in ("metric", "unit", "from", "meaning")]
     return {line[:starts[1]].strip(): (line[starts[1]:starts[2]].strip(), line[starts[3]:].strip()) for line in lines[2:]}
 
@@ -90,9 +92,12 @@ def _overview(w, launches):
     if len(launches) > 1:
         if any(one.operations for one in launches):
             w.chart("ladder", [one for one in launches if one.operations], "overview-ladder")
-            w.chart("roofline", launches, "overview-roofline")
+            # One GPU's roofs a picture, and that one which was measured, if any was.
+            roofed = next((one.gpu for one in launches if one.counters), launches[0].gpu)
+            w.chart("roofline", [one for one in launches if one.gpu == roofed], "overview-roofline")
         w.chart("stalls", launches, "overview-stalls")
-        w.chart("traffic", launches, "overview-traffic")
+        if len(launches) <= _MOST_TRAFFIC:
+            w.chart("traffic", launches, "overview-traffic")
         if any(one.measured_cycles for one in launches):
             w.chart("validation", launches, "overview-validation")
         if len({one.gpu for one in launches}) == 1 and len(launches) <= 64:
@@ -232,6 +237,6 @@ def page(launches, forewarp=None):
           + (", with what was measured beside it" if any(one.counters for one in launches) else "") + ".</p>\n")
     _overview(w, launches)
     for index, one in enumerate(launches):
-        _launch_section(w, one, f"launch-{index}", len(launches) == 1 and index < _MOST_BLOCK_CHARTS)
+        _launch_section(w, one, f"launch-{index}", len(launches) == 1)
     w.add("</main>")
     return whole_page("forewarp report", "".join(w.parts), w.charts)

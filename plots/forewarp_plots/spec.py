@@ -67,8 +67,15 @@ def _provenance(launches, options, data):
 _KIND_FILTER = re.compile(r"datum\.kind == '(\w+)'")
 
 
+def _lacks_measured(layer, data):
+    asked = any("isValid(datum.measured)" in str(step.get("filter", "")) for step in layer.get("transform", []))
+    return asked and all("measured" not in row for row in data[layer["data"]["name"]])
+
+
 def _drop_empty_layers(spec, data):
-    """Layers for a kind of row that the data do not have: there is nothing to scale them by."""
+    """Layers for rows that the data do not have: there is nothing to scale them by."""
+    if "layer" in spec:
+        spec["layer"] = [layer for layer in spec["layer"] if not _lacks_measured(layer, data)]
     holder = spec.get("spec", {})
     if "layer" not in holder:
         return
