@@ -52,6 +52,6 @@
   };
   window.addEventListener("hashchange", open);
   open();
-  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details.launch").forEach((d) => { d.open = true; }));
   window.forewarpDrawAll = () => Promise.all(places.map(draw));
 })();

@@ -54,7 +54,7 @@ class Pages(unittest.TestCase):
         page = browser.Browser(width, height, dark)
         self.addCleanup(page.close)
         page.open(self.pages[name])
-        page.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        page.run("document.querySelectorAll('details.launch').forEach((d) => { d.open = true; })")
         page.run("window.forewarpDrawAll()")
         return page
 
@@ -111,9 +111,9 @@ class Pages(unittest.TestCase):
         page = browser.Browser()
         self.addCleanup(page.close)
         page.open(self.pages["suite"])
-        closed = "document.querySelectorAll('details:not([open])').length"
+        closed = "document.querySelectorAll('details.launch:not([open])').length"
         before = page.run(closed)
-        page.run("document.querySelector('details summary').focus()")
+        page.run("document.querySelector('details.launch summary').focus()")
         page.key("Enter")
         self.assertEqual(page.run(closed), before - 1)
         page.run("location.hash = '#launch-2'")
