@@ -170,7 +170,7 @@ def _source(w, one, identity):
             rows.append([f"{r['pc']:#06x}", (r["sass"], "sass"), number(r["executed"]), f"{r['active_lanes']:.1f}",
                          (f"{share:.1f} %", "hot" if share >= 5 else ""), why, number(r.get("sectors")),
                          number(wasted) if wasted else "", number(r.get("bank_conflicts"))])
-        w.add('<p>The images carry no line information, so instructions stand without source lines.</p>\n')
+        w.add('<p>Instructions stand without source lines: line information of images is not read yet.</p>\n')
         w.table(["pc", "SASS", "issued", "lanes", "warp time", "waiting for", "sectors", "wasted", "conflicts"], rows,
                 "Instructions", (2, 3, 4, 6, 7, 8))
     _counters(w, one, _matching(one, "branch_targets", "op_branch"), "Counters")
