@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 FOREWARP = ""
@@ -17,6 +18,9 @@ CUBIN = os.path.join(TRACES, "sm_90", "matmul_03_shared_tiled.cubin")
 LAUNCH = os.path.join(TRACES, "matmul_03_shared_tiled.yaml")
 CASE = "sgemm_shared_tiled_check_64"
 GPU = "h200-sxm"
+
+# Tests make everything anew; those of the cache name a folder of their own.
+os.environ["FOREWARP_CACHE"] = ""
 
 GOOD = """small:
   kernel: sgemm_shared_tiled
@@ -302,6 +306,69 @@ class Results(Base):
         self.assertIn("FFMA", run("describe", "opcodes").stdout)
 
 
+class Cache(Base):
+    def predict_512(self, *words):
+        result = run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", CASE, "--json", "-", *words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def kept(self, folder):
+        return sorted(os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)
+
+    def test_what_is_kept_gives_the_same_bytes(self):
+        folder = os.path.join(self.folder, "kept")
+        made = self.predict_512("--no-cache", "--cache-folder", folder)
+        self.assertFalse(os.path.exists(folder))
+        self.assertEqual(self.predict_512("--cache-folder", folder), made)
+        files = self.kept(folder)
+        self.assertEqual(len(files), 3)
+        times = [os.stat(file).st_mtime_ns for file in files]
+        self.assertEqual(self.predict_512("--cache-folder", folder), made)
+        self.assertEqual([os.stat(file).st_mtime_ns for file in files], times)
+
+    def test_damaged_entries_are_made_again(self):
+        folder = os.path.join(self.folder, "kept")
+        made = self.predict_512("--cache-folder", folder)
+        for file in self.kept(folder):
+            with open(file, "rb") as f:
+                good = f.read()
+            for bad in (b"", good[: len(good) // 2], b"\0" * len(good), good[:-1] + bytes([good[-1] ^ 1])):
+                with open(file, "wb") as f:
+                    f.write(bad)
+                self.assertEqual(self.predict_512("--cache-folder", folder), made)
+                with open(file, "rb") as f:
+                    self.assertEqual(f.read(), good)
+
+    def test_several_processes_share_a_folder(self):
+        folder = os.path.join(self.folder, "kept")
+        words = [FOREWARP, "predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", CASE, "--json", "-", "--cache-folder", folder]
+        running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+        outputs = {process.communicate(timeout=300)[0] for process in running}
+        self.assertEqual(len(outputs), 1)
+        self.assertEqual(len(self.kept(folder)), 3)
+
+    def test_killed_at_any_moment_nothing_half_written_is_read(self):
+        """Whatever is there after a kill is whole or beside its name, and the next run gives the same bytes."""
+        made = self.predict_512("--no-cache")
+        folder, json_file = os.path.join(self.folder, "kept"), self.path("out.json")
+        words = [FOREWARP, "predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", CASE, "--json", json_file, "--cache-folder", folder]
+        started = time.monotonic()
+        subprocess.run(words, capture_output=True, check=True)
+        whole = time.monotonic() - started
+        for step in range(12):
+            shutil.rmtree(folder, ignore_errors=True)
+            if os.path.exists(json_file):
+                os.remove(json_file)
+            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(whole * (step + 0.5) / 11)
+            process.kill()
+            process.wait()
+            if os.path.exists(json_file):
+                with open(json_file, encoding="utf-8") as f:
+                    self.assertEqual(f.read(), made)
+            self.assertEqual(self.predict_512("--cache-folder", folder), made)
+
+
 class Long(Base):
     def test_threads_do_not_change_a_byte(self):
         outputs = []
@@ -338,6 +405,6 @@ class Long(Base):
 if __name__ == "__main__":
     FOREWARP = os.path.abspath(sys.argv[1])
     long = "--long" in sys.argv[2:]
-    cases = [Long] if long else [Usage, BadInput, Output, Results]
+    cases = [Long] if long else [Usage, BadInput, Output, Results, Cache]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
     sys.exit(0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1)

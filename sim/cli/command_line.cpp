@@ -50,6 +50,12 @@ void CommandLine::add_json() {
            "write the result as JSON; with - to standard output, instead of the text");
 }
 
+void CommandLine::add_cache() {
+  output()("no-cache", "make everything anew, and keep nothing of it")(
+      "cache-folder", po::value<std::string>()->value_name("FOLDER"),
+      "where finished predictions are kept (default: FOREWARP_CACHE, else forewarp in the user's cache folder)");
+}
+
 bool CommandLine::parse(const Arguments& arguments) {
   po::options_description help_options;
   help_options.add_options()("help,h", "print this");
@@ -101,6 +107,13 @@ SimulateOptions CommandLine::simulation() const {
   options.caches = cache == "cold" ? CacheState::Cold : CacheState::Warm;
   options.full = has("full");
   return options;
+}
+
+std::optional<PredictionCache> CommandLine::cache() const {
+  if (has("no-cache")) return std::nullopt;
+  if (has("cache-folder")) return PredictionCache(text("cache-folder"));
+  const std::optional<std::string> folder = default_cache_folder();
+  return folder ? std::optional<PredictionCache>(*folder) : std::nullopt;
 }
 
 unsigned CommandLine::threads() const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/prediction_cache.h"
 #include "cli/command.h"
 #include "timing/simulate.h"
 
@@ -29,6 +30,7 @@ class CommandLine {
   void add_threads();
   void add_assume_opcodes();
   void add_json();
+  void add_cache();  ///< --no-cache, --cache-folder
 
   /// False when help was asked for; it has been printed then. Throws UsageError and Boost's errors.
   bool parse(const Arguments&);
@@ -39,6 +41,7 @@ class CommandLine {
   std::optional<std::string> json() const;
   SimulateOptions simulation() const;
   unsigned threads() const;
+  std::optional<PredictionCache> cache() const;  ///< nothing: not wanted, or no place for it
 
  private:
   void print_help() const;

@@ -1,6 +1,7 @@
 #include "cli/pipeline.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/output.h"
@@ -93,32 +94,82 @@ void for_each_trace(const Workload& workload, const Case& item, const std::funct
   for (const std::string& warning : warnings) warn(item.id + ": " + warning);
 }
 
-Prediction predict_trace(const GpuModel& model, const KernelTrace& trace, const SimulateOptions& options) {
+namespace {
+
+void check_architecture(const GpuModel& model, const KernelTrace& trace) {
   FW_CHECK(trace.kernel != nullptr, "a trace without its kernel");
-  if (trace.sm != model.sm) {
-    throw InputError("case " + trace.launch.case_id + " is a trace of code for sm_" + std::to_string(trace.sm) +
-                     ", but " + model.name + " runs sm_" + std::to_string(model.sm));
-  }
+  if (trace.sm == model.sm) return;
+  throw InputError("case " + trace.launch.case_id + " is a trace of code for sm_" + std::to_string(trace.sm) +
+                   ", but " + model.name + " runs sm_" + std::to_string(model.sm));
+}
+
+Prediction make_prediction(const GpuModel& model, const KernelTrace& trace, const SimulateOptions& options,
+                           const std::function<TimingResult(const Occupancy&)>& time) {
+  check_architecture(model, trace);
   const Occupancy occupancy =
       compute_occupancy(model, *trace.kernel, trace.launch.grid, trace.launch.block, trace.launch.dynamic_shared_bytes);
-  const TimingResult timing = simulate(model, trace, occupancy, options);
-  Prediction p = build_prediction(model, *trace.kernel, trace, occupancy, timing, options.caches);
+  Prediction p = build_prediction(model, *trace.kernel, trace, occupancy, time(occupancy), options.caches);
   add_sampling_warnings(trace.launch, p.warnings);
   return p;
 }
 
-std::vector<Prediction> predict_case(const GpuModel& model, const Workload& workload, const Case& item,
-                                     const SimulateOptions& options, const std::vector<int>& only) {
-  std::vector<Prediction> predictions;
-  std::vector<std::string> warnings;
-  CaseTracer tracer(*workload.program, item, trace_options(workload, warnings));
-  for (std::size_t i = 0; i < item.launches.size(); ++i) {
-    if (!only.empty() && std::find(only.begin(), only.end(), static_cast<int>(i)) == only.end()) continue;
-    warnings.clear();
-    const std::shared_ptr<KernelTrace> trace = tracer.trace(static_cast<int>(i));
-    Prediction p = predict_trace(model, *trace, options);
-    p.warnings.insert(p.warnings.begin(), warnings.begin(), warnings.end());
-    predictions.push_back(std::move(p));
+/// The traces of a case's launches, from the cache where they are there.
+class LaunchTracer {
+ public:
+  LaunchTracer(const Workload& workload, const Case& item, const PredictionCache* cache)
+      : workload_(workload), item_(item), cache_(cache) {}
+
+  /// Of this launch; the key is made only with a cache.
+  PredictionCache::Traced trace(int launch, ContentKey& key) {
+    if (cache_ != nullptr) {
+      key = trace_key(*workload_.program, item_, launch, workload_.assume_opcodes);
+      if (auto found = cache_->trace(key)) return std::move(*found);
+    }
+    if (!tracer_) tracer_.emplace(*workload_.program, item_, trace_options(workload_, warnings_));
+    warnings_.clear();
+    PredictionCache::Traced traced{tracer_->trace(launch), warnings_};
+    if (cache_ != nullptr) cache_->keep(key, traced);
+    return traced;
+  }
+
+ private:
+  const Workload& workload_;
+  const Case& item_;
+  const PredictionCache* cache_;
+  std::vector<std::string> warnings_;
+  std::optional<CaseTracer> tracer_;
+};
+
+}  // namespace
+
+Prediction predict_trace(const GpuModel& model, const KernelTrace& trace, const SimulateOptions& options) {
+  return make_prediction(model, trace, options,
+                         [&](const Occupancy& occupancy) { return simulate(model, trace, occupancy, options); });
+}
+
+std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* const> models, const Workload& workload,
+                                                  const Case& item, const SimulateOptions& options,
+                                                  const std::vector<int>& only, const PredictionCache* cache) {
+  std::vector<std::vector<Prediction>> predictions(models.size());
+  LaunchTracer tracer(workload, item, cache);
+  for (int i = 0; i < static_cast<int>(item.launches.size()); ++i) {
+    if (!only.empty() && std::find(only.begin(), only.end(), i) == only.end()) continue;
+    ContentKey key;
+    const PredictionCache::Traced traced = tracer.trace(i, key);
+    for (std::size_t m = 0; m < models.size(); ++m) {
+      const GpuModel& model = *models[m];
+      const auto time = [&](const Occupancy& occupancy) {
+        if (cache == nullptr) return simulate(model, *traced.trace, occupancy, options);
+        const ContentKey timed = timing_key(key, model, options);
+        if (auto found = cache->timing(timed)) return std::move(*found);
+        TimingResult result = simulate(model, *traced.trace, occupancy, options);
+        cache->keep(timed, result);
+        return result;
+      };
+      Prediction p = make_prediction(model, *traced.trace, options, time);
+      p.warnings.insert(p.warnings.begin(), traced.warnings.begin(), traced.warnings.end());
+      predictions[m].push_back(std::move(p));
+    }
   }
   return predictions;
 }

@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "cache/prediction_cache.h"
 #include "hardware/gpu_model.h"
 #include "launch/launch.h"
 #include "program/program.h"
@@ -39,8 +41,10 @@ void for_each_trace(const Workload&, const Case&, const std::function<void(const
 /// Occupancy, timing and report of one traced launch.
 Prediction predict_trace(const GpuModel&, const KernelTrace&, const SimulateOptions&);
 
-/// The launches of a case in order: all of them, or those whose numbers are in `only`.
-std::vector<Prediction> predict_case(const GpuModel&, const Workload&, const Case&, const SimulateOptions&,
-                                     const std::vector<int>& only = {});
+/// The launches of a case in order, on each of the GPUs: all of them, or those whose numbers are in `only`. Each is
+/// traced once for all GPUs. With a cache, what was made before is taken from it, and what is new is kept there.
+std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* const>, const Workload&, const Case&,
+                                                  const SimulateOptions&, const std::vector<int>& only,
+                                                  const PredictionCache* cache);
 
 }  // namespace forewarp::cli

@@ -28,6 +28,7 @@ CommandLine make_command_line() {
   c.add_assume_opcodes();
   c.add_json();
   c.add_threads();
+  c.add_cache();
   c.positional("IMAGE");
   return c;
 }
@@ -40,6 +41,7 @@ int run_predict(const Arguments& arguments) {
   const std::string launch_file = c.text("launch"), gpu = c.text("gpu");
   const SimulateOptions options = c.simulation();
   const unsigned threads = c.threads();
+  const std::optional<PredictionCache> cache = c.cache();
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
 
@@ -48,12 +50,13 @@ int run_predict(const Arguments& arguments) {
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
   for (const Case* item : cases) check_case(model, workload, *item);
 
+  const GpuModel* const models[] = {&model};
   std::vector<std::vector<Prediction>> by_case(cases.size());
   {
     Progress progress(cases.size());
     rethrow_first(run_side_by_side(cases.size(), threads, true, [&](std::size_t i) {
       progress.started(cases[i]->id);
-      by_case[i] = predict_case(model, workload, *cases[i], options);
+      by_case[i] = std::move(predict_case(models, workload, *cases[i], options, {}, cache ? &*cache : nullptr).front());
       progress.finished();
     }));
   }

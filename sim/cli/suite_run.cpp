@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "cli/output.h"
@@ -14,13 +15,15 @@ namespace forewarp::cli {
 
 namespace {
 
-/// One case on one GPU.
+/// One case on the GPUs that run the same code: traced once for all of them.
 struct Job {
-  std::size_t run = 0, trace = 0;
-  const GpuModel* model = nullptr;
+  std::vector<std::size_t> runs;  ///< in step with the models
+  std::vector<const GpuModel*> models;
+  std::size_t trace = 0;
   Workload workload;
   const Case* item = nullptr;
   std::vector<int> launches;  ///< those that were measured; empty: all
+  double size = 0;            ///< warp instructions that were measured
 };
 
 std::vector<std::string> measured_cases(const std::vector<MeasuredLaunch>& launches) {
@@ -70,10 +73,19 @@ class Planner {
     if (!workload) workload = load_workload(trace_cubin(trace.stem, model.sm), trace_launch_file(trace.stem), false);
     const std::vector<MeasuredLaunch> measured = read_if_there(suite_.gpu, trace.stem);
     for (const Case* item : choose_cases(*workload->launches, ids)) {
-      std::vector<int> launches;
-      for (const MeasuredLaunch& m : measured)
-        if (m.case_id == item->id) launches.push_back(m.launch);
-      jobs.push_back({run, place, &model, *workload, item, std::move(launches)});
+      const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.item == item; });
+      if (known != jobs.end()) {
+        known->runs.push_back(run);
+        known->models.push_back(&model);
+        continue;
+      }
+      Job job{{run}, {&model}, place, *workload, item, {}, 0};
+      for (const MeasuredLaunch& m : measured) {
+        if (m.case_id != item->id) continue;
+        job.launches.push_back(m.launch);
+        job.size += m.metric("smsp__inst_executed.sum").value_or(0);
+      }
+      jobs.push_back(std::move(job));
     }
   }
 
@@ -99,23 +111,35 @@ std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::strin
   std::vector<SuiteRun> runs;
   for (std::size_t g = 0; g < models.size(); ++g) runs.push_back(planner.plan(g, models[g], jobs));
 
-  std::vector<std::vector<Prediction>> by_job(jobs.size());
+  // The largest first, so that none is left for one worker at the end.
+  std::vector<std::size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return jobs[a].size > jobs[b].size; });
+  std::vector<std::vector<std::vector<Prediction>>> by_job(jobs.size());
   std::vector<std::exception_ptr> failures;
   {
     Progress progress(jobs.size());
+    const PredictionCache* cache = options.cache ? &*options.cache : nullptr;
     failures = run_side_by_side(jobs.size(), options.threads, false, [&](std::size_t i) {
-      const Job& job = jobs[i];
-      progress.started(job.item->id + " on " + job.model->name);
-      check_case(*job.model, job.workload, *job.item);
-      by_job[i] = predict_case(*job.model, job.workload, *job.item, options.simulation, job.launches);
+      const Job& job = jobs[order[i]];
+      progress.started(job.item->id);
+      for (const GpuModel* model : job.models) check_case(*model, job.workload, *job.item);
+      by_job[order[i]] = predict_case(job.models, job.workload, *job.item, options.simulation, job.launches, cache);
       progress.finished();
     });
   }
+  std::vector<std::exception_ptr> failed(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) failed[order[i]] = failures[i];
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    SuiteRun& run = runs[jobs[i].run];
-    PredictedTrace& trace = run.traces[jobs[i].trace];
-    if (failures[i]) run.failures.push_back({trace.stem, jobs[i].item->id, message_of(failures[i])});
-    for (Prediction& p : by_job[i]) trace.predictions.push_back(std::move(p));
+    const Job& job = jobs[i];
+    for (std::size_t m = 0; m < job.models.size(); ++m) {
+      SuiteRun& run = runs[job.runs[m]];
+      PredictedTrace& trace = run.traces[job.trace];
+      if (failed[i]) run.failures.push_back({trace.stem, job.item->id, message_of(failed[i])});
+      if (m < by_job[i].size())
+        for (Prediction& p : by_job[i][m]) trace.predictions.push_back(std::move(p));
+    }
   }
   return runs;
 }

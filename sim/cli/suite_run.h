@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cache/prediction_cache.h"
 #include "report/profile.h"
 #include "report/suites.h"
 #include "report/validation.h"
@@ -22,6 +24,7 @@ struct SuiteRun {
 struct SuiteOptions {
   SimulateOptions simulation;
   unsigned threads = 1;
+  std::optional<PredictionCache> cache;
 };
 
 /// One run a GPU name or file, all cases side by side. A trace that lists no cases stands for those that were

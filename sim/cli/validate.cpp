@@ -24,6 +24,7 @@ CommandLine make_command_line() {
   c.model()("full", "simulate every instruction of every block instead of extrapolating from a part");
   c.add_json();
   c.add_threads();
+  c.add_cache();
   return c;
 }
 
@@ -34,6 +35,7 @@ int run_validate(const Arguments& arguments) {
   if (!c.parse(arguments)) return kDone;
   SuiteOptions options;
   options.threads = c.threads();
+  options.cache = c.cache();
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
   const std::string path = c.has("suites") ? c.text("suites") : suites_file();

@@ -1,0 +1,35 @@
+// Traces and timings that were made before. Reports are made anew from them, so that a changed report or plot costs
+// nothing but itself.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/content_key.h"
+#include "cache/store.h"
+#include "timing/result.h"
+#include "trace/trace.h"
+
+namespace forewarp {
+
+class PredictionCache {
+ public:
+  explicit PredictionCache(std::string folder) : store_(std::move(folder)) {}
+
+  struct Traced {
+    std::shared_ptr<KernelTrace> trace;
+    std::vector<std::string> warnings;  ///< the emulation's
+  };
+  std::optional<Traced> trace(const ContentKey&) const;
+  void keep(const ContentKey&, const Traced&) const;
+
+  std::optional<TimingResult> timing(const ContentKey&) const;
+  void keep(const ContentKey&, const TimingResult&) const;
+
+ private:
+  Store store_;
+};
+
+}  // namespace forewarp
