@@ -157,7 +157,7 @@ def check(jobs):
     difference = difflib.unified_diff(committed.splitlines(), manifest(**{f"{tool}_version": v for tool, v in made_by.items()})
                                       .splitlines(), "manifest.yaml", "files as they are", lineterm="", n=2)
     problems = list(difference)
-    expected = {TRACES / f"{stem}.yaml" for stem in sources()} | {MANIFEST}
+    expected = {TRACES / f"{stem}.yaml" for stem in launches.files()} | {MANIFEST}
     expected |= {path for stem in sources() for arch in ARCHITECTURES for path in image_paths(stem, arch)}
     found = {*TRACES.glob("*.yaml"), *(path for arch in ARCHITECTURES for path in (TRACES / arch).glob("*"))}
     problems += [f"{path.relative_to(TRACES)}: missing" for path in sorted(expected - found)]

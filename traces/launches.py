@@ -246,10 +246,19 @@ def reduce():
     }
 
 
+def occupancy():
+    return {"occupancy_01_registers": [
+        case(f"hold_{held}_check_{n}", {"in": uniform(n, 1), "out": zero(n)},
+             launch(f"hold_{held}", ceil(n / (64 * held)), 64, "in", "out", n, 3))
+        for held, n in [(8, 1000), (32, 5000), (160, 10000)]]}
+
+
 def files():
-    """The text of every launch file, by stem."""
+    """The text of every launch file, by stem or, where a second file launches the same code, STEM.sweep."""
     from field_launches import field  # these files use this one
     from micro_launches import micro
-    return {stem: f"# Written by launches.py: launches of the kernels in {stem}.cubin.\n\n" + "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, field, micro)
+    from sweep_launches import sweeps
+    return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
+                  "\n\n".join(cases) + "\n"
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, micro, sweeps)
             for stem, cases in folder().items()}

@@ -309,12 +309,13 @@ def launch_file_of(options, stem):
 
 
 def cubin_of(options, stem):
-    return os.path.join(options.traces, "sm_" + options.sm, stem + ".cubin")
+    """STEM.sweep launches the code of STEM.cubin."""
+    return os.path.join(options.traces, "sm_" + options.sm, stem.split(".")[0] + ".cubin")
 
 
 def stems_of(options):
-    found = sorted(os.path.splitext(os.path.basename(path))[0] for path in glob.glob(cubin_of(options, "*")))
-    found = [stem for stem in found if os.path.exists(launch_file_of(options, stem))]
+    found = sorted(os.path.splitext(os.path.basename(path))[0] for path in glob.glob(launch_file_of(options, "*")))
+    found = [stem for stem in found if os.path.exists(cubin_of(options, stem))]
     if not options.stems:
         return found
     chosen = [stem for pattern in options.stems for stem in found if fnmatch.fnmatchcase(stem, pattern)]
