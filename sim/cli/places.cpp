@@ -41,7 +41,8 @@ std::string trace_launch_file(const std::string& stem) {
 }
 
 std::string trace_cubin(const std::string& stem, int sm) {
-  return (fs::path(home_folder()) / "traces" / ("sm_" + std::to_string(sm)) / (stem + ".cubin")).string();
+  const std::string code = stem.substr(0, stem.find('.'));
+  return (fs::path(home_folder()) / "traces" / ("sm_" + std::to_string(sm)) / (code + ".cubin")).string();
 }
 
 }  // namespace forewarp::cli

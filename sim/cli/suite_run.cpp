@@ -45,6 +45,7 @@ class Planner {
       std::vector<std::string> ids = trace.cases;
       if (ids.empty())
         ids = measured_cases(model.name == suite_.gpu ? measured : read_if_there(suite_.gpu, trace.stem));
+      if (keep_part(trace, ids)) continue;
       if (ids.empty())
         run.unmeasured.push_back({trace.stem, "(any case)", "there is no measured profile for " + suite_.gpu});
       for (MeasuredLaunch& m : measured)
@@ -61,6 +62,17 @@ class Planner {
   }
 
  private:
+  /// Leaves the cases of the suite's part; true when there were others only.
+  bool keep_part(const SuiteTrace& trace, std::vector<std::string>& ids) const {
+    const bool sealed = suite_.part == SuitePart::Sealed;
+    const auto other = [&](const std::string& id) { return is_sealed(trace.stem, id) != sealed; };
+    const auto found = std::find_if(trace.cases.begin(), trace.cases.end(), other);
+    if (found != trace.cases.end())
+      throw InputError(trace.where, "case " + *found + " is " + (sealed ? "not sealed" : "sealed"),
+                       "leave it to the other part's suite");
+    return std::erase_if(ids, other) > 0 && ids.empty();
+  }
+
   std::vector<MeasuredLaunch> read_if_there(const std::string& gpu, const std::string& stem) const {
     const std::string path = profile_file(gpu, stem);
     if (!std::filesystem::exists(path)) return {};

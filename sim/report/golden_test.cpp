@@ -72,6 +72,20 @@ TEST_CASE("a validation as text and JSON") {
   check_golden("validation.json", write_validation_json(v));
 }
 
+TEST_CASE("a sealed suite says nothing of single launches") {
+  Suite suite;
+  suite.part = SuitePart::Sealed;
+  const std::vector<PredictedTrace> traces{{"hand_01_made", {testing::small_prediction(), second_launch()}}};
+  const std::vector<MeasuredLaunch> list{measured(0, 1900), measured(1, 2600)};
+  const Validation v = validate(suite, "small", traces, list, {});
+  CHECK(v.cycles.cases == 2);
+  for (const std::string& text : {write_validation_text(v), write_validation_json(v)}) {
+    CHECK(text.find(list[0].case_id) == std::string::npos);
+    CHECK(text.find("1900") == std::string::npos);
+    CHECK(text.find("2600") == std::string::npos);
+  }
+}
+
 TEST_CASE("GPUs side by side as text") {
   std::vector<ComparedGpu> gpus(2);
   gpus[0] = {"small", {testing::small_prediction(), second_launch()}, {measured(0, 1900)}};

@@ -95,9 +95,12 @@ std::optional<MeasuredLaunch> read_row(const Row& row, const std::string& stem, 
   m.cycles = *cycles;
   m.cycles_min = row.find(prefix + kCycles + ":min").value_or(*cycles);
   m.cycles_max = row.find(prefix + kCycles + ":max").value_or(*cycles);
-  if (caches == CacheState::Cold) {
-    m.metrics = row.metrics();
-  } else if (const auto time = row.find("warm:gpu__time_duration.sum")) {
+  m.metrics = row.metrics();
+  m.time_ns = row.find(prefix + "gpu__time_duration.sum").value_or(0);
+  m.kind = classify_kernel(m.metrics);
+  if (caches == CacheState::Cold) return m;
+  m.metrics.clear();
+  if (const auto time = row.find("warm:gpu__time_duration.sum")) {
     m.metrics = {{kCycles, *cycles}, {"gpu__time_duration.sum", *time}};
   }
   return m;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/kernel_class.h"
 #include "timing/simulate.h"
 
 namespace forewarp {
@@ -14,6 +15,8 @@ struct MeasuredLaunch {
   std::string stem, case_id, kernel;
   int launch = 0;
   double cycles = 0, cycles_min = 0, cycles_max = 0;    ///< gpc__cycles_elapsed.max: median, least, most of its runs
+  double time_ns = 0;                                   ///< gpu__time_duration.sum
+  std::optional<KernelClass> kind;                      ///< from the counters of the cold pass, for warm rows too
   std::vector<std::pair<std::string, double>> metrics;  ///< by Nsight Compute's names, in the file's order
 
   std::optional<double> metric(const std::string& name) const;

@@ -64,6 +64,36 @@ TEST_CASE("profiles with mistakes name the line") {
   CHECK_THROWS_AS(read_profile(Scratch("").path(), "s", CacheState::Cold), InputError);
 }
 
+TEST_CASE("a launch's class follows from its counters") {
+  using Metrics = std::vector<std::pair<std::string, double>>;
+  const auto of = [](double lanes, double bytes, double compute, double memory) {
+    return classify_kernel(Metrics{{"smsp__thread_inst_executed_per_inst_executed.ratio", lanes},
+                                   {"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 300},
+                                   {"smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio", bytes},
+                                   {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", 100},
+                                   {"smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio", 32},
+                                   {"sm__throughput.avg.pct_of_peak_sustained_elapsed", compute},
+                                   {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", memory}});
+  };
+  CHECK(of(32, 32, 20, 90) == KernelClass::Memory);
+  CHECK(of(32, 32, 95, 90) == KernelClass::Compute);
+  CHECK(of(32, 32, 59, 30) == KernelClass::Latency);
+  CHECK(of(23, 4, 95, 90) == KernelClass::Divergent);
+  CHECK(of(32, 10, 95, 90) == KernelClass::Strided);  // 15.5 bytes over loads and stores
+  CHECK(of(32, 11, 95, 90) == KernelClass::Compute);  // 16.25
+  CHECK_FALSE(classify_kernel(Metrics{{"sm__throughput.avg.pct_of_peak_sustained_elapsed", 90}}));
+}
+
+TEST_CASE("a third of the swept cases is sealed, by their names") {
+  CHECK(is_sealed("made.sweep", "g"));
+  CHECK_FALSE(is_sealed("made.sweep", "j"));
+  CHECK_FALSE(is_sealed("made", "g"));
+  int sealed = 0;
+  for (int i = 0; i < 3000; ++i) sealed += is_sealed("made.sweep", "case_" + std::to_string(i)) ? 1 : 0;
+  CHECK(sealed > 900);
+  CHECK(sealed < 1100);
+}
+
 TEST_CASE("suites are read strictly") {
   const std::string good =
       "ladder:\n  title: A ladder\n  gpu: h200-sxm\n  cache: cold\n  traces:\n    - all_of_it\n"
@@ -76,7 +106,10 @@ TEST_CASE("suites are read strictly") {
     CHECK(suites[0].traces[1].cases == std::vector<std::string>{"a", "b"});
     CHECK(suites[0].tolerance.worst_pct == 90);
     CHECK(suites[0].tolerance.p90_pct == 0);
+    CHECK(suites[0].part == SuitePart::LookedAt);
     CHECK_THROWS_WITH(find_suite(suites, "other", "suites.yaml"), Contains("'other'") && Contains("ladder"));
   }
+  CHECK(read_suites(Scratch(good + "  part: sealed\n", ".yaml").path())[0].part == SuitePart::Sealed);
+  CHECK_THROWS_WITH(read_suites(Scratch(good + "  part: open\n", ".yaml").path()), Contains("looked_at"));
   CHECK_THROWS_WITH(read_suites(Scratch(good + "  tolerence: 3\n", ".yaml").path()), Contains("tolerence"));
 }

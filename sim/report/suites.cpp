@@ -1,6 +1,7 @@
 #include "report/suites.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "config/config.h"
 
@@ -34,6 +35,13 @@ Tolerance read_tolerance(const config::Node& node) {
 
 }  // namespace
 
+bool is_sealed(const std::string& stem, const std::string& case_id) {
+  if (!stem.ends_with(".sweep")) return false;
+  std::uint32_t hash = 2166136261u;
+  for (const char c : case_id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash % 3 == 0;
+}
+
 std::vector<Suite> read_suites(const std::string& path) {
   std::vector<Suite> suites;
   for (const config::Entry& entry : config::read_file(path).entries()) {
@@ -43,6 +51,8 @@ std::vector<Suite> read_suites(const std::string& path) {
       suite.title = m.at("title").string();
       suite.gpu = m.at("gpu").string();
       suite.caches = m.at("cache").choice({"cold", "warm"}) == 0 ? CacheState::Cold : CacheState::Warm;
+      if (const auto n = m.find("part"))
+        suite.part = n->choice({"looked_at", "sealed"}) == 0 ? SuitePart::LookedAt : SuitePart::Sealed;
       for (const config::Node& trace : m.at("traces").list(1)) suite.traces.push_back(read_trace(trace));
       suite.tolerance = read_tolerance(m.at("tolerance"));
     });

@@ -1,6 +1,7 @@
 #include "report/validation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -69,6 +70,21 @@ std::vector<ClassAccuracy> compare_classes(const std::vector<ValidatedLaunch>& l
   return classes;
 }
 
+/// Every class has its line, with or without launches. Launches under 10 microseconds are in a class as well.
+std::vector<ClassAccuracy> compare_kinds(const std::vector<ValidatedLaunch>& launches) {
+  std::array<std::vector<double>, kKernelClasses> errors;
+  std::vector<double> brief;
+  for (const ValidatedLaunch& v : launches) {
+    if (v.measured->kind) errors[static_cast<std::size_t>(*v.measured->kind)].push_back(v.error);
+    if (v.measured->time_ns > 0 && v.measured->time_ns < 10000) brief.push_back(v.error);
+  }
+  std::vector<ClassAccuracy> kinds;
+  for (std::size_t i = 0; i < kKernelClasses; ++i)
+    kinds.push_back({kernel_class_name(static_cast<KernelClass>(i)), summarize(std::move(errors[i]))});
+  kinds.push_back({"under 10 us", summarize(std::move(brief))});
+  return kinds;
+}
+
 std::vector<std::string> find_violations(const Validation& v) {
   std::vector<std::string> violations;
   const auto limit = [&](const char* what, double value, double most) {
@@ -112,6 +128,11 @@ std::string launches_table(const Validation& v) {
   return t.text("  ");
 }
 
+/// Fewer launches than this would show single ones of a sealed suite.
+constexpr std::size_t kLeastShown = 5;
+
+bool is_sealed(const Validation& v) { return v.suite.part == SuitePart::Sealed; }
+
 std::string classes_table(const Validation& v) {
   Table t({{"kernels", Table::Left},
            {"launches", Table::Right},
@@ -120,10 +141,12 @@ std::string classes_table(const Validation& v) {
            {"90th percentile", Table::Right},
            {"worst", Table::Right}});
   const auto row = [&](const std::string& name, const ErrorSummary& e) {
-    t.row({name, std::to_string(e.cases), percent_text(e.mean), percent_text(e.median), percent_text(e.p90),
-           percent_text(e.worst)});
+    const auto text = [&](double error) { return e.cases == 0 ? "-" : percent_text(error); };
+    t.row({name, std::to_string(e.cases), text(e.mean), text(e.median), text(e.p90), text(e.worst)});
   };
-  for (const ClassAccuracy& c : v.classes) row(c.name, c.errors);
+  for (const ClassAccuracy& c : v.kinds) row(c.name, c.errors);
+  for (const ClassAccuracy& c : v.classes)
+    if (!is_sealed(v) || c.errors.cases >= kLeastShown) row(c.name, c.errors);
   row("all", v.cycles);
   return t.text("  ");
 }
@@ -160,6 +183,8 @@ Json launch_json(const ValidatedLaunch& l) {
   j["launch"] = m.launch;
   j["stem"] = l.stem;
   j["kernel"] = l.predicted->kernel;
+  if (m.kind) j["kind"] = kernel_class_name(*m.kind);
+  j["measured_time_ns"] = m.time_ns;
   j["measured_cycles"] = m.cycles;
   j["measured_cycles_min"] = m.cycles_min;
   j["measured_cycles_max"] = m.cycles_max;
@@ -194,6 +219,7 @@ Validation validate(const Suite& suite, const std::string& gpu, const std::vecto
   }
   v.counters = compare_counters(v.launches);
   v.classes = compare_classes(v.launches);
+  v.kinds = compare_kinds(v.launches);
   v.cycles = summarize(errors);
   v.rank_correlation = rank_correlation(predicted_cycles, measured_cycles);
   v.violations = find_violations(v);
@@ -203,7 +229,10 @@ Validation validate(const Suite& suite, const std::string& gpu, const std::vecto
 std::string write_validation_text(const Validation& v) {
   std::string out = "forewarp " FOREWARP_VERSION "  suite " + v.suite.name + " (" + v.suite.title + ") on " + v.gpu +
                     ", " + (v.suite.caches == CacheState::Cold ? "cold" : "warm") + " caches\n\n";
-  out += "Elapsed cycles, measured (median and span of the runs) and predicted\n" + launches_table(v) + "\n";
+  if (is_sealed(v))
+    out += "Sealed: errors in total only, none of single launches.\n\n";
+  else
+    out += "Elapsed cycles, measured (median and span of the runs) and predicted\n" + launches_table(v) + "\n";
   out += "Error of the cycles\n" + classes_table(v);
   out += "  Rank correlation of predicted and measured cycles (Spearman): " + fixed(v.rank_correlation, 4) + "\n\n";
   out += "Counters\n" + counters_table(v) + "\n";
@@ -221,14 +250,19 @@ std::string write_validation_json(const Validation& v) {
   j["cache"] = v.suite.caches == CacheState::Cold ? "cold" : "warm";
   if (!v.launches.empty()) j["machine"] = report::machine_json(*v.launches.front().predicted);
   j["cases"] = Json::array();
-  for (const ValidatedLaunch& l : v.launches) j["cases"].push_back(launch_json(l));
+  if (!is_sealed(v))
+    for (const ValidatedLaunch& l : v.launches) j["cases"].push_back(launch_json(l));
   j["failures"] = Json::array();
   for (const ValidationFailure& f : v.failures)
     j["failures"].push_back({{"stem", f.stem}, {"id", f.case_id}, {"message", f.message}});
   j["cycles"] = summary_json(v.cycles);
   j["cycles"]["rank_correlation"] = v.rank_correlation;
   j["classes"] = Json::object();
-  for (const ClassAccuracy& c : v.classes) j["classes"][c.name] = summary_json(c.errors);
+  for (const ClassAccuracy& c : v.classes)
+    if (!is_sealed(v) || c.errors.cases >= kLeastShown) j["classes"][c.name] = summary_json(c.errors);
+  j["kinds"] = Json::object();
+  for (const ClassAccuracy& c : v.kinds)
+    if (c.errors.cases > 0) j["kinds"][c.name] = summary_json(c.errors);
   j["counters"] = Json::object();
   for (const CounterAccuracy& c : v.counters)
     j["counters"][c.name] = {{"launches", c.launches},

@@ -38,7 +38,7 @@ struct CounterAccuracy {
 };
 
 struct ClassAccuracy {
-  std::string name;  ///< first part of the stem: matmul, copy, ...
+  std::string name;
   ErrorSummary errors;
 };
 
@@ -48,7 +48,8 @@ struct Validation {
   std::vector<ValidatedLaunch> launches;
   std::vector<ValidationFailure> failures;
   std::vector<CounterAccuracy> counters;  ///< by name
-  std::vector<ClassAccuracy> classes;     ///< by name
+  std::vector<ClassAccuracy> classes;     ///< by the first part of the stem: matmul, copy, ...
+  std::vector<ClassAccuracy> kinds;       ///< by what held them back as measured, and those under 10 microseconds
   ErrorSummary cycles;
   double rank_correlation = 0;
   std::vector<std::string> violations;  ///< limits of the tolerance that are not kept, in words; failures too
