@@ -58,7 +58,8 @@ void check_occupancy(const Checks& c, const GpuModel& m) {
               "sort it, each size once");
   c.require(s.carveouts_bytes.back() == s.shared_bytes, carveouts, "does not end with shared_bytes",
             "correct one of the two");
-  c.at_most(s.carveout_default_min_bytes, s.shared_bytes, "occupancy.carveout_default_min_bytes", "shared_bytes");
+  c.at_most(s.carveout_unused_bytes, s.shared_bytes, "occupancy.carveout_unused_bytes", "shared_bytes");
+  c.at_most(s.carveout_spare_bytes, s.shared_bytes, "occupancy.carveout_spare_bytes", "shared_bytes");
   const int set = m.l1.ways * kLineBytes;
   for (const int carveout : s.carveouts_bytes) {
     const int l1 = s.unified_bytes - carveout;

@@ -23,6 +23,7 @@ struct OccupancySpec {
   int max_warps = 0, max_threads = 0, max_blocks = 0;  ///< per SM
   int max_threads_per_block = 0;
   int registers = 0;  ///< 32-bit, per SM
+  int registers_per_thread_min = 0;
   int registers_per_thread_max = 0;
   int register_unit = 0;               ///< registers a warp's allocation is rounded up to
   int shared_bytes = 0;                ///< most shared memory an SM offers
@@ -31,7 +32,11 @@ struct OccupancySpec {
   int shared_unit_bytes = 0;           ///< allocation granularity
   int unified_bytes = 0;               ///< L1 and shared memory together
   std::vector<int> carveouts_bytes;    ///< shared sizes the unified memory can be configured to, ascending
-  int carveout_default_min_bytes = 0;  ///< the driver picks none below this by itself
+  int carveout_unused_bytes = 0;       ///< chosen for small blocks that use no shared memory
+  int carveout_half_warps = 0;         ///< half of that for blocks of so many warps,
+  int carveout_quarter_warps = 0;      ///< and a quarter for blocks of so many
+  int carveout_spare_bytes = 0;        ///< up to here the driver chooses room for twice the blocks that fit otherwise,
+  int carveout_spare_warps = 0;        ///< unless a block has more warps than this
 };
 
 /// A pipe of a sub-partition (or of the SM when shared). Pipe::Fma is the pair of half-width pipes where there is one

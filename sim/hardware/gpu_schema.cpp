@@ -118,6 +118,7 @@ void read_occupancy(Group& g, OccupancySpec& s) {
   s.max_blocks = g.integer("max_blocks", "blocks", 1, 64);
   s.max_threads_per_block = g.integer("max_threads_per_block", "threads", 32, 1024);
   s.registers = g.integer("registers", "registers", 1024, kMiB);
+  s.registers_per_thread_min = g.integer("registers_per_thread_min", "registers", 1, 255);
   s.registers_per_thread_max = g.integer("registers_per_thread_max", "registers", 16, 255);
   s.register_unit = g.integer("register_unit", "registers", 1, 4096);
   s.shared_bytes = g.integer("shared_bytes", "bytes", 1024, kMiB);
@@ -126,7 +127,11 @@ void read_occupancy(Group& g, OccupancySpec& s) {
   s.shared_unit_bytes = g.integer("shared_unit_bytes", "bytes", 1, 65536);
   s.unified_bytes = g.integer("unified_bytes", "bytes", 1024, kMiB);
   s.carveouts_bytes = g.integers("carveouts_bytes", "bytes", 0, kMiB);
-  s.carveout_default_min_bytes = g.integer("carveout_default_min_bytes", "bytes", 0, kMiB);
+  s.carveout_unused_bytes = g.integer("carveout_unused_bytes", "bytes", 0, kMiB);
+  s.carveout_half_warps = g.integer("carveout_half_warps", "warps", 1, 64);
+  s.carveout_quarter_warps = g.integer("carveout_quarter_warps", "warps", 1, 64);
+  s.carveout_spare_bytes = g.integer("carveout_spare_bytes", "bytes", 0, kMiB);
+  s.carveout_spare_warps = g.integer("carveout_spare_warps", "warps", 0, 64);
 }
 
 void read_issue(Group& g, IssueSpec& s) {

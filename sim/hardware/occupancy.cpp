@@ -47,14 +47,29 @@ int limit_by_registers(const GpuModel& gpu, int per_warp, int warps) {
   return spec.registers / parts / per_warp * parts / warps;
 }
 
-/// The driver's choice when the program states no preference: the smallest that holds the blocks which everything else
-/// allows, and otherwise the largest.
-std::uint32_t choose_carveout(const OccupancySpec& spec, std::uint64_t bytes_wanted) {
-  for (const int carveout : spec.carveouts_bytes) {
-    if (carveout < spec.carveout_default_min_bytes) continue;
-    if (static_cast<std::uint64_t>(carveout) >= bytes_wanted) return static_cast<std::uint32_t>(carveout);
-  }
+/// The smallest carve-out of at least so many bytes, or the largest of all.
+std::uint32_t carveout_of(const OccupancySpec& spec, std::uint64_t bytes) {
+  for (const int carveout : spec.carveouts_bytes)
+    if (static_cast<std::uint64_t>(carveout) >= bytes) return static_cast<std::uint32_t>(carveout);
   return static_cast<std::uint32_t>(spec.carveouts_bytes.back());
+}
+
+/// The driver's choice when the program states no preference (validation/calibration/carveout.csv): room for twice the
+/// `others` blocks that everything else allows, as long as spare_bytes hold them; from there on just for those
+/// blocks, or for as many as fit at all. A single block or very large ones get no spare room. The cases that
+/// do not follow: 112 and 128 threads with up to 128 bytes of their own get 32 KiB for 28 blocks instead of 64 for 32.
+std::uint32_t choose_carveout(const OccupancySpec& spec, bool used, std::uint64_t per_block, int warps, int others) {
+  if (!used && others > 1) {
+    const int share = warps < spec.carveout_half_warps ? 1 : warps < spec.carveout_quarter_warps ? 2 : 4;
+    return carveout_of(spec, static_cast<std::uint64_t>(spec.carveout_unused_bytes / share));
+  }
+  const bool spare = others > 1 && warps <= spec.carveout_spare_warps;
+  const auto wanted = static_cast<std::uint64_t>(spare ? std::min(2 * others, spec.max_blocks) : others) * per_block;
+  const auto spare_bytes = static_cast<std::uint64_t>(spec.carveout_spare_bytes);
+  if (wanted <= spare_bytes) return carveout_of(spec, wanted);
+  const std::uint64_t most = static_cast<std::uint64_t>(spec.carveouts_bytes.back()) / per_block;
+  const std::uint64_t blocks = std::min(static_cast<std::uint64_t>(others), most);
+  return carveout_of(spec, std::max(spare_bytes, blocks * per_block));
 }
 
 [[noreturn]] void fail(const Kernel& kernel, const std::string& what, const std::string& remedy) {
@@ -78,7 +93,8 @@ Occupancy compute_occupancy(const GpuModel& gpu, const Kernel& kernel, const Dim
   o.warps_per_block = (threads + kWarpLanes - 1) / kWarpLanes;
   o.limit_blocks = spec.max_blocks;
   o.limit_warps = spec.max_warps / o.warps_per_block;
-  o.registers_per_warp_allocated = round_up(kernel.registers * kWarpLanes, spec.register_unit);
+  o.registers_per_thread = std::max(kernel.registers, spec.registers_per_thread_min);
+  o.registers_per_warp_allocated = round_up(o.registers_per_thread * kWarpLanes, spec.register_unit);
   o.limit_registers = limit_by_registers(gpu, o.registers_per_warp_allocated, o.warps_per_block);
   if (o.limit_registers == 0) {
     fail(kernel,
@@ -99,7 +115,7 @@ Occupancy compute_occupancy(const GpuModel& gpu, const Kernel& kernel, const Dim
   o.shared_bytes_per_block = static_cast<std::uint32_t>(per_block);
 
   const int others = std::min({o.limit_blocks, o.limit_warps, o.limit_registers});
-  o.shared_config_bytes = choose_carveout(spec, per_block * static_cast<std::uint64_t>(others));
+  o.shared_config_bytes = choose_carveout(spec, asked > 0, per_block, o.warps_per_block, others);
   o.l1_bytes = static_cast<std::uint32_t>(spec.unified_bytes) - o.shared_config_bytes;
   o.limit_shared = per_block == 0 ? spec.max_blocks : static_cast<int>(o.shared_config_bytes / per_block);
   if (o.limit_shared == 0)

@@ -11,6 +11,7 @@ struct Occupancy {
   int limit_blocks = 0, limit_registers = 0, limit_shared = 0, limit_warps = 0;  ///< blocks per SM by each limiter
   int blocks_per_sm = 0;
   int warps_per_block = 0;
+  int registers_per_thread = 0;  ///< launch__registers_per_thread
   int registers_per_warp_allocated = 0;
   std::uint32_t shared_bytes_per_block = 0;  ///< static + dynamic + reserved, rounded
   std::uint32_t shared_config_bytes = 0;     ///< carve-out chosen (launch__shared_mem_config_size)

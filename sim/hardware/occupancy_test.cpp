@@ -1,6 +1,8 @@
 #include "hardware/occupancy.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
@@ -89,6 +91,35 @@ TEST_CASE("shared memory limits, and the carve-out grows with the blocks that th
   // The same for tensor kernels of 384 threads: 188.64 KB -> 200.70 KB, 231.42 KB -> 233.47 KB.
   CHECK(occupancy("h100-sxm5", 168, 384, 0, 188640).shared_config_bytes == 196 * kKiB);
   CHECK(occupancy("h100-sxm5", 168, 384, 0, 231424).shared_config_bytes == 228 * kKiB);
+}
+
+TEST_CASE("the carve-out is the driver's choice on an H200, launch by launch") {
+  std::ifstream file(std::string(FOREWARP_SOURCE_DIR) + "/validation/calibration/carveout.csv");
+  REQUIRE(file);
+  const GpuModel gpu = load_gpu_model("h200-sxm");
+  int launches = 0, exceptions = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream row(line);
+    std::uint32_t threads = 0, registers = 0, allocated = 0, config = 0;
+    char comma = 0;
+    if (!(row >> threads >> comma >> registers >> comma >> allocated >> comma >> config)) continue;
+    ++launches;
+    Kernel kernel;
+    kernel.name = "hold";
+    kernel.registers = static_cast<int>(registers);
+    const Occupancy o = compute_occupancy(gpu, kernel, Dim3{1, 1, 1}, Dim3{threads, 1, 1}, allocated - kKiB);
+    if (o.shared_config_bytes == config) continue;
+    ++exceptions;
+    INFO(line << ": " << o.shared_config_bytes);
+    CHECK(allocated == 1152);
+  }
+  CHECK(launches == 950);
+  CHECK(exceptions == 3);
+}
+
+TEST_CASE("a thread has 16 registers at least") {
+  CHECK(occupancy("h200-sxm", 10, 256).registers_per_thread == 16);
+  CHECK(occupancy("h200-sxm", 40, 256).registers_per_thread == 40);
 }
 
 TEST_CASE("the number of blocks limits small blocks") {

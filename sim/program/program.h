@@ -35,7 +35,7 @@ struct IndirectBranch {
 struct Kernel {
   std::string name;            ///< symbol
   std::string demangled;       ///< equal to name for C symbols
-  int registers = 0;           ///< per thread, as the driver allocates it (launch__registers_per_thread)
+  int registers = 0;           ///< per thread, as the code asks; the driver allocates no fewer than Occupancy says
   std::uint32_t static_shared_bytes = 0;  ///< the program's own, without what the driver reserves
   std::uint32_t shared_base = 0;          ///< address of the first of them: 0 on sm_80, 0x400 on sm_90
   std::uint32_t local_bytes = 0;       ///< stack frame per thread

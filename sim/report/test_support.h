@@ -111,6 +111,7 @@ inline Occupancy small_occupancy() {
   Occupancy o;
   o.limit_blocks = 32;
   o.limit_registers = 32;
+  o.registers_per_thread = 32;
   o.limit_shared = 2;
   o.limit_warps = 32;
   o.blocks_per_sm = 2;

@@ -140,7 +140,7 @@ void add_timed_metrics(const Inputs& in, MetricSet& m) {
 void add_launch_metrics(const Inputs& in, MetricSet& m) {
   const Occupancy& o = in.occupancy;
   const LaunchInfo& launch = in.trace.launch;
-  m.set("launch__registers_per_thread", in.kernel.registers);
+  m.set("launch__registers_per_thread", in.occupancy.registers_per_thread);
   m.set("launch__grid_size", number(launch.grid.count()));
   m.set("launch__block_size", number(launch.block.count()));
   m.set("launch__thread_count", number(launch.grid.count() * launch.block.count()));
