@@ -167,12 +167,13 @@ def _source(w, one, identity):
             why = ", ".join(f"{reason.replace('_', ' ')} {100 * value / total:.1f} %" for reason, value in waits[:3]
                             if value / total >= 0.0005)
             wasted = max(0, r.get("sectors", 0) - r.get("sectors_needed", 0))
-            rows.append([f"{r['pc']:#06x}", (r["sass"], "sass"), number(r["executed"]), f"{r['active_lanes']:.1f}",
+            rows.append([f"{r['pc']:#06x}", r.get("source", ""), (r["sass"], "sass"), number(r["executed"]), f"{r['active_lanes']:.1f}",
                          (f"{share:.1f} %", "hot" if share >= 5 else ""), why, number(r.get("sectors")),
                          number(wasted) if wasted else "", number(r.get("bank_conflicts"))])
-        w.add('<p>Instructions stand without source lines: line information of images is not read yet.</p>\n')
-        w.table(["pc", "SASS", "issued", "lanes", "warp time", "waiting for", "sectors", "wasted", "conflicts"], rows,
-                "Instructions", (2, 3, 4, 6, 7, 8))
+        if not any("source" in r for r in one.case["instructions"]):
+            w.add("<p>The image has no line information (nvcc -lineinfo), so instructions stand without source lines.</p>\n")
+        w.table(["pc", "source", "SASS", "issued", "lanes", "warp time", "waiting for", "sectors", "wasted", "conflicts"], rows,
+                "Instructions", (3, 4, 5, 7, 8, 9))
     _counters(w, one, _matching(one, "branch_targets", "op_branch"), "Counters")
 
 

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "program/line_table.h"
 
 namespace forewarp {
 namespace {
@@ -80,6 +81,7 @@ class ImageReader {
     read_module_attributes(image);
     read_module_data(image);
     for (CodeSection& section : image.sections) read_kernel_sections(section);
+    read_lines(image);
     return image;
   }
 
@@ -293,6 +295,34 @@ class ImageReader {
         std::memcpy(&addend, target.bytes + entry.r_offset, 8);
       }
       patches_[table.header.sh_info].push_back({entry.r_offset, kModuleDataAddress + place->second + symbol.st_value + addend});
+    }
+  }
+
+  /// Line information, where nvcc -lineinfo left it. Its relocations say which function each address belongs to.
+  void read_lines(CubinImage& image) const {
+    const Section* table = find(".debug_line");
+    const Section* relocations = find(".rela.debug_line");
+    if (table == nullptr || table->bytes == nullptr || relocations == nullptr || relocations->bytes == nullptr) return;
+    if (relocations->header.sh_link >= sections_.size()) return;
+    const Section& symbols = sections_[relocations->header.sh_link];
+    std::map<std::uint64_t, std::size_t> targets;
+    for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= relocations->header.sh_size; at += sizeof(Elf64_Rela)) {
+      Elf64_Rela entry;
+      std::memcpy(&entry, relocations->bytes + at, sizeof entry);
+      const std::uint64_t symbol_at = ELF64_R_SYM(entry.r_info) * sizeof(Elf64_Sym);
+      if (symbols.bytes == nullptr || symbol_at + sizeof(Elf64_Sym) > symbols.header.sh_size) continue;
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, symbols.bytes + symbol_at, sizeof symbol);
+      const auto place = section_of_index_.find(symbol.st_shndx);
+      if (place != section_of_index_.end()) targets[entry.r_offset] = place->second;
+    }
+    const std::vector<LineRow> rows = read_line_table({table->bytes, table->header.sh_size}, targets);
+    for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
+      if (rows[i].place.empty() || rows[i].section != rows[i + 1].section) continue;
+      CodeSection& section = image.sections[rows[i].section];
+      section.kernel.source.resize(section.code.size());
+      const std::uint64_t end = std::min<std::uint64_t>(rows[i + 1].address / sizeof(CodeWord), section.code.size());
+      for (std::uint64_t k = rows[i].address / sizeof(CodeWord); k < end; ++k) section.kernel.source[k] = rows[i].place;
     }
   }
 

@@ -50,6 +50,7 @@ struct Kernel {
   std::vector<Function> functions;     ///< in code order, the entry first
   std::vector<IndirectBranch> indirect_branches;
   std::vector<std::string> text;       ///< the disassembly, one line an instruction, for reports
+  std::vector<std::string> source;     ///< "file.cu:12" of each instruction; empty when the cubin has no line information
 };
 
 /// Device address of a program's own global variables: far above every buffer (launch.h places those).

@@ -107,6 +107,7 @@ std::vector<InstructionRow> instruction_rows(const Inputs& in) {
     InstructionRow row;
     row.instruction = static_cast<std::uint32_t>(i);
     row.text = instruction_text(in.kernel, i);
+    if (i < in.kernel.source.size()) row.source = in.kernel.source[i];
     row.executed = t.executed;
     row.active_lanes = ratio(static_cast<double>(t.active_lanes), static_cast<double>(t.executed));
     row.enabled_lanes = ratio(static_cast<double>(t.enabled_lanes), static_cast<double>(t.executed));

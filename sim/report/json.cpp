@@ -170,6 +170,7 @@ Json instructions_json(const Prediction& p) {
            {"executed", row.executed},
            {"active_lanes", row.active_lanes},
            {"enabled_lanes", row.enabled_lanes}};
+    if (!row.source.empty()) j["source"] = row.source;
     if (row.sectors > 0) {
       j["sectors"] = row.sectors;
       j["sectors_needed"] = row.ideal_sectors;

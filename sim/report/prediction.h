@@ -58,7 +58,7 @@ struct HotSpot {
 /// One executed instruction of the code over the whole grid, for the view by instruction.
 struct InstructionRow {
   std::uint32_t instruction = 0;
-  std::string text;
+  std::string text, source;                      ///< source: "file.cu:12", empty where it is not known
   std::uint64_t executed = 0;                    ///< warp instructions
   double active_lanes = 0, enabled_lanes = 0;    ///< mean, when it executes
   std::uint64_t sectors = 0, ideal_sectors = 0;  ///< global and local memory

@@ -105,7 +105,7 @@ template <class A, class T>
 void kernel_fields(A& a, T& kernel) {
   auto& [name, demangled, registers, static_shared_bytes, shared_base, local_bytes, parameter_base, barrier_count,
          parameter_bytes, max_threads, required_block, parameters, constants, instructions, functions,
-         indirect_branches, text] = kernel;
+         indirect_branches, text, source] = kernel;
   a(name, demangled, registers, static_shared_bytes, shared_base, local_bytes, parameter_base, barrier_count,
     parameter_bytes, max_threads, required_block.x, required_block.y, required_block.z);
   elements(a, parameters, [&](auto& p) {
@@ -127,6 +127,7 @@ void kernel_fields(A& a, T& kernel) {
     elements(a, targets, [&](auto& t) { a(t); });
   });
   elements(a, text, [&](auto& line) { a(line); });
+  elements(a, source, [&](auto& place) { a(place); });
 }
 
 }  // namespace
