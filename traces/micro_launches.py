@@ -299,6 +299,48 @@ def l2_policy():
     return {"micro_l2_policy": cases}
 
 
+def waves():
+    """Grids around whole waves, blocks of unequal length, and where blocks go. Dynamic shared memory sets the blocks an SM holds."""
+    def grid_of(name, kernel, blocks, threads, shared, arguments, **buffers):
+        one = launch(kernel, blocks, threads, *arguments)
+        one = {key: value for key, value in one.items() if key != "args"} | {"dynamic_shared_bytes": shared, "args": one["args"]}
+        return case(name, buffers, one)
+
+    def work(name, blocks, threads, shared, trips, step, modulus, kernel="block_work", size=4):
+        out = f"{{bytes: {blocks * (32 if kernel == 'block_place' else threads * size)}, fill: zero}}"
+        return grid_of(f"{name}_b{blocks}", kernel, blocks, threads, shared, ("out", trips, step, modulus), out=out)
+
+    cases = []
+    for held, shared, threads, trips in [(1, 160 * KIB, 256, 80), (2, 100 * KIB, 256, 80), (8, 0, 256, 40)]:
+        for wave in (1, 2, 3):
+            for more in (-1, 0, 1):
+                cases.append(work(f"wave_work_{held}", wave * held * SMS + more, threads, shared, trips, 0, 1))
+    for wave in (1, 2, 3):
+        for more in (-1, 0, 1):
+            blocks = wave * 4 * SMS + more
+            memory = f"{{bytes: {blocks * 512 * 16 * 4}, fill: zero}}"
+            cases.append(grid_of(f"wave_copy_4_b{blocks}", "block_copy", blocks, 512, 0, ("in", "out", 4), **{"in": memory, "out": memory}))
+    for held, shared, blocks, modulus in [(2, 100 * KIB, 256, 16), (4, 50 * KIB, 512, 32), (2, 100 * KIB, 1000, 16), (8, 0, 4000, 5)]:
+        cases.append(work(f"uneven_{held}_m{modulus}", blocks, 256, shared, 10, 10, modulus))
+    for name, blocks, threads, shared, step, modulus in [
+            ("place_1", 400, 256, 160 * KIB, 0, 1), ("place_2", 600, 256, 100 * KIB, 0, 1), ("place_4", 1200, 256, 50 * KIB, 0, 1),
+            ("place_32", 5000, 32, 0, 0, 1), ("place_32", 256, 32, 0, 0, 1), ("place_4", 256, 256, 50 * KIB, 0, 1), ("place_2_of_1024", 600, 1024, 0, 0, 1), ("place_2_uneven", 1000, 256, 100 * KIB, 40, 16),
+            ("place_4_uneven", 1000, 256, 50 * KIB, 40, 16)]:
+        cases.append(work(name, blocks, threads, shared, 20, step, modulus, kernel="block_place"))
+    return {"micro_waves": cases}
+
+
+def queue():
+    cases = []
+    for kernel in ("queue_shared", "queue_global", "queue_shared_and_global", "queue_shared_and_conflicts"):
+        for warps in (16, 32):
+            for multiplications in (0, 100):
+                blocks = f"{{bytes: {SMS * warps * 40}, fill: zero}}"
+                cases.append(case(f"{kernel}_w{warps}_m{multiplications}", {"out": blocks, "in": zero(32)},
+                                  launch(kernel, SMS, 32 * warps, "out", "in", 4, multiplications)))
+    return {"micro_queue": cases}
+
+
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, branch, barrier, arguments, constant, shared, l1, l2, l2_policy, dram)
+    parts = (launch_costs, code_size, issue, opcodes, wide, branch, barrier, arguments, constant, shared, l1, l2, l2_policy, dram, waves, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -131,6 +131,7 @@ class Sm {
   int prefer(const SubPartition&, std::uint32_t candidates) const;
   int choose(SubPartition&, Cycle now, std::uint32_t& refused);
   bool structurally_free(SubPartition&, Warp&, const TimedInstruction&, Cycle now, Cycle& until, Stall& reason);
+  static bool reads_port(const SubPartition&, std::uint16_t warp_index, const TimedInstruction&, std::size_t s);
   bool operands_free(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now, Cycle& until) const;
   void read_operands(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);

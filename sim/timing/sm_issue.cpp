@@ -145,17 +145,24 @@ bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction
   return true;
 }
 
+/// Must operand `s` be read from the register file? Not if the operand cache of its place holds it, nor if an operand
+/// before it reads the same register (kernels/micro waves: FFMA of one register three times goes every cycle).
+bool Sm::reads_port(const SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, std::size_t s) {
+  const std::uint32_t key = (std::uint32_t{warp_index} << 8 | in.source[s]) + 1;
+  if (in.source[s] == kRegisterZero || sub.reused[s] == key) return false;
+  for (std::size_t earlier = 0; earlier < s; ++earlier)
+    if (in.source[earlier] == in.source[s] && sub.reused[earlier] != key) return false;
+  return true;
+}
+
 /// Register-file read ports: one read a bank and cycle, inside a window of a few cycles.
 bool Sm::operands_free(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now,
                        Cycle& until) const {
   const IssueSpec& spec = context_.gpu.issue;
   if (spec.register_bank_count != 2) return true;
   std::array<int, 2> reads{};
-  for (std::size_t s = 0; s < 3; ++s) {
-    if (in.source[s] == kRegisterZero) continue;
-    if (sub.reused[s] == (std::uint32_t{warp_index} << 8 | in.source[s]) + 1) continue;
-    ++reads[in.source[s] & 1];
-  }
+  for (std::size_t s = 0; s < 3; ++s)
+    if (reads_port(sub, warp_index, in, s)) ++reads[in.source[s] & 1];
   Cycle last = now;
   for (std::size_t b = 0; b < 2; ++b)
     if (reads[b] > 0) last = std::max(last, std::max(sub.bank_free[b], now) + static_cast<Cycle>(reads[b]));
@@ -167,13 +174,13 @@ bool Sm::operands_free(SubPartition& sub, std::uint16_t warp_index, const TimedI
 
 void Sm::read_operands(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
   for (std::size_t s = 0; s < 3; ++s) {
+    if (!reads_port(sub, warp_index, in, s)) continue;
+    Cycle& port = sub.bank_free[in.source[s] & 1];
+    port = std::max(port, now) + 1;
+  }
+  for (std::size_t s = 0; s < 3; ++s) {
     if (in.source[s] == kRegisterZero) continue;
-    const std::uint32_t key = (std::uint32_t{warp_index} << 8 | in.source[s]) + 1;
-    if (sub.reused[s] != key) {
-      Cycle& port = sub.bank_free[in.source[s] & 1];
-      port = std::max(port, now) + 1;
-    }
-    sub.reused[s] = (in.reuse >> s & 1) != 0 ? key : 0;
+    sub.reused[s] = (in.reuse >> s & 1) != 0 ? (std::uint32_t{warp_index} << 8 | in.source[s]) + 1 : 0;
   }
 }
 

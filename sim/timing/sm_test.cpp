@@ -310,6 +310,10 @@ TEST_CASE("register-file ports: three operands of one bank hold the dispatcher")
   for (std::size_t i = 1; i < 4; ++i) in.operands[i].reuse = true;
   const TimingResult reused = HandMadeTrace(repeat(in, 30), 1).simulate(gpu);
   CHECK(reused.elapsed_cycles < 40);
+  for (std::size_t i = 1; i < 4; ++i) in.operands[i] = in.operands[1];  // R4 three times is one read
+  for (std::size_t i = 1; i < 4; ++i) in.operands[i].reuse = false;
+  const TimingResult same = HandMadeTrace(repeat(in, 30), 1).simulate(gpu);
+  CHECK(same.elapsed_cycles == 31);
 }
 
 TEST_CASE("a fence waits for the warp's stores") {
