@@ -166,6 +166,7 @@ struct LaunchSpec {
   int start_cycles = 0;                        ///< gpc cycles before the first block starts
   int end_cycles = 0;                          ///< after the last block has left
   int blocks_per_cycle_x16 = 0;                ///< blocks handed out GPU-wide in 16 cycles
+  std::vector<int> dispatch_groups;            ///< TPCs of each group that blocks are dealt to; empty: the GPCs
   int block_start_cycles = 0;                  ///< slot granted to first instruction fetch
   int warp_start_interval = 0;                 ///< between the first issues of two warps of a block
   int block_end_cycles = 0;                    ///< last EXIT to slot reusable

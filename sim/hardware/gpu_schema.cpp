@@ -296,6 +296,7 @@ void read_hbm(Group& g, HbmSpec& s) {
 void read_launch(Group& g, LaunchSpec& s) {
   s.start_cycles = g.cycles("start_cycles");
   s.end_cycles = g.cycles("end_cycles");
+  s.dispatch_groups = g.integers("dispatch_groups", "TPC", 1, 64);
   s.blocks_per_cycle_x16 = g.integer("blocks_per_cycle_x16", "blocks/16 cycles", 1, 1024);
   s.block_start_cycles = g.cycles("block_start_cycles");
   s.warp_start_interval = g.cycles("warp_start_interval");

@@ -1,5 +1,9 @@
 // Hands out thread blocks: x fastest, at most so many a cycle over the whole GPU, each to the SM that holds the
-// fewest. A slot that a block leaves takes its next one a little later.
+// fewest. A slot that a block leaves takes its next one a little later. As kernels/micro waves saw on an H200, blocks
+// are dealt in levels, one to each SM: to both SMs of a TPC in turn, to the groups of one TPC first, then to whichever
+// group has the most TPCs left at this level. A grid that does not fill the GPU is spread evenly: where its last level
+// does not reach every SM, the TPCs of the last groups get none for their second SM, however late in the level it is
+// their turn.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +20,7 @@ class BlockDispatcher {
 
   struct Grant {
     std::uint64_t block = 0;
-    int sm = -1;               ///< -1: nothing can be handed out now
+    int sm = -1;  ///< -1: nothing can be handed out now
   };
   Grant next(Cycle now);
   void finished(int sm, Cycle end) { leaving_.push_back({end + static_cast<Cycle>(block_end_cycles_), sm}); }
@@ -34,15 +38,21 @@ class BlockDispatcher {
     int sm;
   };
   int choose_sm() const;
+  void spread_evenly(const std::vector<int>& tpcs);
 
   std::uint64_t blocks_, next_block_ = 0;
-  std::vector<int> order_;       ///< SMs in the order in which they are filled: round robin over the GPCs
-  std::vector<int> free_slots_;  ///< by SM
+  int sms_per_tpc_;
+  std::vector<int> order_;  ///< SMs in the order in which a level reaches them
+  std::vector<int> held_;   ///< blocks, by SM
+  std::vector<int> room_;   ///< most blocks, by SM
   int total_free_;
   std::vector<Leaving> leaving_;
-  std::uint64_t next_x16_ = 0;   ///< earliest next grant, in sixteenths of a cycle
+  std::uint64_t next_x16_ = 0;  ///< earliest next grant, in sixteenths of a cycle
   int interval_x16_;
   int block_end_cycles_;
 };
+
+/// TPCs of each dispatch group: group i takes its TPCs from GPC i, the groups beyond the GPCs what is left.
+std::vector<std::vector<int>> dispatch_groups(const GpuModel&);
 
 }  // namespace forewarp
