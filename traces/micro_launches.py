@@ -186,6 +186,20 @@ def l1():
     return {"micro_l1": cases}
 
 
+def l1_tags():
+    """Two lines that differ in one or two address bits; 32 lines at pitches of 2^n and of rows of odd lengths."""
+    def tags(name, pitch, bits, trips=(100,), warps=1):
+        return counted(f"l1_tags_{name}_w{warps}", "l1_tags", trips, SMS, warps, lambda n: ("in", "out", n, pitch, bits),
+                       **{"in": (pitch << bits) + 128, "out": SMS * warps * 128})
+
+    bit = range(7, 21)
+    cases = [text for low in bit for text in tags(f"bit_{low}", 1 << low, 1)]
+    cases += [text for low in bit for high in bit if low < high for text in tags(f"bits_{low}_{high}", 1 << low | 1 << high, 1)]
+    for pitch in (128, 256, 512, 1024, 2048, 4096, 8192, 3108, 3200, 4000, 4092, 4100, 4224, 5000, 5120, 12288, 65664):
+        cases += tags(f"pitch_{pitch}", pitch, 5, (20, 100), 16)
+    return {"micro_l1_tags": cases}
+
+
 def l2():
     def chase(name, footprint, step, offset=0):
         texts = counted(name, "l2_chase", (32, 160), 1, 32, lambda n: (("in", offset), "out", n, footprint - 1, step),
@@ -293,6 +307,10 @@ def l2_policy():
     for stride in (1, 2, 4, 8, 16, 32):
         cases += case_of(f"l2_write_parts_{4 * stride}", "l2_write_parts", SMS, 1024, ("out", "in", "sink", 4, stride, 8),
                          out=SMS * 1024 * 16 * stride, **{"in": 8 * step}, sink=sink)
+    for stride, counts in [(2, (4, 8, 16, 32, 64)), (8, (2, 4, 8, 16)), (32, (1, 2, 4, 8))]:  # of 8, 32 and 128 bytes
+        for count in counts:
+            cases += case_of(f"l2_write_parts_{4 * stride}_n{count}", "l2_write_parts", SMS, 1024, ("out", "in", "sink", count, stride, 0),
+                             out=SMS * 1024 * 4 * count * stride, **{"in": step}, sink=sink)
     for group, delay in [(1, 0), (2, 0), (4, 0), (16, 0), (64, 0), (64, 4), (64, 16), (64, 64), (64, 256), (16, 16), (16, 64), (4, 64)]:
         cases += case_of(f"l2_together_{group}_d{delay}", "l2_together", 128, 32, ("in", "sink", 64, group, delay),
                          **{"in": 128 * 64 * 512}, sink=128 * 128)
@@ -342,5 +360,5 @@ def queue():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, branch, barrier, arguments, constant, shared, l1, l2, l2_policy, dram, waves, queue)
+    parts = (launch_costs, code_size, issue, opcodes, wide, branch, barrier, arguments, constant, shared, l1, l1_tags, l2, l2_policy, dram, waves, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -105,7 +105,8 @@ struct MemoryPipeSpec {
 
 struct L1Spec {
   int hit_cycles = 0;      ///< LDG issue to dependent issue
-  int tags_per_cycle = 0;  ///< lines looked up a cycle
+  int tags_per_cycle = 0;  ///< lines looked up a cycle, one in each bank of tags
+  std::vector<int> tag_bank_masks;  ///< bit k of a line's bank: parity of its address under mask k; none: no banks
   int data_bytes_per_cycle = 0;
   int ways = 0;
   int miss_lines = 0;             ///< lines in flight (MSHR-like)
@@ -144,6 +145,8 @@ struct L2Spec {
   int miss_entries = 0;              ///< sector misses in flight per slice
   double clock_ratio = 1;            ///< L2 clock over SM clock
   bool replicate_far_lines = false;  ///< a line homed in the other partition is also kept near
+  double partial_share = 1;          ///< of the lines; partly written ones beyond it are read and written back
+  int coalescer_requests = 1;        ///< reads of one line by SMs of one GPC that are merged before the slice
   double dirty_share = 1;            ///< of the capacity; what is written beyond it is written back
   std::int64_t cold_dirty_bytes = 0; ///< dirty data of others in caches that a profiler has flushed
 };

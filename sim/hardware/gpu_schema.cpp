@@ -226,6 +226,7 @@ void read_memory_pipe(Group& g, MemoryPipeSpec& s) {
 void read_l1(Group& g, L1Spec& s) {
   s.hit_cycles = g.cycles("hit_cycles", 1);
   s.tags_per_cycle = g.integer("tags_per_cycle", "lines/cycle", 1, 64);
+  s.tag_bank_masks = g.integers("tag_bank_masks", "address bits", 0, (1 << 30) - 1);
   s.data_bytes_per_cycle = g.bytes_per_cycle("data_bytes_per_cycle");
   s.ways = g.integer("ways", "ways", 1, 4096);
   s.miss_lines = g.integer("miss_lines", "lines", 1, 32768);
@@ -262,6 +263,8 @@ void read_l2(Group& g, L2Spec& s) {
   s.clock_ratio = g.number("clock_ratio", "ratio", 0.05, 20);
   s.replicate_far_lines = g.boolean("replicate_far_lines");
   s.dirty_share = g.number("dirty_share", "ratio", 0.01, 1);
+  s.partial_share = g.number("partial_share", "ratio", 0.01, 1);
+  s.coalescer_requests = g.integer("coalescer_requests", "requests", 1, 64);
   s.cold_dirty_bytes = g.size("cold_dirty_bytes", "bytes", 0, std::int64_t{1} << 30);
 }
 

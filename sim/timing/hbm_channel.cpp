@@ -109,15 +109,19 @@ void HbmChannel::choose_candidate(Bank& bank, int mode) {
   }
 }
 
+/// Where both keep coming, a batch of one follows a batch of the other: the distance of the two marks.
 void HbmChannel::choose_mode() {
+  const bool batch_done = batch_ >= t_.write_high - t_.write_low;
+  const int before = mode_;
   if (mode_ == 0) {
-    draining_ = waiting_[1] >= t_.write_high;
+    draining_ = waiting_[1] >= t_.write_high && batch_done;
     if (draining_ || (waiting_[0] == 0 && waiting_[1] != 0)) mode_ = 1;
   } else {
     if (waiting_[1] >= t_.write_high) draining_ = true;
-    if (waiting_[1] <= t_.write_low) draining_ = false;
+    if (waiting_[1] <= t_.write_low || batch_done) draining_ = false;
     if (waiting_[1] == 0 || (waiting_[0] != 0 && !draining_)) mode_ = 0;
   }
+  if (mode_ != before) batch_ = 0;
 }
 
 /// Finds the next command and its time. Of commands that could go at the same time the one for the oldest request goes.
@@ -224,6 +228,7 @@ void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
   if (queue.last == id) queue.last = queue.before;
   if (queue.first == kNone) busy_[mode_] &= ~(std::uint64_t{1} << command_bank_);
   --waiting_[mode_];
+  ++batch_;
 
   switch (bank.opened) {
     case Opened::Used:

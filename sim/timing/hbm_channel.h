@@ -114,9 +114,10 @@ class HbmChannel {
   std::uint32_t waiting_[2] = {0, 0};  ///< in the window
   Queue overflow_[2];                  ///< before the window
   std::uint32_t order_ = 0;
-  int mode_ = 0;           ///< 0 reads, 1 writes
-  int last_mode_ = -1;     ///< of the last column command
-  bool draining_ = false;  ///< writing because the high mark was reached
+  int mode_ = 0;                    ///< 0 reads, 1 writes
+  int last_mode_ = -1;              ///< of the last column command
+  bool draining_ = false;           ///< writing because the high mark was reached
+  std::uint32_t batch_ = ~0u >> 1;  ///< column commands since the bus was turned; a channel starts as after a long one
 };
 
 }  // namespace forewarp

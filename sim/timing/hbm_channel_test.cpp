@@ -199,6 +199,20 @@ TEST_CASE("writes wait for the high mark while reads come, then drain to the low
   CHECK(b.output.taken.size() == 32);
 }
 
+TEST_CASE("reads and writes that both keep coming take turns") {
+  Bench b(without_refresh());  // marks 32 and 8: batches of 24
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    b.push(i % 16, i / 16, true, 0);
+    b.push(i % 16, 1000 + i / 16, false, 0);
+  }
+  b.run(4000);
+  const double reads = static_cast<double>(b.counters.dram_read_bytes),
+               writes = static_cast<double>(b.counters.dram_write_bytes);
+  CHECK(reads > 0.4 * (reads + writes));
+  CHECK(writes > 0.4 * (reads + writes));
+  CHECK(b.counters.turnarounds <= (reads + writes) / 64 / 24 + 1);
+}
+
 TEST_CASE("writes beyond the window are taken later, none is lost") {
   Bench b(without_refresh());
   for (std::uint32_t i = 0; i < 300; ++i) b.push(i % 16, i / 16, true, 0);

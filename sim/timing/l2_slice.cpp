@@ -31,6 +31,7 @@ L2Geometry::L2Geometry(const GpuModel& model) {
   miss_entries = static_cast<std::uint32_t>(l2.miss_entries);
   burst_sectors = static_cast<std::uint32_t>(access / kSectorBytes);
   fetch_sectors = std::max(burst_sectors, static_cast<std::uint32_t>(l2.fetch_bytes / kSectorBytes));
+  partial_limit = static_cast<std::uint32_t>(l2.partial_share * static_cast<double>(sets.divisor() * ways));
   dirty_limit = static_cast<std::uint64_t>(l2.dirty_share * static_cast<double>(sets.divisor() * ways) * 4);
 }
 
@@ -90,8 +91,8 @@ Eviction L2Slice::replace(std::uint32_t way, Place p) {
     write_backs_ += static_cast<std::uint32_t>(std::popcount(unsigned{line.dirty}));
     clear_dirty(line, 15);
   }
+  set_partial(way, 0);
   line = Line{};
-  partial_bytes_[way] = 0;
   tags_[way] = p.tag;
   return e;
 }
@@ -167,34 +168,39 @@ L2Slice::Access L2Slice::write(std::uint64_t index, std::uint8_t sectors, bool f
   return a;
 }
 
-std::uint32_t L2Slice::oldest_dirty(std::uint32_t besides) const {
+std::uint32_t L2Slice::oldest_dirty(std::uint32_t besides, bool partial) const {
   const std::uint32_t first = besides - besides % geometry_.ways;
   std::uint32_t oldest = kNoWay;
   for (std::uint32_t way = first; way < first + geometry_.ways; ++way) {
-    if (way == besides || lines_[way].dirty == 0) continue;
+    if (way == besides || (partial ? lines_[way].partial : lines_[way].dirty) == 0) continue;
     if (oldest == kNoWay || clock_ - lines_[way].used > clock_ - lines_[oldest].used) oldest = way;
   }
   return oldest;
 }
 
+std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more) const {
+  std::uint32_t found = kNoWay;
+  if (partial_lines_ + more > geometry_.partial_limit) found = oldest_dirty(way, true);
+  if (found == kNoWay && dirty_sectors_ + more > geometry_.dirty_limit) found = oldest_dirty(way, false);
+  return found;
+}
+
 bool L2Slice::holds_up(std::uint32_t way) const {
-  if (dirty_sectors_ < geometry_.dirty_limit) return false;
-  const std::uint32_t oldest = oldest_dirty(way);
+  if (write_backs_ == 0) return false;
+  const std::uint32_t oldest = to_clean(way, 1);
   return oldest != kNoWay && !room(false, 0, oldest);
 }
 
 Eviction L2Slice::clean_one(std::uint32_t way) {
   Eviction e;
-  if (dirty_sectors_ <= geometry_.dirty_limit) return e;
-  const std::uint32_t oldest = oldest_dirty(way);
+  const std::uint32_t oldest = to_clean(way, 0);
   if (oldest == kNoWay || !room(false, 0, oldest)) return e;
   Line& line = lines_[oldest];
   e = {index_of(oldest), line.dirty, line.partial};
   write_backs_ += static_cast<std::uint32_t>(std::popcount(unsigned{line.dirty}));
   clear_dirty(line, 15);
   line.valid = bits(line.valid | line.partial);  // read to be merged
-  line.partial = 0;
-  partial_bytes_[oldest] = 0;
+  set_partial(oldest, 0);
   return e;
 }
 
@@ -204,20 +210,25 @@ void L2Slice::write_line(std::uint32_t way, std::uint8_t sectors, bool full, std
   set_dirty(line, sectors);
   if (full) {
     line.valid = bits(line.valid | sectors);
-    line.partial = bits(line.partial & ~sectors);
-    if (line.partial == 0) partial_bytes_[way] = 0;
+    set_partial(way, bits(line.partial & ~sectors));
     return;
   }
-  line.partial = bits(line.partial | (sectors & ~line.valid));
+  set_partial(way, bits(line.partial | (sectors & ~line.valid)));
   if (line.partial == 0) return;
   const int sum = partial_bytes_[way] + bytes;
   if (sum >= kSectorBytes * std::popcount(unsigned{line.partial})) {
     line.valid = bits(line.valid | line.partial);
-    line.partial = 0;
-    partial_bytes_[way] = 0;
+    set_partial(way, 0);
   } else {
     partial_bytes_[way] = static_cast<std::uint8_t>(sum);
   }
+}
+
+void L2Slice::set_partial(std::uint32_t way, std::uint8_t sectors) {
+  Line& line = lines_[way];
+  partial_lines_ += (sectors != 0 ? 1u : 0u) - (line.partial != 0 ? 1u : 0u);
+  line.partial = bits(sectors);
+  if (sectors == 0) partial_bytes_[way] = 0;
 }
 
 Eviction L2Slice::modify(std::uint32_t way, std::uint8_t sectors) {
@@ -232,8 +243,7 @@ L2Slice::Miss& L2Slice::arrive(std::uint16_t miss, std::uint8_t sectors) {
   entry.pending = bits(entry.pending & ~arrived);
   line.pending = entry.pending;
   line.valid = bits(line.valid | arrived);
-  line.partial = bits(line.partial & ~arrived);
-  if (line.partial == 0) partial_bytes_[entry.way] = 0;
+  set_partial(entry.way, bits(line.partial & ~arrived));
   in_flight_[entry.copy] -= static_cast<std::uint32_t>(std::popcount(unsigned{arrived}));
   return entry;
 }
@@ -278,7 +288,7 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   a.added = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
   a.fetch = copy ? a.added : geometry_.whole_bursts(a.added);
   line.valid = bits(line.valid | a.fetch);
-  line.partial = bits(line.partial & ~a.fetch);
+  set_partial(a.way, bits(line.partial & ~a.fetch));
   if (a.missing != 0) a.outcome = Outcome::Wait;
   return a;
 }

@@ -185,6 +185,23 @@ TEST_CASE("beyond its share of dirty lines a slice writes the oldest back and ke
   CHECK(s.write(2, 15, true, 0).outcome == Outcome::Hit);
 }
 
+TEST_CASE("beyond its share of partly written lines a slice reads, merges and writes back the oldest") {
+  GpuModel m = tiny();
+  m.l2.partial_share = 0.25;
+  const L2Geometry g(m);
+  L2Slice s(g);
+  CHECK(s.write(1, 0b0011, false, 16).cleaned.dirty == 0);
+  CHECK(s.write(2, 15, true, 0).cleaned.dirty == 0);  // whole: does not count
+  const auto second = s.write(3, 0b0001, false, 4);
+  CHECK(second.cleaned.index == 1);
+  CHECK(second.cleaned.dirty == 0b0011);
+  CHECK(second.cleaned.partial == 0b0011);
+  CHECK(s.valid(1, false) == 0b0011);
+  s.written_back(2);
+  CHECK(s.write(3, 0b0001, false, 28).cleaned.dirty == 0);  // complete now
+  CHECK(s.write(4, 0b0001, false, 4).cleaned.dirty == 0);
+}
+
 TEST_CASE("copies are lines of their own, lose written sectors and age as home lines do") {
   const L2Geometry g(tiny());
   L2Slice s(g);

@@ -44,7 +44,8 @@ void MemoryPipe::release_queue(const MemoryOperation& operation, Cycle now, std:
   const TimedInstruction& in = *operation.instruction;
   releases.push_back({Release::Kind::QueueSlot, operation.warp, kNoScoreboard, now});
   if (in.read_barrier != kNoScoreboard) {
-    const int sources = in.space == MemorySpace::Shared ? gpu_.latency.shared_store_read : gpu_.latency.global_read_release;
+    const int sources =
+        in.space == MemorySpace::Shared ? gpu_.latency.shared_store_read : gpu_.latency.global_read_release;
     const Cycle after = static_cast<Cycle>(sources) > lead_ ? static_cast<Cycle>(sources) - lead_ : 1;
     releases.push_back({Release::Kind::Read, operation.warp, in.read_barrier, now + after});
   }
@@ -63,8 +64,9 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
   const int wavefronts = timing_[operation.pattern].wavefronts * in.wavefront_factor;
   // Lanes of an atomic that meet on a bank read, change and write one after another.
   const bool meets = wavefronts > 1 && (in.memory == MemoryKind::Atomic || in.memory == MemoryKind::Reduction);
-  const Cycle busy = static_cast<Cycle>(wavefronts) *
-                     static_cast<Cycle>(meets ? gpu_.memory_pipe.shared_atomic_cycles : gpu_.memory_pipe.shared_wavefront_cycles);
+  const Cycle busy =
+      static_cast<Cycle>(wavefronts) *
+      static_cast<Cycle>(meets ? gpu_.memory_pipe.shared_atomic_cycles : gpu_.memory_pipe.shared_wavefront_cycles);
   data_free_ = std::max(data_free_, now) + busy;
   accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
@@ -73,7 +75,8 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
   if (in.write_barrier == kNoScoreboard) return;
   const int base = in.memory == MemoryKind::Load ? gpu_.latency.shared_load : gpu_.latency.shared_atomic;
   const Cycle extra = further_latency(wavefronts, in.wide);
-  releases.push_back({Release::Kind::Write, operation.warp, in.write_barrier, now + static_cast<Cycle>(base) - lead_ + extra});
+  releases.push_back(
+      {Release::Kind::Write, operation.warp, in.write_barrier, now + static_cast<Cycle>(base) - lead_ + extra});
 }
 
 /// What a load takes longer than one of a single wavefront and register.
@@ -82,7 +85,8 @@ Cycle MemoryPipe::further_latency(int wavefronts, int wide) const {
   return static_cast<Cycle>(std::max(0, wavefronts - 1) * spec.shared_conflict_latency + wide * spec.wide_latency);
 }
 
-bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached) {
+bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors,
+                                 L1Cache::Line* cached) {
   std::uint32_t index;
   if (cached != nullptr && cached->miss != L1Cache::kNoMiss) {
     index = cached->miss;
@@ -147,7 +151,8 @@ void MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   } else {
     counters_.store_sectors += static_cast<unsigned>(std::popcount(sectors));
     if (cached != nullptr)
-      counters_.store_hit_sectors += static_cast<unsigned>(std::popcount(static_cast<std::uint8_t>(sectors & cached->present)));
+      counters_.store_hit_sectors +=
+          static_cast<unsigned>(std::popcount(static_cast<std::uint8_t>(sectors & cached->present)));
   }
   MemoryRequest request;
   request.line = line;
@@ -170,7 +175,35 @@ bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t lin
   return request_sectors(operation, line, sectors, nullptr);
 }
 
-/// Looks up a batch of the head operation's lines; true once all are done.
+/// The passes of the tag stage: each takes at most one line of each bank.
+void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t base) {
+  constexpr std::size_t kMostLines = 64;
+  constexpr std::size_t kMostBanks = 64;
+  FW_CHECK(lines.size() <= kMostLines, "an access of more lines than lanes can make");
+  order_.clear();
+  const auto banks = static_cast<std::size_t>(gpu_.l1.tags_per_cycle);
+  std::uint8_t pass_of[kMostLines];
+  std::uint8_t used[kMostBanks] = {};
+  std::uint8_t passes = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::size_t bank = gpu_.l1.tag_bank_masks.empty() ? i % banks : 0;
+    const std::uint64_t address = (base + static_cast<std::uint64_t>(std::int64_t{lines[i].line})) * kLineBytes;
+    for (std::size_t k = 0; k < gpu_.l1.tag_bank_masks.size(); ++k) {
+      const auto mask = static_cast<std::uint64_t>(gpu_.l1.tag_bank_masks[k]);
+      bank |= static_cast<std::size_t>(std::popcount(address & mask) & 1) << k;
+    }
+    pass_of[i] = used[bank]++;
+    passes = std::max(passes, used[bank]);
+  }
+  for (std::uint8_t pass = 0; pass < passes; ++pass) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (pass_of[i] == pass) order_.push_back(static_cast<std::uint8_t>(i));
+    }
+    order_.back() |= kLastOfPass;
+  }
+}
+
+/// Looks up a pass of the head operation's lines; true once all are done.
 bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
   const auto lines = patterns_.lines(operation.pattern);
@@ -184,10 +217,13 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     load.wide = in.wide;
     load.open = true;
   }
-  for (int looked_up = 0; next_line_ < lines.size() && looked_up < gpu_.l1.tags_per_cycle; ++looked_up, ++next_line_) {
+  if (next_line_ == 0) order_lines(lines, operation.line_base);
+  for (bool last = false; next_line_ < order_.size() && !last; ++next_line_) {
     if (out_full()) return false;
-    const std::uint64_t line = operation.line_base + static_cast<std::uint64_t>(std::int64_t{lines[next_line_].line});
-    const std::uint8_t sectors = lines[next_line_].sectors;
+    const LineSectors& part = lines[order_[next_line_] & ~kLastOfPass];
+    last = (order_[next_line_] & kLastOfPass) != 0;
+    const std::uint64_t line = operation.line_base + static_cast<std::uint64_t>(std::int64_t{part.line});
+    const std::uint8_t sectors = part.sectors;
     if (in.memory == MemoryKind::Load) {
       if (!load_line(operation, line, sectors)) return false;
     } else if (in.memory == MemoryKind::Atomic) {
@@ -245,8 +281,8 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
 void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases) {
   if ((reply.tag & kStoreTag) != 0) {
     --stores_in_flight_;
-    releases.push_back({Release::Kind::StoreAcknowledged, static_cast<std::uint16_t>(reply.tag & 0xffff), kNoScoreboard, now,
-                        static_cast<std::uint16_t>(reply.tag >> 16 & 0x7fff)});
+    releases.push_back({Release::Kind::StoreAcknowledged, static_cast<std::uint16_t>(reply.tag & 0xffff), kNoScoreboard,
+                        now, static_cast<std::uint16_t>(reply.tag >> 16 & 0x7fff)});
     return;
   }
   Miss& miss = misses_[reply.tag];
@@ -302,7 +338,8 @@ Cycle MemoryPipe::serve_head(Cycle now, std::vector<Release>& releases) {
   const Cycle banks = data_free_ > kBankSlack ? data_free_ - kBankSlack : 0;
   const Cycle earliest = std::max({operation.arrival, accept_free_, banks});
   if (earliest > now) return earliest;
-  const bool below = operation.instruction->space != MemorySpace::Shared && operation.instruction->path != Path::Shuffle;
+  const bool below =
+      operation.instruction->space != MemorySpace::Shared && operation.instruction->path != Path::Shuffle;
   if (below && out_full()) return kNever;  // send() says when there is room
   if (serve(operation, now, releases)) {
     ++head_;

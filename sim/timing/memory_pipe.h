@@ -16,10 +16,10 @@ namespace forewarp {
 
 /// What the pipe makes of an access pattern, beyond its lines.
 struct PatternTiming {
-  std::uint16_t wavefronts = 0;   ///< passes through the data banks
-  std::uint8_t operations = 1;    ///< atomics: most lane operations on one line
-  bool full_sectors = true;       ///< a store covers every byte of its sectors
-  std::uint8_t bytes = 0;         ///< that a store which does not writes to one line, in the mean
+  std::uint16_t wavefronts = 0;  ///< passes through the data banks
+  std::uint8_t operations = 1;   ///< atomics: most lane operations on one line
+  bool full_sectors = true;      ///< a store covers every byte of its sectors
+  std::uint8_t bytes = 0;        ///< that a store which does not writes to one line, in the mean
 };
 
 /// A scoreboard of a warp counts down at `at` (or a store or barrier fence is done).
@@ -29,16 +29,16 @@ struct Release {
   std::uint16_t warp = 0;
   std::uint8_t scoreboard = kNoScoreboard;
   Cycle at = 0;
-  std::uint16_t generation = 0;   ///< StoreAcknowledged: of the warp that stored
+  std::uint16_t generation = 0;  ///< StoreAcknowledged: of the warp that stored
 };
 
 /// A memory instruction on its way through the pipe.
 struct MemoryOperation {
   const TimedInstruction* instruction = nullptr;
-  std::uint64_t line_base = 0;      ///< line number of the access's base, shifted to the block
+  std::uint64_t line_base = 0;  ///< line number of the access's base, shifted to the block
   std::uint32_t pattern = 0;
   std::uint16_t warp = 0, generation = 0;
-  Cycle arrival = 0;                ///< at the shared unit
+  Cycle arrival = 0;  ///< at the shared unit
 };
 
 struct MemoryPipeCounters {
@@ -48,7 +48,8 @@ struct MemoryPipeCounters {
 
 class MemoryPipe {
  public:
-  MemoryPipe(const GpuModel&, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns&, std::span<const PatternTiming>);
+  MemoryPipe(const GpuModel&, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns&,
+             std::span<const PatternTiming>);
 
   void push(const MemoryOperation& operation) { queue_[tail_++ & kQueueMask] = operation; }
   bool idle() const { return head_ == tail_ && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
@@ -65,12 +66,12 @@ class MemoryPipe {
   Cycle lead_cycles() const { return lead_; }
 
  private:
-  struct Load {                    ///< an instruction waiting for sectors
-    std::uint32_t waiting = 0;     ///< line parts still missing
+  struct Load {                 ///< an instruction waiting for sectors
+    std::uint32_t waiting = 0;  ///< line parts still missing
     std::uint16_t warp = 0, wavefronts = 0;
     std::uint8_t scoreboard = kNoScoreboard;
-    std::uint8_t wide = 0;         ///< registers of a lane beyond the first
-    bool open = false;             ///< not all of its lines have been looked up yet
+    std::uint8_t wide = 0;  ///< registers of a lane beyond the first
+    bool open = false;      ///< not all of its lines have been looked up yet
     std::uint32_t next_free = 0;
   };
   struct Waiter {
@@ -81,18 +82,20 @@ class MemoryPipe {
     std::uint64_t line = 0;
     std::uint32_t waiters = kNone, next_free = kNone;
     std::uint8_t pending = 0;
-    bool fills = false;            ///< data goes into L1
+    bool fills = false;  ///< data goes into L1
   };
   static constexpr std::uint32_t kNone = 0xffffffffu;
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
-  static constexpr std::uint32_t kQueueMask = 255;   ///< more than four sub-partitions can have queued
+  static constexpr std::uint32_t kQueueMask = 255;  ///< more than four sub-partitions can have queued
   static constexpr std::uint32_t kOutMask = 255;
-  static constexpr std::uint32_t kOutRoom = 32;      ///< requests L1 holds for the crossbar
-  static constexpr Cycle kBankSlack = 8;             ///< cycles the banks may be booked ahead of the tags
+  static constexpr std::uint8_t kLastOfPass = 0x80;
+  static constexpr std::uint32_t kOutRoom = 32;  ///< requests L1 holds for the crossbar
+  static constexpr Cycle kBankSlack = 8;         ///< cycles the banks may be booked ahead of the tags
 
   Cycle serve_head(Cycle now, std::vector<Release>& releases);
   bool serve(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool serve_lines(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  void order_lines(std::span<const LineSectors> lines, std::uint64_t base);
   void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool load_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
@@ -117,10 +120,11 @@ class MemoryPipe {
 
   std::vector<MemoryOperation> queue_ = std::vector<MemoryOperation>(kQueueMask + 1);
   std::uint32_t head_ = 0, tail_ = 0;
-  std::uint32_t next_line_ = 0;      ///< of the operation at the head
+  std::uint32_t next_line_ = 0;      ///< place in order_, of the operation at the head
+  std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass
   std::uint32_t current_load_ = kNone;
-  Cycle accept_free_ = 0;            ///< the shared unit takes its next instruction
-  Cycle data_free_ = 0;              ///< the banks are free
+  Cycle accept_free_ = 0;  ///< the shared unit takes its next instruction
+  Cycle data_free_ = 0;    ///< the banks are free
 
   std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
   std::uint32_t out_head_ = 0, out_tail_ = 0;
@@ -134,7 +138,7 @@ class MemoryPipe {
   std::vector<Waiter> waiters_;
   std::uint32_t free_waiter_ = kNone;
 
-  std::uint64_t stores_in_flight_ = 0;   ///< sent or waiting to be sent, not acknowledged
+  std::uint64_t stores_in_flight_ = 0;  ///< sent or waiting to be sent, not acknowledged
   MemoryPipeCounters counters_;
 };
 

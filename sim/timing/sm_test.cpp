@@ -164,6 +164,22 @@ TEST_CASE("shared memory: latency, wavefronts and their order") {
   CHECK(conflict.counters.shared_wavefronts == 2);
 }
 
+TEST_CASE("lines of one tag bank are looked up one after the other") {
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  // The second load hits; its 32 lines lie in 32 data banks, so tags alone tell.
+  const std::vector<Instruction> code{load, waiting(load, 0), waiting(plain(Pipe::Fma, 1), 0), exit_instruction()};
+  const auto cycles = [&](std::vector<int> masks) {
+    GpuModel m = sm_model();
+    m.l1.tag_bank_masks = std::move(masks);
+    HandMadeTrace trace(code, 1);
+    for (int i = 0; i < 2; ++i) trace.access(0, 0, 132, MemorySpace::Global);
+    return trace.simulate(m).elapsed_cycles;
+  };
+  const Cycle any = cycles({}), spread = cycles({128, 256}), one = cycles({1 << 20, 1 << 21});
+  CHECK(spread == any);
+  CHECK(one >= any + 24);
+}
+
 TEST_CASE("a full memory queue throttles") {
   // The address unit takes one instruction in 4 cycles; 4 wait, so the 6th is refused.
   const Instruction store = memory_instruction(Opcode::STS, MemorySpace::Shared, MemoryKind::Store);
