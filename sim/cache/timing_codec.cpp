@@ -14,6 +14,8 @@ class Writer {
   template <class T>
   void operator()(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
+    // Padding would make equal results differ in bytes.
+    static_assert(std::has_unique_object_representations_v<T> || std::is_floating_point_v<T>);
     const auto* at = reinterpret_cast<const std::uint8_t*>(&value);
     bytes.insert(bytes.end(), at, at + sizeof value);
   }

@@ -49,7 +49,7 @@ const char* stall_meaning(Stall);
 /// One block's stay on an SM, for wave plots.
 struct BlockSpan {
   std::uint32_t block = 0;  ///< linear index
-  std::uint16_t sm = 0;
+  std::uint32_t sm = 0;     ///< as wide as that: without padding, equal spans have equal bytes
   Cycle start = 0, end = 0;
 };
 
