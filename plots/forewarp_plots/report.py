@@ -1,8 +1,8 @@
 """One page of a run: its launches, and of each the sections in the order that Nsight Compute's users know."""
 import html
-import subprocess
 
 from . import spec as charts_of
+from .meanings import Meanings
 from .render import figure, page as whole_page
 from .results import duration, si
 
@@ -43,18 +43,6 @@ class Writer:
         body = "\n".join("<tr>" + "".join(cell(i, v) for i, v in enumerate(row)) + "</tr>" for row in rows)
         self.add(f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
                  f'<caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>\n')
-
-
-def read_meanings(forewarp):
-    """{metric: (unit, meaning)} as `forewarp describe metrics` says them."""
-    if not forewarp:
-        return {}
-    done = subprocess.run([forewarp, "describe", "metrics"], capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
-    if len(lines) < 2:
-        return {}
-    starts = [lines[0].index(word) for word in ("metric", "unit", "from", "meaning")]
-    return {line[:starts[1]].strip(): (line[starts[1]:starts[2]].strip(), line[starts[3]:].strip()) for line in lines[2:]}
 
 
 def number(value):
@@ -110,7 +98,7 @@ def _counters(w, one, names, caption):
     for name in names:
         if name not in one.metrics:
             continue
-        unit, meaning = w.meanings.get(name, ("", ""))
+        unit, meaning = w.meanings.of(name)
         seen = one.measured(name)
         rows.append([name, number(one.metrics[name]), number(seen), _signed(one.metrics[name], seen), unit, meaning])
     if rows:
@@ -226,7 +214,7 @@ def _launch_section(w, one, identity, is_open):
 
 def page(launches, forewarp=None):
     """The page's text."""
-    w = Writer(read_meanings(forewarp))
+    w = Writer(Meanings(forewarp))
     gpus = ", ".join(dict.fromkeys(f"{one.machine.get('title', one.gpu)}" for one in launches))
     versions = ", ".join(dict.fromkeys(str(one.version) for one in launches))
     links = "".join(f'<li><a href="#launch-{i}">{html.escape(one.label)} <small>{html.escape(one.gpu)}</small></a></li>'
