@@ -229,7 +229,7 @@ def wave_cliffs(launches):
             at = size - edge + 1
             waves = -(-tiles // per_wave)
             if by_size[0][0] <= at <= last:
-                cliffs.append({"size": at, "waves": waves, "short": f"wave {waves}",
+                cliffs.append({"size": at, "waves": waves, "short": f"wave {waves}", "link": f"#cliff-{at}",
                                "text": f"from {at} on {tiles} tiles of {edge} x {edge} are more than {waves - 1} x "
                                        f"{per_wave}, so a wave {waves} begins"})
         tiles_before = tiles

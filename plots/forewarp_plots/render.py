@@ -53,6 +53,8 @@ def figure(identity, kind, spec, notes, heading="h2"):
     """A chart's place in a page: the chart, a line that the arrow keys fill, what it shows, and its title to jump to."""
     title = html.escape(spec["title"]["text"])
     said = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    # What a cliff's name in the chart links to.
+    said += "".join(f'<li id="{cliff["link"][1:]}">{html.escape(cliff["text"])}</li>' for cliff in spec["datasets"].get("cliffs", ()))
     return (f'<figure id="{identity}"><{heading}>{title}</{heading}>\n'
             f'<div class="chart" data-kind="{kind}" data-chart="{identity}" tabindex="0" role="group" '
             f'aria-label="{title}: chart; arrow keys read its points" aria-describedby="{identity}-point"></div>\n'
