@@ -22,6 +22,7 @@ int run_trace(const Arguments&);
 int run_simulate(const Arguments&);
 int run_emulate(const Arguments&);
 int run_validate(const Arguments&);
+int run_calibrate(const Arguments&);
 int run_compare(const Arguments&);
 int run_describe(const Arguments&);
 int run_plot(const Arguments&);

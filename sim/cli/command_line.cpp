@@ -91,6 +91,8 @@ std::string CommandLine::text(const std::string& name) const {
   return values_[name].as<std::string>();
 }
 
+double CommandLine::number(const std::string& name) const { return values_[name].as<double>(); }
+
 std::vector<std::string> CommandLine::texts(const std::string& name) const {
   return values_.count(name) == 0 ? std::vector<std::string>{} : values_[name].as<std::vector<std::string>>();
 }

@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"simulate", "replay a trace on a GPU model", cli::run_simulate},
     {"emulate", "compute a kernel's results on the CPU", cli::run_emulate},
     {"validate", "compare predictions with measured profiles", cli::run_validate},
+    {"calibrate", "compare the calibration kernels with their profiles, by unit", cli::run_calibrate},
     {"compare", "put the same cases on several GPUs side by side", cli::run_compare},
     {"plot", "draw a picture of results", cli::run_plot},
     {"report", "write a page of a result", cli::run_report},
@@ -36,7 +37,7 @@ void print_help(std::ostream& out) {
   out << "forewarp " FOREWARP_VERSION
          ": predicts how CUDA kernels perform on a GPU that need not be there.\n\n"
          "Usage: forewarp COMMAND ...\n\n";
-  for (const Command& c : kCommands) out << "  " << c.name << std::string(10 - c.name.size(), ' ') << c.purpose << "\n";
+  for (const Command& c : kCommands) out << "  " << c.name << std::string(11 - c.name.size(), ' ') << c.purpose << "\n";
   out << "\n`forewarp COMMAND --help` says more. Exit codes: 0 done, 1 bad input, 2 usage, 3 validation outside its\n"
          "tolerance, 4 internal error.\n";
 }

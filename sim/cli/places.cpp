@@ -32,6 +32,10 @@ std::string home_folder() {
 
 std::string suites_file() { return (fs::path(home_folder()) / "validation" / "suites.yaml").string(); }
 
+std::string quantities_file() {
+  return (fs::path(home_folder()) / "kernels" / "micro" / "quantities.yaml").string();
+}
+
 std::string profile_file(const std::string& gpu, const std::string& stem) {
   return (fs::path(home_folder()) / "validation" / "profiles" / gpu / (stem + ".csv")).string();
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iomanip>
+#include <sstream>
 
 #include "base/file.h"
 #include "hardware/gpu_schema.h"
@@ -49,14 +51,31 @@ std::string model_path(const std::string& name_or_path) {
   return (models_folder() / (name_or_path + ".yaml")).string();
 }
 
-GpuFile load(const std::string& name_or_path) {
-  const std::string path = model_path(name_or_path);
-  const std::string text = read_text_file(path);
+GpuFile load_text(const std::string& path, const std::string& text) {
   GpuFile file = read_gpu(config::parse(text, path));
   check_gpu(file);
   file.model.name = fs::path(path).stem().string();
   file.model.content_hash = XXH3_64bits(text.data(), text.size());
   return file;
+}
+
+GpuFile load(const std::string& name_or_path) {
+  const std::string path = model_path(name_or_path);
+  return load_text(path, read_text_file(path));
+}
+
+/// Where a place of a file is in its text.
+std::size_t offset_of(const std::string& text, const SourcePosition& place) {
+  std::size_t at = 0;
+  for (int line = 1; line < place.line; ++line) at = text.find('\n', at) + 1;
+  return at + static_cast<std::size_t>(place.column - 1);
+}
+
+/// Nine digits, and whole numbers as such.
+std::string number_text(double value) {
+  std::ostringstream out;
+  out << std::setprecision(9) << value;
+  return out.str();
 }
 
 }  // namespace
@@ -80,6 +99,17 @@ const char* provenance_text(Provenance p) {
 }
 
 GpuModel load_gpu_model(const std::string& name_or_path) { return load(name_or_path).model; }
+
+GpuModel load_gpu_model_with(const std::string& name_or_path, const std::string& leaf, double value) {
+  const std::string path = model_path(name_or_path);
+  std::string text = read_text_file(path);
+  const GpuFile file = load_text(path, text);
+  const auto place = file.places.find(leaf);
+  if (place == file.places.end()) throw InputError({path}, "there is no leaf " + config::quoted(leaf));
+  const std::size_t at = offset_of(text, place->second);
+  text.replace(at, text.find_first_of(",}", at) - at, number_text(value));
+  return load_text(path, text).model;
+}
 
 std::vector<Leaf> describe_gpu(const std::string& name_or_path) { return load(name_or_path).leaves; }
 

@@ -214,6 +214,9 @@ struct Leaf {
 
 /// By name (a100-sxm4-40gb, ... found in the hwmodels folder) or by path of a YAML file. InputError lists the names.
 GpuModel load_gpu_model(const std::string& name_or_path);
+/// The same with one whole or real number of the file changed. InputError when there is no such leaf, or when it may
+/// not be so.
+GpuModel load_gpu_model_with(const std::string& name_or_path, const std::string& leaf, double value);
 /// Of the hwmodels folder, sorted. The folder is $FOREWARP_HWMODELS, or one beside the executable or a folder above it,
 /// or the one of the source tree, or ./hwmodels.
 std::vector<std::string> gpu_model_names();

@@ -122,6 +122,17 @@ TEST_CASE("a path loads like a name, and a leaf is described as it is written") 
   CHECK(gpcs->source == Provenance::Assumed);
 }
 
+TEST_CASE("one leaf can be changed") {
+  const GpuModel as_is = load_gpu_model("h200-sxm");
+  const GpuModel other = load_gpu_model_with("h200-sxm", "l2.hit_cycles", as_is.l2.hit_cycles + 7);
+  CHECK(other.l2.hit_cycles == as_is.l2.hit_cycles + 7);
+  CHECK(other.l1.hit_cycles == as_is.l1.hit_cycles);
+  CHECK(other.content_hash != as_is.content_hash);
+  CHECK(load_gpu_model_with("h200-sxm", "hbm.t_rp", 14.25).hbm.t_rp == 14.25);
+  CHECK_THROWS_WITH(load_gpu_model_with("h200-sxm", "l2.hits", 7), Contains("l2.hits"));
+  CHECK_THROWS_AS(load_gpu_model_with("h200-sxm", "l2.hit_cycles", -1), InputError);
+}
+
 TEST_CASE("an unknown GPU is an error that lists the known ones") {
   CHECK_THROWS_WITH(load_gpu_model("h300"),
                     Contains("no GPU 'h300'") && Contains("known: a100-sxm4-40gb") && Contains("h200-sxm"));
