@@ -107,7 +107,7 @@ class Usage(Base):
         self.assert_fails(2, ["describe", "weather"], "weather")
 
     def test_help_of_every_command(self):
-        for command in ("predict", "trace", "simulate", "emulate", "validate", "compare", "describe", "plot", "report", "timeline"):
+        for command in ("predict", "trace", "simulate", "emulate", "validate", "calibrate", "compare", "describe", "plot", "report", "timeline"):
             result = run(command, "--help")
             self.assertEqual(result.returncode, 0, command)
             self.assertIn("Usage: forewarp " + command, result.stdout)
@@ -214,6 +214,9 @@ class BadInput(Base):
 
     def test_unknown_suite(self):
         self.assert_fails(1, ["validate", "--suite", "nothing"], "nothing")
+
+    def test_unknown_unit(self):
+        self.assert_fails(1, ["calibrate", "--unit", "nothing"], "nothing", "branch")
 
     def test_broken_suites(self):
         self.assert_fails(1, ["validate", "--suites", self.path("suites.yaml", "a: {titel: x}\n"), "--suite", "a"], "suites.yaml:1", "titel")
