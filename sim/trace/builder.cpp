@@ -9,6 +9,22 @@
 
 namespace forewarp {
 
+namespace {
+
+/// The lowest lane of each address.
+LaneMask first_of_each(LaneMask lanes, const std::uint64_t* addresses) {
+  LaneMask first = 0;
+  for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    bool seen = false;
+    for (LaneMask m = first; m != 0 && !seen; m &= m - 1) seen = addresses[std::countr_zero(m)] == addresses[lane];
+    if (!seen) first |= LaneMask{1} << lane;
+  }
+  return first;
+}
+
+}  // namespace
+
 BlockTraceBuilder::BlockTraceBuilder(const Kernel& kernel, int warps, TracePools& pools)
     : kernel_(kernel),
       pools_(pools),
@@ -43,6 +59,10 @@ AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, st
     pattern.bytes = 16;
     if (rows < kWarpLanes) enabled &= (LaneMask{1} << rows) - 1;
     pattern.lanes = enabled;
+  }
+  if (instruction.opcode == Opcode::ATOMS && instruction.has(Modifier::POPC)) {
+    // Lanes that count in one word are added up first (ATOMS.POPC.INC): the bank sees one of them.
+    pattern.lanes = enabled = first_of_each(enabled, lane_addresses);
   }
   if (enabled == 0) return pattern;
   const std::uint64_t base = lane_addresses[std::countr_zero(enabled)];

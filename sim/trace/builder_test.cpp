@@ -67,6 +67,27 @@ TEST_CASE("warps that take the same way share a path") {
   CHECK(c.counts[3].executed_on == 9);
 }
 
+TEST_CASE("lanes that count in one word of shared memory are added up first") {
+  Kernel kernel = *small_kernel();
+  Instruction& count = kernel.instructions[2];
+  count.opcode = Opcode::ATOMS;
+  count.memory = MemoryKind::Atomic;
+  const auto wavefronts = [&] {
+    KernelTrace trace;
+    TracePools pools(trace);
+    BlockTraceBuilder builder(kernel, 1, pools);
+    builder.execute(0, 2, ~0u, ~0u);
+    std::array<std::uint64_t, kWarpLanes> addresses;
+    // Three words of one bank, the first two many times over.
+    for (std::uint64_t lane = 0; lane < kWarpLanes; ++lane) addresses[lane] = lane == 31 ? 256 : lane % 2 * 128;
+    builder.access(0, 2, ~0u, addresses.data(), MemorySpace::Shared, {}, true);
+    return builder.finish().counts[2].wavefronts;
+  };
+  CHECK(wavefronts() == 32);
+  count.modifiers.set(static_cast<std::size_t>(Modifier::POPC));
+  CHECK(wavefronts() == 3);
+}
+
 TEST_CASE("accesses are counted exactly and their patterns and slopes stored once") {
   const auto kernel = small_kernel();
   KernelTrace trace;
