@@ -76,7 +76,8 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     warp.sub_partition = static_cast<std::uint8_t>((first + w) % subs_.size());
     warp.slot = static_cast<std::uint8_t>(free_slot);
     warp.block_slot = static_cast<std::uint16_t>(slot);
-    warp.age = next_age_++;
+    warp.age = next_age_;
+    sub.order[free_slot] = issue_order(warp.age, 0);
     warp.alive = true;
     block.warps.push_back(warp_index);
     sub.warp[free_slot] = warp_index;
@@ -84,6 +85,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     if (sub.live++ == 0) sub.active_since = now;
     wake(warp, warp.started);
   }
+  ++next_age_;
 }
 
 void Sm::wake(Warp& warp, Cycle at) {

@@ -93,6 +93,7 @@ class Sm {
   struct SubPartition {
     alignas(64) std::array<Cycle, kSlots> ready{};  ///< per slot; kNever: empty, or no time known
     std::array<std::uint16_t, kSlots> warp{};       ///< index into warps_
+    std::array<std::uint64_t, kSlots> order{};      ///< the lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
     std::array<Cycle, 2> fma_half_free{};           ///< heavy, lite, where the FMA pipe has two halves
     Cycle dispatch_free = 0;                        ///< the second pass of a 64-bit product holds dispatch until then
@@ -125,6 +126,10 @@ class Sm {
   };
 
   // Issue.
+  /// Older blocks first, within a block the longest not issued.
+  static std::uint64_t issue_order(std::uint32_t block_age, Cycle issued) {
+    return std::uint64_t{block_age} << 40 | (issued & ((std::uint64_t{1} << 40) - 1));
+  }
   Cycle tick_sub_partition(SubPartition&, int index, Cycle now, SharedInstructionCache&);
   static std::uint32_t ready_slots(const SubPartition&, Cycle now);
   std::uint32_t turn_away(SubPartition&, std::uint32_t ready, Cycle now);

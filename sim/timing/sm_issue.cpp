@@ -1,5 +1,4 @@
-// Issue: which warp goes, what holds the others, and what an issued instruction sets in motion. Greedy, then youngest:
-// the warp that issued last goes on while it can, else the youngest ready one (MICRO 2025, hardware.md section 8).
+// Issue: which warp goes, what holds the others, and what an issued instruction sets in motion.
 #include <algorithm>
 #include <bit>
 
@@ -53,30 +52,17 @@ std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
   return away;
 }
 
-/// The warp to try next: one that a full queue has turned away goes first, the oldest refusal first (the queue takes
-/// waiting instructions in order); then the one that issued last; then the youngest.
+/// The warp to try next: the one that issued last goes on while it can, else the oldest block's, of its warps the one that
+/// has not issued for longest (kernels/micro order: blocks finish one after another, the warps of a block together).
 int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
-  const std::uint32_t waiting = candidates & sub.turned_away;
-  int best = -1;
-  if (waiting != 0) {
-    Cycle longest = kNever;
-    for (std::uint32_t mask = waiting; mask != 0; mask &= mask - 1) {
-      const int s = std::countr_zero(mask);
-      const Cycle at = warps_[sub.warp[static_cast<std::size_t>(s)]].refused_at;
-      if (at < longest) {
-        longest = at;
-        best = s;
-      }
-    }
-    return best;
-  }
   if (sub.last >= 0 && (candidates >> sub.last & 1u) != 0) return sub.last;
-  std::uint32_t youngest = 0;
+  std::uint64_t first = ~std::uint64_t{0};
+  int best = -1;
   for (std::uint32_t mask = candidates; mask != 0; mask &= mask - 1) {
     const int s = std::countr_zero(mask);
-    const std::uint32_t age = warps_[sub.warp[static_cast<std::size_t>(s)]].age + 1;
-    if (age > youngest) {
-      youngest = age;
+    const std::uint64_t order = sub.order[static_cast<std::size_t>(s)];
+    if (order < first) {
+      first = order;
       best = s;
     }
   }
@@ -303,6 +289,7 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   sub.last = slot;
   sub.turned_away &= ~(1u << slot);
   warp.issued = now;
+  sub.order[static_cast<std::size_t>(slot)] = issue_order(warp.age, now);
   warp.fixed_at = now + in.stall + in.dispatch - 1u;
   warp.fixed_reason = Stall::Wait;
   if (in.dispatch > 1) hold_dispatch(sub, slot, now, now + in.dispatch);

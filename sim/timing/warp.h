@@ -41,7 +41,7 @@ struct Warp {
   std::uint32_t queued = 0;           ///< memory instructions the shared unit has not taken yet
   std::uint16_t generation = 0;       ///< tells late acknowledgements of an earlier warp of this slot apart
   std::uint32_t cls = 0, path = 0;    ///< which class and path it replays
-  std::uint32_t age = 0;              ///< order of arrival; larger is younger
+  std::uint32_t age = 0;              ///< of its block: order of arrival at the SM
   std::uint8_t barrier = kNoBarrier;  ///< the barrier it is held at
   bool alive = false;
   bool first = true;                  ///< has not issued yet
