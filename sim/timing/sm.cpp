@@ -70,6 +70,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     warp.left = warp.run->count;
     warp.started = now + static_cast<Cycle>(launch.block_start_cycles) + w * static_cast<Cycle>(launch.warp_start_interval);
     warp.issued = warp.fixed_at = warp.started;
+    warp.held_before = sub.held;
     warp.fetched_at = 0;
     warp.needs_fetch = true;
     ++sub.starting;
@@ -196,6 +197,7 @@ void Sm::release_barrier_if_full(Block& block, int id, int threads, Cycle now) {
     other.held = false;
     other.barrier = kNoBarrier;
     other.fixed_at = std::max(other.fixed_at, at);
+    other.held_before = subs_[other.sub_partition].held;
     other.fixed_reason = Stall::Barrier;
     evaluate(other, now);
   }
@@ -208,6 +210,7 @@ void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
   membar_free_ = start + static_cast<Cycle>(block ? issue.membar_cta_interval : issue.membar_gpu_interval);
   warp.fixed_at = start + static_cast<Cycle>(block ? issue.membar_cta_cycles : issue.membar_gpu_cycles);
   warp.fixed_reason = Stall::Membar;
+  warp.held_before = subs_[warp.sub_partition].held;
 }
 
 void Sm::retire(Warp& warp, Cycle now) {

@@ -95,20 +95,21 @@ class Sm {
     std::array<std::uint16_t, kSlots> warp{};       ///< index into warps_
     std::array<std::uint64_t, kSlots> order{};      ///< the lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
-    std::array<Cycle, 2> fma_half_free{};           ///< heavy, lite, where the FMA pipe has two halves
-    Cycle dispatch_free = 0;                        ///< the second pass of a 64-bit product holds dispatch until then
-    std::array<Cycle, 2> bank_free{};               ///< register-file read ports
-    std::array<std::uint32_t, 3> reused{};          ///< operand cache: warp << 8 | register, by slot
-    Cycle next = kNever;                            ///< earliest cycle at which a warp may be ready
-    Cycle address_free = 0;                         ///< address unit
-    int queued_memory = 0;                          ///< memory instructions not yet taken by the shared unit
-    bool waits_for_queue = false;                   ///< a ready warp was refused because that queue is full
-    std::uint32_t wants_memory = 0;                 ///< slots whose next instruction goes to the memory queue
-    std::uint32_t turned_away = 0;                  ///< of those, the ones the full queue has refused
-    std::uint32_t live_mask = 0;                    ///< slots in use
+    std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves
+    Cycle dispatch_free = 0;                ///< an instruction issued before holds dispatch until then
+    Cycle held = 0;                         ///< cycles in which dispatch was held so far
+    std::array<Cycle, 2> bank_free{};       ///< register-file read ports
+    std::array<std::uint32_t, 3> reused{};  ///< operand cache: warp << 8 | register, by slot
+    Cycle next = kNever;                    ///< earliest cycle at which a warp may be ready
+    Cycle address_free = 0;                 ///< address unit
+    int queued_memory = 0;                  ///< memory instructions not yet taken by the shared unit
+    bool waits_for_queue = false;           ///< a ready warp was refused because that queue is full
+    std::uint32_t wants_memory = 0;         ///< slots whose next instruction goes to the memory queue
+    std::uint32_t turned_away = 0;          ///< of those, the ones the full queue has refused
+    std::uint32_t live_mask = 0;            ///< slots in use
     int live = 0;
-    int starting = 0;                               ///< warps that have not asked for their first instruction
-    int last = -1;                                  ///< slot of the warp that issued last
+    int starting = 0;  ///< warps that have not asked for their first instruction
+    int last = -1;     ///< slot of the warp that issued last
     Cycle active_since = 0;
     std::uint64_t active_cycles = 0, issue_cycles = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)> pipe_cycles{};
@@ -120,7 +121,7 @@ class Sm {
     int live_warps = 0;
     bool used = false;
     std::array<std::uint16_t, 16> arrived{};
-    Cycle last_arrival = 0;    ///< at a barrier, as the SM's barrier unit sees it
+    Cycle last_arrival = 0;            ///< at a barrier, as the SM's barrier unit sees it
     std::vector<std::int64_t> shifts;  ///< lines by which each slope moves this block's accesses
     std::vector<std::uint16_t> warps;
   };
@@ -134,15 +135,14 @@ class Sm {
   static std::uint32_t ready_slots(const SubPartition&, Cycle now);
   std::uint32_t turn_away(SubPartition&, std::uint32_t ready, Cycle now);
   int prefer(const SubPartition&, std::uint32_t candidates) const;
+  static Cycle count_down(const SubPartition&, Warp&, Cycle now);
   int choose(SubPartition&, Cycle now, std::uint32_t& refused);
-  bool structurally_free(SubPartition&, Warp&, const TimedInstruction&, Cycle now, Cycle& until, Stall& reason);
+  bool structurally_free(SubPartition&, const TimedInstruction&, Cycle now, Cycle& until, Stall& reason);
   static bool reads_port(const SubPartition&, std::uint16_t warp_index, const TimedInstruction&, std::size_t s);
-  bool operands_free(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now, Cycle& until) const;
-  void read_operands(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  Cycle read_operands(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);
-  void account(Warp&, const TimedInstruction&, Cycle now);
+  void account(const SubPartition&, Warp&, const TimedInstruction&, Cycle now);
   void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
-  void hold_dispatch(SubPartition&, int slot, Cycle now, Cycle until);
   void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
   void send_to_memory(SubPartition&, Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   Cycle constant_ready(const TimedInstruction&, Cycle now);
@@ -162,7 +162,7 @@ class Sm {
 
   LaunchContext context_;
   std::uint16_t id_;
-  std::vector<Warp> warps_;           ///< blocks_per_sm x warps_per_block
+  std::vector<Warp> warps_;  ///< blocks_per_sm x warps_per_block
   std::vector<Block> blocks_;
   std::vector<SubPartition> subs_;
   InstructionFetch fetch_;
@@ -171,7 +171,7 @@ class Sm {
   std::vector<Release> releases_;
   std::vector<FinishedBlock>* finished_ = nullptr;
   Cycle barrier_free_ = 0, membar_free_ = 0;  ///< the SM's barrier unit and its fences take the next warp
-  std::vector<Cycle> constant_arrival_;  ///< by constant line modulo the table
+  std::vector<Cycle> constant_arrival_;       ///< by constant line modulo the table
   int resident_ = 0;
   std::uint32_t next_age_ = 0;
   Cycle active_since_ = 0;

@@ -52,8 +52,9 @@ std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
   return away;
 }
 
-/// The warp to try next: the one that issued last goes on while it can, else the oldest block's, of its warps the one that
-/// has not issued for longest (kernels/micro order: blocks finish one after another, the warps of a block together).
+/// The warp to try next: the one that issued last goes on while it can, else the oldest block's, of its warps the one
+/// that has not issued for longest (kernels/micro order: blocks finish one after another, the warps of a block
+/// together).
 int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
   if (sub.last >= 0 && (candidates >> sub.last & 1u) != 0) return sub.last;
   std::uint64_t first = ~std::uint64_t{0};
@@ -69,6 +70,17 @@ int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
   return best;
 }
 
+/// While dispatch is held, stall counts stand still: the end of the warp's, moved by what was held since it was set. Of
+/// a count that ended before, this is not after now, as what was held since has passed, too.
+Cycle Sm::count_down(const SubPartition& sub, Warp& warp, Cycle now) {
+  const Cycle end = warp.fixed_at + (sub.held - warp.held_before);
+  if (end > now) {
+    warp.fixed_at = end;
+    warp.held_before = sub.held;
+  }
+  return end;
+}
+
 int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
   std::uint32_t candidates = ready_slots(sub, now);
   sub.waits_for_queue = false;
@@ -80,9 +92,14 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
     const int best = prefer(sub, candidates);
     const auto slot = static_cast<std::size_t>(best);
     Warp& warp = warps_[sub.warp[slot]];
-    Cycle until = 0;
+    Cycle until = count_down(sub, warp, now);
+    if (until > now) {
+      sub.ready[slot] = until;
+      candidates &= ~(1u << best);
+      continue;
+    }
     Stall reason{};
-    if (structurally_free(sub, warp, context_.program[warp.pc], now, until, reason)) return best;
+    if (structurally_free(sub, context_.program[warp.pc], now, until, reason)) return best;
     const std::uint64_t cycles = until - now;
     stalls_[static_cast<std::size_t>(reason)] += cycles;
     instruction_stalls_[warp.pc][static_cast<std::size_t>(reason)] += cycles;
@@ -94,8 +111,7 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
 }
 
 /// May the instruction enter its pipe now? If not: `until` when, and why. (turn_away() has seen to the memory queue.)
-bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now, Cycle& until,
-                           Stall& reason) {
+bool Sm::structurally_free(SubPartition& sub, const TimedInstruction& in, Cycle now, Cycle& until, Stall& reason) {
   if (in.constant_operand) {
     const Cycle at = constant_ready(in, now);
     if (at > now) {
@@ -124,10 +140,6 @@ bool Sm::structurally_free(SubPartition& sub, Warp& warp, const TimedInstruction
     reason = Stall::MathPipeThrottle;
     return false;
   }
-  if (!operands_free(sub, sub.warp[warp.slot], in, now, until)) {
-    reason = Stall::DispatchStall;
-    return false;
-  }
   return true;
 }
 
@@ -141,33 +153,22 @@ bool Sm::reads_port(const SubPartition& sub, std::uint16_t warp_index, const Tim
   return true;
 }
 
-/// Register-file read ports: one read a bank and cycle, inside a window of a few cycles.
-bool Sm::operands_free(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now,
-                       Cycle& until) const {
-  const IssueSpec& spec = context_.gpu.issue;
-  if (spec.register_bank_count != 2) return true;
-  std::array<int, 2> reads{};
-  for (std::size_t s = 0; s < 3; ++s)
-    if (reads_port(sub, warp_index, in, s)) ++reads[in.source[s] & 1];
+/// Register-file read ports: one read a bank and cycle, inside a window of a few cycles. Returns the cycles beyond it.
+Cycle Sm::read_operands(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
+  if (context_.gpu.issue.register_bank_count != 2) return 0;
   Cycle last = now;
-  for (std::size_t b = 0; b < 2; ++b)
-    if (reads[b] > 0) last = std::max(last, std::max(sub.bank_free[b], now) + static_cast<Cycle>(reads[b]));
-  const Cycle window = static_cast<Cycle>(spec.register_window_cycles);
-  if (last <= now + window) return true;
-  until = last - window;
-  return false;
-}
-
-void Sm::read_operands(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
   for (std::size_t s = 0; s < 3; ++s) {
     if (!reads_port(sub, warp_index, in, s)) continue;
     Cycle& port = sub.bank_free[in.source[s] & 1];
     port = std::max(port, now) + 1;
+    last = std::max(last, port);
   }
   for (std::size_t s = 0; s < 3; ++s) {
     if (in.source[s] == kRegisterZero) continue;
     sub.reused[s] = (in.reuse >> s & 1) != 0 ? (std::uint32_t{warp_index} << 8 | in.source[s]) + 1 : 0;
   }
+  const Cycle window = static_cast<Cycle>(context_.gpu.issue.register_window_cycles);
+  return last > now + window ? last - now - window : 0;
 }
 
 /// Constants: the first touch of a line by this SM waits for it, later ones hit.
@@ -178,7 +179,7 @@ Cycle Sm::constant_ready(const TimedInstruction& in, Cycle now) {
 }
 
 /// Charges the cycles since the warp's last issue to their reasons, in the order in which they held it.
-void Sm::account(Warp& warp, const TimedInstruction& in, Cycle now) {
+void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now) {
   StallCycles& here = instruction_stalls_[warp.pc];
   Cycle cursor = warp.first ? warp.started : warp.issued + 1;
   const auto charge = [&](Cycle until, Stall reason) {
@@ -188,6 +189,7 @@ void Sm::account(Warp& warp, const TimedInstruction& in, Cycle now) {
     here[static_cast<std::size_t>(reason)] += until - cursor;
     cursor = until;
   };
+  charge(cursor + warp.conflict, Stall::DispatchStall);
   charge(warp.fixed_at, warp.fixed_reason);
   for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
     const auto s = static_cast<std::size_t>(std::countr_zero(mask));
@@ -198,6 +200,13 @@ void Sm::account(Warp& warp, const TimedInstruction& in, Cycle now) {
   if (warp.refused_at != kNever) {
     charge(warp.refused_at, Stall::NotSelected);
     charge(now, warp.refused_reason);
+  }
+  if (sub.held > warp.held_before && now > cursor) {
+    // Of what is left, the part in which dispatch was held, as far as that is spread evenly over the time since the
+    // last issue.
+    const Cycle since = now - (warp.first ? warp.started : warp.issued);
+    charge(cursor + std::min(now - cursor, (sub.held - warp.held_before) * (now - cursor) / since),
+           Stall::DispatchStall);
   }
   charge(now, Stall::NotSelected);
   ++stalls_[static_cast<std::size_t>(Stall::Selected)];
@@ -247,25 +256,6 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   pipe_next_ = std::min(pipe_next_, operation.arrival);
 }
 
-/// Nothing issues before `until`: warps that could have wait for dispatch, stall counts stand still meanwhile.
-void Sm::hold_dispatch(SubPartition& sub, int slot, Cycle now, Cycle until) {
-  sub.dispatch_free = until;
-  const Cycle held = until - now - 1;
-  for (std::uint32_t mask = sub.live_mask & ~(1u << slot); mask != 0; mask &= mask - 1) {
-    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
-    Warp& other = warps_[sub.warp[s]];
-    if (!other.alive || other.needs_fetch) continue;
-    if (other.fixed_at > now) {
-      other.fixed_at += held;
-      evaluate(other, now + 1);
-    } else if (sub.ready[s] <= now + 1 && (sub.turned_away >> s & 1u) == 0) {
-      stalls_[static_cast<std::size_t>(Stall::DispatchStall)] += held;
-      instruction_stalls_[other.pc][static_cast<std::size_t>(Stall::DispatchStall)] += held;
-      other.throttled += held;
-    }
-  }
-}
-
 void Sm::occupy_pipe(SubPartition& sub, const TimedInstruction& in, Cycle now) {
   const auto pipe = static_cast<std::size_t>(in.pipe);
   sub.pipe_cycles[pipe] += in.interval;
@@ -283,16 +273,23 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   const std::uint16_t warp_index = sub.warp[static_cast<std::size_t>(slot)];
   Warp& warp = warps_[warp_index];
   const TimedInstruction& in = context_.program[warp.pc];
-  account(warp, in, now);
+  account(sub, warp, in, now);
   ++sub.issue_cycles;
   ++issued_;
   sub.last = slot;
   sub.turned_away &= ~(1u << slot);
   warp.issued = now;
   sub.order[static_cast<std::size_t>(slot)] = issue_order(warp.age, now);
-  warp.fixed_at = now + in.stall + in.dispatch - 1u;
+  const bool reads = in.path == Path::Fixed || in.path == Path::Scoreboarded;
+  warp.conflict = reads ? read_operands(sub, warp_index, in, now) : 0;
+  const Cycle held = in.dispatch - 1u + warp.conflict;
+  if (held > 0) {
+    sub.held += held;
+    sub.dispatch_free = now + 1 + held;
+  }
+  warp.fixed_at = now + in.stall + held;
   warp.fixed_reason = Stall::Wait;
-  if (in.dispatch > 1) hold_dispatch(sub, slot, now, now + in.dispatch);
+  warp.held_before = sub.held;
   const GpuModel& gpu = context_.gpu;
   switch (in.path) {
     case Path::Memory:
@@ -318,7 +315,6 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
       break;
     case Path::Fixed:
     case Path::Scoreboarded:
-      read_operands(sub, warp_index, in, now);
       occupy_pipe(sub, in, now);
       set_scoreboards(warp, in, now + in.latency, now + in.interval);
       break;

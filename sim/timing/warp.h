@@ -26,6 +26,8 @@ struct Warp {
   Cycle started = 0;
   Cycle issued = 0;                   ///< its last issue (or its start)
   Cycle fixed_at = 0;                 ///< stall count, branch, barrier or fence of the last instruction
+  Cycle conflict = 0;                 ///< cycles of that in which its operands held dispatch
+  Cycle held_before = 0;              ///< SubPartition::held when that was set
   Cycle fetched_at = 0;               ///< the instruction is decoded
   std::array<Cycle, kScoreboards> scoreboard_at{};       ///< counted down by then, as far as known
   std::array<std::uint8_t, kScoreboards> pending{};      ///< releases whose time is not known yet
