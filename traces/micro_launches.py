@@ -95,6 +95,15 @@ def wide():
     return {"micro_wide": cases}
 
 
+def order():
+    cases = []
+    for kernel, iterations in [("order_chain", 40), ("order_two_chains", 40), ("order_independent", 20), ("order_special", 20)]:
+        for blocks, warps in ((16, 4), (4, 16), (1, 16)):
+            cases += [case(f"{kernel}_b{blocks}", {"out": zero(16 * SMS * blocks * warps)},
+                           launch(kernel, SMS * blocks, 32 * warps, "out", iterations, 1.0))]
+    return {"micro_order": cases}
+
+
 def branch():
     cases = []
     for kernel in ("loop_2", "loop_4", "loop_16"):
@@ -360,5 +369,6 @@ def queue():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, branch, barrier, arguments, constant, shared, l1, l1_tags, l2, l2_policy, dram, waves, queue)
+    parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, shared, l1, l1_tags, l2,
+             l2_policy, dram, waves, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

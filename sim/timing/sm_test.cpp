@@ -332,6 +332,49 @@ TEST_CASE("register-file ports: three operands of one bank hold the dispatcher")
   CHECK(same.elapsed_cycles == 31);
 }
 
+TEST_CASE("a register named twice is read once") {
+  GpuModel gpu = sm_model();
+  gpu.issue.register_bank_count = 2;
+  gpu.issue.register_window_cycles = 3;
+  Instruction square = plain(Pipe::Fma, 1);
+  square.operand_count = 4;
+  square.destination_count = 1;
+  for (Operand& operand : square.operands) operand = {.kind = OperandKind::Register, .index = 6};
+  CHECK(HandMadeTrace(repeat(square, 30), 1).simulate(gpu).elapsed_cycles == 31);
+}
+
+TEST_CASE("stall counts stand still while operands of one bank hold dispatch") {
+  // Four warps of one sub-partition, each with a chain of 4-cycle instructions of two reads from one bank: dispatch
+  // takes 2 cycles for each, and all four still share it evenly, 8 cycles a round (kernels/micro order: order_chain).
+  GpuModel gpu = sm_model();
+  gpu.issue.register_bank_count = 2;
+  gpu.issue.register_window_cycles = 1;
+  Instruction in = plain(Pipe::Fma, 4);
+  in.operand_count = 3;
+  in.destination_count = 1;
+  for (std::size_t i = 0; i < 3; ++i)
+    in.operands[i] = {.kind = OperandKind::Register, .index = static_cast<std::uint8_t>(2 * i + 2)};
+  const std::uint64_t elapsed = HandMadeTrace(repeat(in, 50), 16).simulate(gpu).elapsed_cycles;
+  CHECK(elapsed >= 8 * 50);
+  CHECK(elapsed <= 8 * 50 + 12);
+}
+
+TEST_CASE("older blocks issue first, the warps of a block in turn") {
+  // Every instruction can issue at once, so one warp could fill a sub-partition; a long stall after each eighth lets
+  // others in.
+  std::vector<Instruction> code;
+  for (int i = 0; i < 400; ++i) code.push_back(plain(Pipe::Fma, i % 8 == 7 ? 20 : 1));
+  code.push_back(exit_instruction());
+  const auto mean_stay = [&](int warps, std::uint32_t blocks, int resident) {
+    HandMadeTrace trace(code, warps, blocks);
+    trace.occupancy().blocks_per_sm = resident;
+    const TimingResult r = trace.simulate(sm_model());
+    return static_cast<double>(r.counters.warp_cycles) / warps / blocks / static_cast<double>(r.elapsed_cycles);
+  };
+  CHECK(mean_stay(32, 1, 1) > 0.93);  // eight warps a sub-partition end together
+  CHECK(mean_stay(4, 8, 8) < 0.75);   // eight blocks end one after another
+}
+
 TEST_CASE("a fence waits for the warp's stores") {
   Instruction fence = plain(Pipe::Lsu, 1);
   fence.opcode = Opcode::MEMBAR;

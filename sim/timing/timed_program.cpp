@@ -65,9 +65,7 @@ void register_reads(const Instruction& in, TimedInstruction& out) {
   for (int i = in.destination_count; i < in.operand_count && slot < 3; ++i) {
     const Operand& operand = in.operands[static_cast<std::size_t>(i)];
     if (operand.kind == OperandKind::Predicate || operand.kind == OperandKind::UniformPredicate) continue;
-    // A register named twice is read once (FMUL of a register with itself issues every cycle).
-    const bool again = (slot > 0 && out.source[0] == operand.index) || (slot > 1 && out.source[1] == operand.index);
-    if (operand.kind == OperandKind::Register && operand.index != kRegisterZero && !again) {
+    if (operand.kind == OperandKind::Register && operand.index != kRegisterZero) {
       out.source[slot] = operand.index;
       if (operand.reuse) out.reuse = static_cast<std::uint8_t>(out.reuse | (1 << slot));
     }
