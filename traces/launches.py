@@ -219,6 +219,12 @@ def copy():
                                column_sums("8192x4097", 8192, 4097, 4128), column_sums("1024x1024", 1024, 1024, 1024),
                                column_sums("1024x1025", 1024, 1025, 1025), column_sums("1024x1025", 1024, 1025, 1056),
                                column_sums("check_100x130", 100, 130, 131)],
+        "copy_06_streams": [case(f"stream_scale_{name}", {"a": zero(n, 8), "b": zero(n, 8)},
+                                 launch("stream_scale", ceil(n / block), block, "a", "b", n) |
+                                 ({"dynamic_shared_bytes": str(80 << 10)} if shared else {}))
+                            for name, n, block, shared in
+                            [(f"block_{b}", 16 << 20, b, True) for b in (64, 128, 256, 512, 1024)] +
+                            [("check_1000", 1000, 64, False)]],
         "copy_05_transpose": [matrix(f"transpose_{tile}", *of, (32, 32)) for tile in ("unpadded", "padded") for of in MATRICES],
     }
 

@@ -32,6 +32,8 @@ std::string home_folder() {
 
 std::string suites_file() { return (fs::path(home_folder()) / "validation" / "suites.yaml").string(); }
 
+std::string published_folder() { return (fs::path(home_folder()) / "validation" / "published").string(); }
+
 std::string quantities_file() {
   return (fs::path(home_folder()) / "kernels" / "micro" / "quantities.yaml").string();
 }

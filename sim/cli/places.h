@@ -10,6 +10,7 @@ namespace forewarp::cli {
 std::string home_folder();
 
 std::string suites_file();
+std::string published_folder();  ///< what others measured
 std::string quantities_file();  ///< what the calibration kernels measure
 std::string profile_file(const std::string& gpu, const std::string& stem);
 std::string trace_launch_file(const std::string& stem);

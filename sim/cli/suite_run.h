@@ -8,6 +8,7 @@
 
 #include "cache/prediction_cache.h"
 #include "report/profile.h"
+#include "report/published.h"
 #include "report/suites.h"
 #include "report/validation.h"
 
@@ -30,5 +31,8 @@ struct SuiteOptions {
 /// One run a GPU name or file, all cases side by side. A trace that lists no cases stands for those that were
 /// measured on the suite's GPU.
 std::vector<SuiteRun> run_suite(const Suite&, const std::vector<std::string>& gpus, const SuiteOptions&);
+
+/// The rows of validation/published with what is predicted for each.
+std::vector<PublishedResult> run_published(const SuiteOptions&);
 
 }  // namespace forewarp::cli

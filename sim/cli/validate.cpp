@@ -1,4 +1,5 @@
 // forewarp validate: predictions against measured profiles.
+#include <algorithm>
 #include <boost/program_options.hpp>
 
 #include "cli/command_line.h"
@@ -10,13 +11,19 @@ namespace forewarp::cli {
 
 namespace {
 
+constexpr const char* kPublished = "published";
+
 CommandLine make_command_line() {
   CommandLine c(
       "validate [--suite NAME] [options]",
       "Predicts every case of a suite and compares it with the profile measured on a real GPU: cycles by launch,\n"
       "counters by name, errors by class of kernel. Exits with 3 when outside the suite's tolerance or when a\n"
-      "case could not be predicted. Suites are listed in validation/suites.yaml.",
-      {"forewarp validate --suite matmul", "forewarp validate --suite all --json validation.json"});
+      "case could not be predicted. Suites are listed in validation/suites.yaml;\n"
+      "`published` stands for what others measured on A100 and H100 (validation/published), `sealed` for a part of "
+      "the\n"
+      "sweeps that is reported in total only.",
+      {"forewarp validate --suite published", "forewarp validate --suite matmul",
+       "forewarp validate --suite all --json validation.json"});
   namespace po = boost::program_options;
   c.model()("suite", po::value<std::string>()->value_name("NAME")->default_value("all"), "suite of cases");
   c.model()("suites", po::value<std::string>()->value_name("FILE"),
@@ -38,11 +45,17 @@ int run_validate(const Arguments& arguments) {
   options.cache = c.cache();
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
+  options.simulation.full = c.has("full");
+  if (c.text("suite") == kPublished) {
+    const std::vector<PublishedResult> rows = run_published(options);
+    write_results(write_published_text(rows), json_path, json_path ? write_published_json(rows) : "");
+    const bool failed = std::any_of(rows.begin(), rows.end(), [](const auto& r) { return !r.failure.empty(); });
+    return failed ? kOutsideTolerance : kDone;
+  }
   const std::string path = c.has("suites") ? c.text("suites") : suites_file();
   const std::vector<Suite> suites = read_suites(path);
   const Suite& suite = find_suite(suites, c.text("suite"), path);
   options.simulation.caches = suite.caches;
-  options.simulation.full = c.has("full");
 
   SuiteRun run = std::move(run_suite(suite, {suite.gpu}, options).front());
   std::vector<ValidationFailure> failures = std::move(run.failures);
