@@ -148,7 +148,7 @@ def timeline(launches, options):
                                  "launch": index, "from": step.call_from, "to": step.call_to, "bound": ""})
                 bars.append({"case": title, "kind": "kernel", "lane": "GPU", "what": what, "launch": index,
                              "from": step.begin, "to": step.end, "bound": step.launch.bound})
-            text = (f"{duration(arranged.total * 1e3)}: {len(of)} launches, GPU busy {arranged.utilization_pct:.0f} %")
+            text = (f"{duration(arranged.total * 1e3)}: {len(of)} launch{'es' if len(of) > 1 else ''}, GPU busy {arranged.utilization_pct:.0f} %")
             if of[0].id in options.wholes and mode == "stream" and not options.join:
                 text += f"; measured {duration(options.wholes[of[0].id] * 1e3)}"
             bars.append({"case": title, "kind": "end", "lane": "GPU", "to": arranged.total, "text": text})

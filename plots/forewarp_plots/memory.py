@@ -35,12 +35,10 @@ def coalescing(launches, options):
         sass = row["sass"].split(";")[0].strip() if row else f"pc {example['pc']:#x}"
         title = f"{name}: {sass}"
         for section, at in place.items():
-            used = len(asked[section]) / _SECTION
-            base = {"case": title, "kind": "sector", "address": section * _SECTION, "top": -2.5, "bottom": -0.6}
-            cells.append(base | {"from": at, "to": at + used, "use": "asked for", "bytes": len(asked[section])})
-            if used < 1:
-                cells.append(base | {"from": at + used, "to": at + 1, "use": "wasted",
-                                     "bytes": _SECTION - len(asked[section])})
+            for first, count, used in _runs(section, asked[section]):
+                cells.append({"case": title, "kind": "sector", "address": section * _SECTION + first, "top": -2.5,
+                              "bottom": -0.6, "from": at + first / _SECTION, "to": at + (first + count) / _SECTION,
+                              "use": "asked for" if used else "wasted", "bytes": count})
         for lane, offset in enumerate(example["offsets"]):
             if offset is None:
                 continue
@@ -62,6 +60,16 @@ def coalescing(launches, options):
             note += f"; over the launch {row['sectors']:,} sections against {row['sectors_needed']:,} needed"
         notes.append(note)
     return {"cells": cells}, notes
+
+
+def _runs(section, asked):
+    """(first byte, how many, whether asked for) of a section's stretches."""
+    flags = [section * _SECTION + byte in asked for byte in range(_SECTION)]
+    first = 0
+    for byte in range(1, _SECTION + 1):
+        if byte == _SECTION or flags[byte] != flags[first]:
+            yield first, byte - first, flags[first]
+            first = byte
 
 
 def _plural(count, word):

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Builds the gallery: predicts what it draws, draws it, and writes plots/README.md.
+
+  build.py [--forewarp PROGRAM] [--results FOLDER] [--only NAME ...] [--threads N]
+
+Results are kept in build/gallery/ and predicted again when the program is newer than they are; pictures land in
+plots/gallery/. A change in the model shows as a change of picture. Run it with the Python that holds vl-convert
+(.venv/bin/python), as `./run.sh gallery` does.
+"""
+import argparse
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLOTS = os.path.dirname(HERE)
+ROOT = os.path.dirname(PLOTS)
+sys.path.insert(0, HERE)
+
+import pictures  # noqa: E402
+
+
+class Builder:
+    def __init__(self, options):
+        self.forewarp, self.folder, self.threads = options.forewarp, options.results, str(options.threads)
+        os.makedirs(self.folder, exist_ok=True)
+
+    def run(self, words, quiet=True):
+        done = subprocess.run([self.forewarp, *words], cwd=ROOT, stdout=subprocess.DEVNULL if quiet else None,
+                              stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode not in (0, 3):  # 3: a suite outside its tolerance is drawn all the same
+            sys.exit(f"build.py: forewarp {' '.join(words)}: exit {done.returncode}\n{done.stderr}")
+
+    def path(self, result):
+        return os.path.join(self.folder, result + ".json")
+
+    def fresh(self, path):
+        return os.path.exists(path) and os.path.getmtime(path) >= os.path.getmtime(self.forewarp)
+
+    def launch_files(self):
+        """The launch files that exist for the gallery alone."""
+        subprocess.run([sys.executable, os.path.join(HERE, "sequences.py"), os.path.join(self.folder, "nanogpt")], check=True)
+        subprocess.run([sys.executable, os.path.join(ROOT, "validation", "sweep", "sweep.py"), "launches", "--sparse", "--out",
+                        os.path.join(self.folder, "sweep.yaml")], check=True)
+
+    def predict(self, name):
+        path = self.path(name)
+        if self.fresh(path):
+            return
+        print(f"predicting {name}", flush=True)
+        words = [word.replace("RESULTS", self.folder) for word in pictures.RESULTS[name]]
+        self.run(words + ["--threads", self.threads, "--json", path])
+
+    def draw(self, picture):
+        results = picture.results()
+        for result in results:
+            self.predict(result)
+        command = [word.replace("RESULTS", self.folder) for word in picture.words()]
+        self.run(command + ["--out", os.path.join(HERE, picture.name + ".svg")], quiet=False)
+
+
+def readme(drawn):
+    with open(os.path.join(HERE, "head.md"), encoding="utf-8") as file:
+        lines = [file.read().rstrip(), ""]
+    scenario = None
+    for picture in drawn:
+        if picture.scenario != scenario:
+            scenario = picture.scenario
+            lines += [f"## {scenario}", ""]
+        lines += [f"![{picture.alt}](gallery/{picture.name}.svg)", "", picture.text, "", "```sh", *picture.shown(), "```", ""]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--forewarp", default=os.path.join(ROOT, "build", "release", "forewarp"))
+    parser.add_argument("--results", default=os.path.join(ROOT, "build", "gallery"))
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    builder = Builder(options)
+    builder.launch_files()
+    for picture in pictures.PICTURES:
+        if not options.only or picture.name in options.only:
+            builder.draw(picture)
+    with open(os.path.join(PLOTS, "README.md"), "w", encoding="utf-8") as file:
+        file.write(readme(pictures.PICTURES))
+
+
+if __name__ == "__main__":
+    main()
