@@ -147,6 +147,7 @@ struct L2Spec {
   bool replicate_far_lines = false;  ///< a line homed in the other partition is also kept near
   double partial_share = 1;          ///< of the lines; partly written ones beyond it are read and written back
   int coalescer_requests = 1;        ///< reads of one line by SMs of one GPC that are merged before the slice
+  int coalescer_cycles = 0;          ///< how long after its lookup a hit can still be joined
   double dirty_share = 1;            ///< of the capacity; what is written beyond it is written back
   std::int64_t cold_dirty_bytes = 0; ///< dirty data of others in caches that a profiler has flushed
 };

@@ -265,6 +265,7 @@ void read_l2(Group& g, L2Spec& s) {
   s.dirty_share = g.number("dirty_share", "ratio", 0.01, 1);
   s.partial_share = g.number("partial_share", "ratio", 0.01, 1);
   s.coalescer_requests = g.integer("coalescer_requests", "requests", 1, 64);
+  s.coalescer_cycles = g.cycles("coalescer_cycles");
   s.cold_dirty_bytes = g.size("cold_dirty_bytes", "bytes", 0, std::int64_t{1} << 30);
 }
 

@@ -89,7 +89,8 @@ std::vector<ThroughputTerm> memory_throughputs(const Inputs& in) {
   const double slice_cycles = g.l2.slices * g.l2.clock_ratio * in.cycles;
   const double returned = static_cast<double>(m.read_sectors + m.atomic_sectors) * kSectorBytes;
   const double written = static_cast<double>(m.write_sectors + m.reduction_sectors + m.atomic_sectors) * kSectorBytes;
-  const double sectors = static_cast<double>(m.read_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors);
+  const double sectors =
+      static_cast<double>(m.read_sectors - m.merged_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors);
   const double requests = static_cast<double>(m.read_requests + m.write_requests + m.atomic_requests);
 
   std::vector<ThroughputTerm> terms;
@@ -106,8 +107,10 @@ std::vector<ThroughputTerm> memory_throughputs(const Inputs& in) {
                written / std::max(g.crossbar.sm_write_bytes_per_cycle, 1)),
       sm_cycles);
   add(terms, "lts__t_sectors", "L2 sectors", sectors * kSectorBytes, slice_cycles * g.l2.slice_bytes_per_cycle);
-  add(terms, "lts__t_tag_requests", "L2 tags", requests, slice_cycles * g.l2.slice_tags_per_cycle);
-  add(terms, "lts__lts2xbar_cycles_active", "L2 replies", returned, slice_cycles * g.l2.slice_bytes_per_cycle);
+  add(terms, "lts__t_tag_requests", "L2 tags", requests - static_cast<double>(m.merged_requests),
+      slice_cycles * g.l2.slice_tags_per_cycle);
+  add(terms, "lts__lts2xbar_cycles_active", "L2 replies",
+      returned - static_cast<double>(m.merged_sectors) * kSectorBytes, slice_cycles * g.l2.slice_bytes_per_cycle);
   add(terms, "dram__throughput", "HBM", static_cast<double>(m.dram_read_bytes + m.dram_write_bytes),
       g.hbm.bytes_per_ns * in.seconds * 1e9);
   // Not a constituent of Nsight Compute's: the ports into the GPCs, which an SM's own port does not show.

@@ -60,18 +60,20 @@ void add_caches(const Inputs& in, MetricSet& m) {
   m.set("l1tex__m_xbar2l1tex_read_sectors.sum", number(mem.read_sectors + mem.atomic_sectors));
   m.set("l1tex__m_l1tex2xbar_write_bytes.sum",
         number(mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors) * kSectorBytes);
-  m.set("lts__t_sectors_srcunit_tex_op_read.sum", number(mem.read_sectors));
+  m.set("lts__t_sectors_srcunit_tex_op_read.sum", number(mem.read_sectors - mem.merged_sectors));
   m.set("lts__t_sectors_srcunit_tex_op_write.sum", number(mem.write_sectors));
   m.set("lts__t_sectors_srcunit_tex_op_atom.sum", number(mem.atomic_sectors));
   m.set("lts__t_sectors_srcunit_tex_op_red.sum", number(mem.reduction_sectors));
   m.set("lts__t_sectors_srcunit_tex.sum",
-        number(mem.read_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors));
-  m.set("lts__t_requests_srcunit_tex.sum", number(mem.read_requests + mem.write_requests + mem.atomic_requests));
+        number(mem.read_sectors - mem.merged_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors));
+  m.set("lts__t_requests_srcunit_tex.sum",
+        number(mem.read_requests - mem.merged_requests + mem.write_requests + mem.atomic_requests));
   m.set("lts__t_sectors_srcunit_tex_lookup_hit.sum", number(mem.hit_sectors));
   m.set("lts__t_sectors_srcunit_tex_lookup_miss.sum", number(mem.miss_sectors));
   // Lookups on behalf of the other partition count as well; sectors fetched along with missed ones count in neither.
   const std::uint64_t fabric = mem.fabric_hit_sectors + mem.fabric_miss_sectors;
-  const std::uint64_t asked = mem.read_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors;
+  const std::uint64_t asked =
+      mem.read_sectors - mem.merged_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors;
   m.set("lts__t_sector_hit_rate.pct",
         percent(number(mem.hit_sectors + mem.fabric_hit_sectors), number(asked + fabric)));
   const double dram = number(mem.dram_read_bytes + mem.dram_write_bytes);

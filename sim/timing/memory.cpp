@@ -23,6 +23,7 @@
 #include "timing/l2_slice.h"
 #include "timing/pool.h"
 #include "timing/rate_server.h"
+#include "timing/read_coalescer.h"
 
 namespace forewarp {
 namespace {
@@ -51,8 +52,9 @@ struct Record {
   std::uint32_t next = kNone;  ///< in the slice's queue, then at a miss entry
   std::uint32_t way = 0;
   std::uint16_t sm = 0;
-  std::uint16_t slice = 0;  ///< where it is going
-  std::uint16_t miss = 0;   ///< copy fetches: entry in the mirror slice that waits
+  std::uint16_t slice = 0;          ///< where it is going
+  std::uint32_t followers = kNone;  ///< reads merged into this one: a chain through `next`
+  std::uint16_t miss = 0;           ///< copy fetches: entry in the mirror slice that waits
   std::uint8_t sectors = 0;
   std::uint8_t missing = 0;  ///< what it waits for
   RequestKind kind = RequestKind::Read;
@@ -78,8 +80,9 @@ struct MemorySystem::State {
     std::uint8_t fetch = 0;  ///< ... with room for these sectors
   };
   struct Slice {
-    explicit Slice(const L2Geometry& g) : cache(g) {}
+    Slice(const L2Geometry& g, int merged) : cache(g), coalescer(merged) {}
     L2Slice cache;
+    ReadCoalescer coalescer;
     Queue queue[2];  ///< from SMs, from the fabric
     RateServer tags, data, atomics;
     bool serving = false;  ///< a Serve event is under way
@@ -96,6 +99,8 @@ struct MemorySystem::State {
   void handle(const Event&, Cycle now, std::vector<MemoryReply>&);
   void send_to_slice(std::uint32_t id, Cycle at);
   void arrive(std::uint32_t id, Cycle now);
+  bool merge(std::uint32_t id, Cycle now);
+  void answer(std::uint32_t id, Cycle leaves);
   void serve(std::uint16_t slice, Cycle now);
   bool process(std::uint32_t id, Cycle now);
   bool process_write(std::uint32_t id, Cycle now);
@@ -135,6 +140,7 @@ struct MemorySystem::State {
   std::uint32_t per_partition_ = 0;
   bool replicate_ = false;
   Cycle request_cycles_ = 0, response_cycles_ = 0, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
+  Cycle coalescer_cycles_ = 0;
   Cycle controller_out_ = 0, controller_back_ = 0;
   FineCycle tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0;
   SectorCost data_cost_{};
@@ -150,6 +156,7 @@ MemorySystem::State::State(const GpuModel& model) : map_(model), crossbar_(model
   far_out_ = static_cast<Cycle>(x.far_cycles / 2);
   far_back_ = static_cast<Cycle>(x.far_cycles) - far_out_;
   hit_cycles_ = static_cast<Cycle>(l2.hit_cycles);
+  coalescer_cycles_ = std::min(static_cast<Cycle>(l2.coalescer_cycles), hit_cycles_);
   const auto controller = static_cast<Cycle>(std::llround(model.hbm.controller_ns * model.chip.sm_clock_mhz / 1000.0));
   controller_out_ = controller / 2;
   controller_back_ = controller - controller_out_;
@@ -158,7 +165,7 @@ MemorySystem::State::State(const GpuModel& model) : map_(model), crossbar_(model
   atomic_cost_ = fine_cost(l2.clock_ratio, l2.atomic_interval);
   word_cost_ = fine_cost(l2.clock_ratio, l2.atomic_word_interval);
   slices_.reserve(static_cast<std::size_t>(l2.slices));
-  for (int i = 0; i < l2.slices; ++i) slices_.emplace_back(geometry_);
+  for (int i = 0; i < l2.slices; ++i) slices_.emplace_back(geometry_, l2.coalescer_requests);
   const auto channels = static_cast<std::uint32_t>(model.hbm.channels);
   channels_.reserve(channels);
   for (std::uint32_t i = 0; i < channels; ++i) channels_.push_back({HbmChannel(timings_, bursts_, i, channels)});
@@ -232,8 +239,9 @@ void MemorySystem::State::send_to_slice(std::uint32_t id, Cycle at) {
 void MemorySystem::State::arrive(std::uint32_t id, Cycle now) {
   Record& r = records_[id];
   Slice& slice = slices_[r.slice];
-  Queue& queue = slice.queue[r.fetch];
   r.next = kNone;
+  if (r.kind == RequestKind::Read && !r.fetch && merge(id, now)) return;
+  Queue& queue = slice.queue[r.fetch];
   if (queue.first == kNone) {
     queue.first = id;
   } else {
@@ -241,6 +249,23 @@ void MemorySystem::State::arrive(std::uint32_t id, Cycle now) {
   }
   queue.last = id;
   if (!slice.serving) serve(r.slice, now);
+}
+
+/// True: the read shares the data of another of its GPC and needs no lookup.
+bool MemorySystem::State::merge(std::uint32_t id, Cycle now) {
+  Record& r = records_[id];
+  if (r.crosses) return false;
+  const auto join = slices_[r.slice].coalescer.read(r.index, r.copy, crossbar_.gpc(r.sm), r.sectors, id, now);
+  if (join.outcome == ReadCoalescer::Outcome::First) return false;
+  ++counters_.merged_requests;
+  counters_.merged_sectors += static_cast<std::uint64_t>(count(r.sectors));
+  if (join.outcome == ReadCoalescer::Outcome::Answered) {
+    schedule(std::max(join.response, now), Step::Response, 0, id);
+  } else {
+    r.next = records_[join.leader].followers;
+    records_[join.leader].followers = id;
+  }
+  return true;
 }
 
 /// Looks up requests for as long as the tags are free, the two queues in turn.
@@ -398,11 +423,33 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
   start += latency;
   if (r.kind == RequestKind::Reduction) {
     schedule(start + response_cycles_ + (r.crosses ? far_back_ : 0), Step::Reply, 0, id);
-  } else if (r.crosses || r.fetch) {
+  } else if (r.fetch || (r.crosses && r.kind != RequestKind::Read)) {
     schedule(start, Step::FabricBack, 0, id);
   } else {
-    schedule(start + response_cycles_, Step::Response, 0, id);
+    answer(id, start);
   }
+}
+
+/// A read's data (or an atomic's, near) leaves the slice for the SM and those whose reads were merged into its own.
+/// Others could join until some time after the data was found.
+void MemorySystem::State::answer(std::uint32_t id, Cycle leaves) {
+  const auto send = [&](std::uint32_t one) {
+    if (records_[one].crosses) {
+      schedule(leaves, Step::FabricBack, 0, one);
+    } else {
+      schedule(leaves + response_cycles_, Step::Response, 0, one);
+    }
+  };
+  const Record& r = records_[id];
+  if (r.kind == RequestKind::Read && !r.crosses)
+    slices_[r.slice].coalescer.answer(r.index, r.copy, crossbar_.gpc(r.sm), id,
+                                      leaves - hit_cycles_ + coalescer_cycles_, leaves + response_cycles_);
+  for (std::uint32_t one = r.followers; one != kNone;) {
+    const std::uint32_t next = records_[one].next;
+    send(one);
+    one = next;
+  }
+  send(id);
 }
 
 void MemorySystem::State::fill(std::uint16_t slice_id, std::uint16_t miss_id, std::uint8_t sectors, Cycle now) {

@@ -35,6 +35,8 @@ void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters
   FW_ADD(memory.reduction_sectors);
   FW_ADD(memory.hit_sectors);
   FW_ADD(memory.miss_sectors);
+  FW_ADD(memory.merged_requests);
+  FW_ADD(memory.merged_sectors);
   FW_ADD(memory.fabric_hit_sectors);
   FW_ADD(memory.fabric_miss_sectors);
   FW_ADD(memory.fabric_sectors);

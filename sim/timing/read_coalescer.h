@@ -1,0 +1,77 @@
+// Hopper's L2 request coalescer, the part that one slice sees: reads of one line by SMs of one GPC become one request
+// while the first of them is under way, and its data goes to all of them. A measured H200 merges at most four
+// (l2.coalescer_requests), of SMs of one GPC, while a miss is under way or shortly after a hit (l2.coalescer_cycles;
+// kernels/micro l2_policy, l2_together).
+//
+// A small direct-mapped table: a line that displaces another ends its merging, nothing else.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+
+namespace forewarp {
+
+class ReadCoalescer {
+ public:
+  static constexpr std::uint32_t kNone = ~0u;
+
+  enum class Outcome : std::uint8_t {
+    First,    ///< goes to the slice; others may join
+    Waits,    ///< joined a request that has no data yet: chained behind `leader`
+    Answered  ///< joined one whose data is leaving: it reaches the GPC at `response`
+  };
+  struct Join {
+    Outcome outcome = Outcome::First;
+    std::uint32_t leader = kNone;
+    Cycle response = 0;
+  };
+
+  explicit ReadCoalescer(int most) : most_(static_cast<std::uint8_t>(most)), entries_(most > 1 ? kEntries : 0) {}
+
+  Join read(std::uint64_t index, bool copy, int gpc, std::uint8_t sectors, std::uint32_t id, Cycle now) {
+    if (entries_.empty()) return {};
+    const std::uint64_t key = key_of(index, copy, gpc);
+    Entry& e = entries_[slot(key)];
+    if (e.key == key && now < e.until && e.requests < most_ && (sectors & ~e.sectors) == 0) {
+      ++e.requests;
+      return {e.response == kNever ? Outcome::Waits : Outcome::Answered, e.leader, e.response};
+    }
+    e = {key, kNever, kNever, id, sectors, 1};
+    return {};
+  }
+
+  /// A First request has its data: others may join before `until`, for data that reaches the GPC at `response`.
+  void answer(std::uint64_t index, bool copy, int gpc, std::uint32_t id, Cycle until, Cycle response) {
+    if (entries_.empty()) return;
+    const std::uint64_t key = key_of(index, copy, gpc);
+    Entry& e = entries_[slot(key)];
+    if (e.key != key || e.leader != id) return;  // displaced
+    e.until = until;
+    e.response = response;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t key = ~std::uint64_t{0};
+    Cycle until = 0, response = 0;
+    std::uint32_t leader = kNone;
+    std::uint8_t sectors = 0, requests = 0;
+  };
+  static constexpr std::size_t kEntries =
+      256;  ///< more than a slice has reads of one line under way in any measured kernel
+
+  static std::uint64_t key_of(std::uint64_t index, bool copy, int gpc) {
+    return (index << 8) | (static_cast<std::uint64_t>(gpc) << 1) | (copy ? 1u : 0u);
+  }
+  static std::size_t slot(std::uint64_t key) {
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15ull) >> 56) & (kEntries - 1);
+  }
+
+  std::uint8_t most_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace forewarp
