@@ -260,7 +260,10 @@ void add_detail_json(const Prediction& p, Json& j) {
 }
 
 Json machine_json(const Prediction& p) {
+  Json numbers = Json::object();
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) numbers[provenance_text(static_cast<Provenance>(i))] = p.leaves[i];
   return {{"title", p.gpu_title},
+          {"numbers", numbers},
           {"sm_count", p.sm_count},
           {"clock_mhz", p.clock_mhz},
           {"stream_gap_us", p.costs.stream_gap_us},

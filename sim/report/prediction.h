@@ -179,6 +179,8 @@ struct Prediction {
   std::string kernel;
   Dim3 grid, block, cluster{0, 0, 0};
   std::string gpu, gpu_title;
+  std::array<int, static_cast<std::size_t>(Provenance::Count)>
+      leaves{};  ///< the GPU's numbers, by where they come from
   int sm_count = 0;
   double clock_mhz = 0;
   CacheState caches = CacheState::Cold;

@@ -1,6 +1,7 @@
 #include "report/text.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "report/format.h"
 #include "report/table.h"
@@ -32,6 +33,14 @@ class Section {
 
 std::string rate_unit(const Roofline& r) { return r.precision == std::string("none") ? "OP/s" : "FLOP/s"; }
 
+/// What the prediction leans on: the GPU's numbers that nobody measured or published as such.
+std::string leaves_text(const Prediction& p) {
+  const int all = std::accumulate(p.leaves.begin(), p.leaves.end(), 0);
+  const auto of = [&](Provenance source) { return std::to_string(p.leaves[static_cast<std::size_t>(source)]); };
+  return "  leans on " + std::to_string(all) + " numbers of that GPU, " + of(Provenance::Fitted) + " of them fitted, " +
+         of(Provenance::Assumed) + " assumed\n";
+}
+
 void head(std::string& out, const Prediction& p) {
   out += "forewarp " FOREWARP_VERSION "  " + p.case_id +
          (p.launch > 0 ? " (launch " + std::to_string(p.launch) + ")" : "") + "\n";
@@ -39,7 +48,8 @@ void head(std::string& out, const Prediction& p) {
   out += "  grid    " + extent(p.grid) + " = " + count(p.grid.count()) + " blocks of " + extent(p.block) + " = " +
          count(p.block.count()) + " threads\n";
   out += "  on      " + p.gpu + " (" + p.gpu_title + "), " + std::to_string(p.sm_count) + " SMs at " +
-         fixed(p.clock_mhz, 0) + " MHz, " + (p.caches == CacheState::Cold ? "cold" : "warm") + " caches\n\n";
+         fixed(p.clock_mhz, 0) + " MHz, " + (p.caches == CacheState::Cold ? "cold" : "warm") + " caches\n" +
+         leaves_text(p) + "\n";
   out += "  " + p.bottleneck.sentence + "\n";
 }
 
