@@ -67,7 +67,8 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
   const Cycle busy =
       static_cast<Cycle>(wavefronts) *
       static_cast<Cycle>(meets ? gpu_.memory_pipe.shared_atomic_cycles : gpu_.memory_pipe.shared_wavefront_cycles);
-  data_free_ = std::max(data_free_, now) + busy;
+  const Cycle start = std::max(data_free_, now);  // its turn at the banks
+  data_free_ = start + busy;
   accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
   counters_.data_cycles += busy;
@@ -76,7 +77,7 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
   const int base = in.memory == MemoryKind::Load ? gpu_.latency.shared_load : gpu_.latency.shared_atomic;
   const Cycle extra = further_latency(wavefronts, in.wide);
   releases.push_back(
-      {Release::Kind::Write, operation.warp, in.write_barrier, now + static_cast<Cycle>(base) - lead_ + extra});
+      {Release::Kind::Write, operation.warp, in.write_barrier, start + static_cast<Cycle>(base) - lead_ + extra});
 }
 
 /// What a load takes longer than one of a single wavefront and register.
