@@ -26,8 +26,8 @@ static __device__ __forceinline__ unsigned long long nanoseconds() {
   return now;
 }
 
-// Four numbers a block: its SM, the GPU's clock in ns as it starts and as it ends, and the SM's own clock as it starts. What it
-// writes is read from the card by validation/calibration/placement.py; a prediction of it means nothing.
+// Four numbers a block: its SM, the GPU's clock in ns as it starts and as it ends, and the SM's own clock as it starts; read with
+// `forewarp-run --dump out=FILE`. A prediction of them means nothing.
 extern "C" __global__ void block_place(unsigned long long* where, int trips, int step, int modulus) {
   const unsigned long long start = nanoseconds();
   const unsigned long long clock = clock64();

@@ -8,6 +8,7 @@
 #include "report/case_json.h"
 #include "report/format.h"
 #include "report/table.h"
+#include "report/warp_states.h"
 
 namespace forewarp {
 
@@ -151,6 +152,39 @@ std::string classes_table(const Validation& v) {
   return t.text("  ");
 }
 
+WarpStates states_of(const ValidatedLaunch& l) {
+  std::vector<MetricPair> pairs;
+  for (const auto& [name, value] : l.measured->metrics)
+    if (const auto predicted = l.predicted->metrics.find(name)) pairs.push_back({name, value, *predicted});
+  return warp_states(pairs);
+}
+
+TopStallAgreement top_stalls(const Validation& v) {
+  std::vector<WarpStates> all;
+  for (const ValidatedLaunch& l : v.launches) all.push_back(states_of(l));
+  return agreement(all);
+}
+
+std::string warp_states_table(const Validation& v) {
+  Table t({{"case", Table::Left},
+           {"warps wait most for", Table::Left},
+           {"measured", Table::Right},
+           {"predicted", Table::Right},
+           {"predicted top", Table::Left},
+           {"leads", Table::Left}});
+  for (const ValidatedLaunch& l : v.launches) {
+    const WarpStates s = states_of(l);
+    if (s.measured_top.empty()) continue;
+    const auto top =
+        std::find_if(s.states.begin(), s.states.end(), [&](const WarpState& w) { return w.name == s.measured_top; });
+    t.row({label(*l.measured), s.measured_top, fixed(top->measured, 2), fixed(top->predicted, 2), s.predicted_top,
+           s.leads ? "yes" : "no"});
+  }
+  const TopStallAgreement a = top_stalls(v);
+  return t.text("  ") + "  Top state agrees in " + std::to_string(a.agree) + " of " + std::to_string(a.launches) +
+         " launches where the measured one leads by a fifth (" + percent_text(a.pct()) + ")\n";
+}
+
 std::string counters_table(const Validation& v) {
   Table t({{"counter", Table::Left},
            {"launches", Table::Right},
@@ -195,6 +229,9 @@ Json launch_json(const ValidatedLaunch& l) {
   for (const auto& [name, value] : m.metrics)
     if (const auto predicted = l.predicted->metrics.find(name))
       j["counters"][name] = {{"measured", value}, {"predicted", *predicted}};
+  const WarpStates states = states_of(l);
+  if (!states.measured_top.empty())
+    j["top_stall"] = {{"measured", states.measured_top}, {"predicted", states.predicted_top}, {"leads", states.leads}};
   report::add_launch_json(*l.predicted, j);
   return j;
 }
@@ -235,6 +272,7 @@ std::string write_validation_text(const Validation& v) {
     out += "Elapsed cycles, measured (median and span of the runs) and predicted\n" + launches_table(v) + "\n";
   out += "Error of the cycles\n" + classes_table(v);
   out += "  Rank correlation of predicted and measured cycles (Spearman): " + fixed(v.rank_correlation, 4) + "\n\n";
+  out += "Warp states, warp-cycles an issue\n" + warp_states_table(v) + "\n";
   out += "Counters\n" + counters_table(v) + "\n";
   for (const ValidationFailure& f : v.failures) out += "FAILED " + f.stem + " " + f.case_id + ": " + f.message + "\n";
   for (const std::string& violation : v.violations) out += "OUTSIDE TOLERANCE: " + violation + "\n";
@@ -270,6 +308,8 @@ std::string write_validation_json(const Validation& v) {
                              {c.points ? "mean_points" : "mean_pct", c.mean},
                              {c.points ? "worst_points" : "worst_pct", c.worst},
                              {"of_sum_pct", c.weighted_pct}};
+  const TopStallAgreement tops = top_stalls(v);
+  j["top_stalls"] = {{"launches", tops.launches}, {"agree", tops.agree}, {"agree_pct", tops.pct()}};
   j["violations"] = v.violations;
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
