@@ -28,5 +28,6 @@ int run_describe(const Arguments&);
 int run_plot(const Arguments&);
 int run_report(const Arguments&);
 int run_timeline(const Arguments&);
+int run_bench(const Arguments&);
 
 }  // namespace forewarp::cli

@@ -37,6 +37,7 @@ class CommandLine {
 
   bool has(const std::string& name) const { return values_.count(name) > 0; }
   std::string text(const std::string& name) const;  ///< UsageError when it was not given
+  int whole_number(const std::string& name) const { return values_[name].as<int>(); }
   std::vector<std::string> texts(const std::string& name) const;
   double number(const std::string& name) const;
   std::optional<std::string> json() const;

@@ -30,6 +30,7 @@ constexpr Command kCommands[] = {
     {"plot", "draw a picture of results", cli::run_plot},
     {"report", "write a page of a result", cli::run_report},
     {"timeline", "write a sequence of launches as a trace for Perfetto", cli::run_timeline},
+    {"bench", "measure forewarp's own speed and memory", cli::run_bench},
     {"describe", "list GPUs, metrics and opcodes", cli::run_describe},
 };
 

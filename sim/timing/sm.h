@@ -52,7 +52,7 @@ struct LoopProgress {
 struct BlockProgress {
   std::uint32_t block = 0;
   std::uint16_t sm = 0;
-  double done = 0;  ///< part of its memory accesses
+  double done = 0;  ///< part of its instructions
 };
 
 /// A block that has left its SM.

@@ -36,14 +36,16 @@ void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, Loop
 void Sm::add_block_progress(std::vector<BlockProgress>& out) const {
   for (const Block& block : blocks_) {
     if (!block.used) continue;
-    std::size_t done = 0, all = 0;
-    const BlockClass& cls = context_.trace.classes[context_.classes.class_of(block.linear)];
-    for (std::size_t w = 0; w < cls.warps.size(); ++w) {
-      const std::vector<Access>& accesses = cls.warps[w].accesses;
-      all += accesses.size();
-      done += static_cast<std::size_t>(warps_[block.warps[w]].access - accesses.data());
+    std::uint64_t ahead = 0, all = 0;
+    for (const std::uint16_t index : block.warps) {
+      const Warp& warp = warps_[index];
+      all += context_.trace.classes[warp.cls].paths[warp.path].instructions;
+      if (!warp.alive || warp.done()) continue;
+      ahead += warp.left;
+      for (const Run* run = warp.run + 1; run != warp.runs_end; ++run) ahead += run->count;
     }
-    out.push_back({block.linear, id_, all == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(all)});
+    const double done = all == 0 ? 1.0 : 1 - static_cast<double>(ahead) / static_cast<double>(all);
+    out.push_back({block.linear, id_, done});
   }
 }
 

@@ -22,9 +22,9 @@ constexpr double kSteady = 0.02;                    // two windows agree when th
 constexpr Cycle kExit = 4096;                       // cycles of a loop left after a skip: what its exit still waits for
 constexpr double kMostMargin = 3;                   // ... in iterations, at most
 constexpr double kLeastSkip = 6;                    // iterations worth skipping
-constexpr std::uint64_t kHurry = 6;      // times the budget after which waves are left out even if they differ
-constexpr std::uint64_t kPatience = 14;  // times the budget after which a launch is extrapolated as it is
-constexpr double kOverdraft = 1.5;       // ... unless it would be done for so many times as much
+constexpr std::uint64_t kHurry = 5;      // times the budget after which waves are left out even if they differ
+constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
+constexpr double kOverdraft = 2.0;       // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 
