@@ -1,5 +1,6 @@
 #include "program/line_table.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "base/file.h"
@@ -22,8 +23,9 @@ std::vector<std::uint8_t> table(std::vector<std::uint8_t> program) {
   unit.insert(unit.end(), {static_cast<std::uint8_t>(header.size()), 0, 0, 0});
   unit.insert(unit.end(), header.begin(), header.end());
   unit.insert(unit.end(), program.begin(), program.end());
-  std::vector<std::uint8_t> all{static_cast<std::uint8_t>(unit.size()), 0, 0, 0};
-  all.insert(all.end(), unit.begin(), unit.end());
+  std::vector<std::uint8_t> all(4 + unit.size());
+  all[0] = static_cast<std::uint8_t>(unit.size());
+  std::copy(unit.begin(), unit.end(), all.begin() + 4);
   return all;
 }
 

@@ -71,7 +71,9 @@ inline Kernel small_kernel() {
 /// Ten blocks of two warps that all execute each instruction once: 20 of each.
 inline KernelTrace small_trace() {
   KernelTrace t;
-  t.launch = {"hand_made", 0, {10, 1, 1}, {64, 1, 1}, {0, 0, 0}, 0};
+  t.launch.case_id = "hand_made";
+  t.launch.grid = {10, 1, 1};
+  t.launch.block = {64, 1, 1};
   t.kernel = std::make_shared<const Kernel>(small_kernel());
   t.sm = 90;
   t.slopes.resize(1);
