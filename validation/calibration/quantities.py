@@ -7,6 +7,7 @@ slope with the slope of the same cases as forewarp predicts them; the leaves say
 
   quantities.py      write all of them to kernels/micro/quantities.yaml, for other programs
 """
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,11 +137,12 @@ def opcodes():
 def wide():
     """A 64-bit product (with the LOP3 that joins a wide one's halves) and what stands beside it; one warp, then four a scheduler."""
     both = "issue.wide_product_interval issue.wide_product_dispatch_cycles"
-    quantities = [slope("wide_chain_w1", (20, 80), 32, "cycles/product", "issue.wide_product_operand_cycles")]
+    quantities = [slope(f"wide_chain_w{warps}", (20, 80), 32 * max(1, warps // 4), "cycles/product",
+                        "issue.wide_product_operand_cycles") for warps in (1, 4, 8, 16)]
     for kernel in ("wide_alone", "wide_coded_alone", "wide_mix", "wide_mix_mix", "wide_mix_mix_mix", "wide_coded_mix_mix", "wide_add",
                    "wide_add_add", "wide_add_add_add", "wide_coded_add_add", "wide_mix_add", "high_alone", "high_mix_mix",
                    "high_add_add"):
-        quantities += [slope(f"{kernel}_w{warps}", (20, 80), 32 * max(1, warps // 4), "cycles/product", both) for warps in (1, 8, 16)]
+        quantities += [slope(f"{kernel}_w{warps}", (20, 80), 32 * max(1, warps // 4), "cycles/product", both) for warps in (1, 4, 8, 16)]
     return quantities
 
 
@@ -292,12 +294,40 @@ def dram():
     return quantities
 
 
+def wholes(stem, leaves="", metric=CYCLES, unit="cycles"):
+    """Every case of a launch file as it is: what a slope cannot tell, as where blocks go or what L2 keeps."""
+    launches = (TABLE.parents[2] / "traces" / f"{stem}.yaml").read_text(encoding="utf-8")
+    return [Quantity(case, "", case, 1, unit, tuple(leaves.split()), metric=metric)
+            for case in re.findall(r"^(\w+):$", launches, re.MULTILINE)]
+
+
+def order():
+    return wholes("micro_order", metric="sm__warps_active.avg.pct_of_peak_sustained_active", unit="% of 64 warps")
+
+
+def queue():
+    return wholes("micro_queue", "memory_pipe.queue_entries")
+
+
+def waves():
+    return wholes("micro_waves", "launch.dispatch_groups launch.block_start_cycles")
+
+
+def l1_tags():
+    return wholes("micro_l1_tags", "l1.tag_bank_masks l1.tags_per_cycle")
+
+
+def l2_policy():
+    return wholes("micro_l2_policy", "l2.dirty_share l2.partial_share")
+
+
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
              "micro_opcodes": opcodes, "micro_wide": wide, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_shared": shared,
-             "micro_l1": l1, "micro_l2": l2, "micro_dram": dram}
+             "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
+             "micro_order": order, "micro_queue": queue, "micro_waves": waves}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 
