@@ -122,8 +122,11 @@ KernelTrace random_trace(Random& r) {
   KernelTrace trace;
   trace.kernel = random_kernel(r, 1 + below(r, 60));
   trace.sm = 90;
-  trace.launch = {
-      "case_" + std::to_string(r() % 100), below(r, 4), {5, 4, 1}, {32, 8, 1}, {0, 0, 0}, any<std::uint32_t>(r)};
+  trace.launch.case_id = "case_" + std::to_string(r() % 100);
+  trace.launch.launch_index = below(r, 4);
+  trace.launch.grid = {5, 4, 1};
+  trace.launch.block = {32, 8, 1};
+  trace.launch.dynamic_shared_bytes = any<std::uint32_t>(r);
   if (below(r, 2) == 1) trace.launch.counted.resize(trace.kernel->instructions.size(), {1, 32, any<std::uint64_t>(r)});
   trace.slopes = {{}, {any<std::int64_t>(r), -any<std::int32_t>(r), INT64_MIN}};
   for (int i = 1 + below(r, 20); i > 0; --i) {
