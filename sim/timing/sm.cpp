@@ -52,7 +52,11 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   for (std::size_t i = 1; i < subs_.size(); ++i)
     if (subs_[i].live < subs_[first].live) first = i;
   for (std::size_t w = 0; w < cls.warps.size(); ++w) {
-    SubPartition& sub = subs_[(first + w) % subs_.size()];
+    // Where warps of other blocks have left unevenly, the next may be full while the SM has room.
+    std::size_t place = (first + w) % subs_.size();
+    for (std::size_t full = 0; full < subs_.size() && std::countr_one(subs_[place].live_mask) >= kSlots; ++full)
+      place = (place + 1) % subs_.size();
+    SubPartition& sub = subs_[place];
     const auto free_slot = static_cast<std::size_t>(std::countr_one(sub.live_mask));
     FW_CHECK(free_slot < kSlots, "a sub-partition has more warps than slots");
     const auto warp_index = static_cast<std::uint16_t>(slot * static_cast<std::size_t>(context_.warps_per_block) + w);
@@ -74,7 +78,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     warp.fetched_at = 0;
     warp.needs_fetch = true;
     ++sub.starting;
-    warp.sub_partition = static_cast<std::uint8_t>((first + w) % subs_.size());
+    warp.sub_partition = static_cast<std::uint8_t>(place);
     warp.slot = static_cast<std::uint8_t>(free_slot);
     warp.block_slot = static_cast<std::uint16_t>(slot);
     warp.age = next_age_;

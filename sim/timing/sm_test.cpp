@@ -375,6 +375,18 @@ TEST_CASE("older blocks issue first, the warps of a block in turn") {
   CHECK(mean_stay(4, 8, 8) < 0.75);   // eight blocks end one after another
 }
 
+TEST_CASE("blocks start wherever there is room when warps leave unevenly") {
+  // The first of each pair leaves at once, so that its sub-partition stays the emptiest and the next one fills up.
+  HandMadeTrace trace(repeat(plain(Pipe::Alu, 4), 400), 2, 600);
+  BlockClass& cls = trace.trace().classes[0];
+  cls.paths.push_back({{{400, 1}}, 1});
+  cls.warps[0].path = 1;
+  trace.occupancy().blocks_per_sm = 32;
+  GpuModel gpu = sm_model();
+  gpu.launch.blocks_per_cycle_x16 = 256;
+  CHECK(trace.simulate(gpu).counters.instructions_issued == 600 * (401 + 1));
+}
+
 TEST_CASE("a fence waits for the warp's stores") {
   Instruction fence = plain(Pipe::Lsu, 1);
   fence.opcode = Opcode::MEMBAR;
