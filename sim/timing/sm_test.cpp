@@ -383,7 +383,7 @@ TEST_CASE("blocks start wherever there is room when warps leave unevenly") {
   cls.warps[0].path = 1;
   trace.occupancy().blocks_per_sm = 32;
   GpuModel gpu = sm_model();
-  gpu.launch.blocks_per_cycle_x16 = 256;
+  gpu.launch.blocks_per_cycle_x16 = 1;
   CHECK(trace.simulate(gpu).counters.instructions_issued == 600 * (401 + 1));
 }
 
