@@ -96,6 +96,9 @@ class Usage(Base):
     def test_bad_cache(self):
         self.assert_fails(2, ["predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--cache", "lukewarm"], "lukewarm")
 
+    def test_a_trace_has_no_sequence(self):
+        self.assert_fails(2, ["simulate", "TRACE", "--gpu", GPU, "--cache", "sequence"], "forewarp predict")
+
     def test_bad_threads(self):
         for threads in ("0", "-1", "many"):
             self.assert_fails(2, ["predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--threads=" + threads], "threads")
@@ -301,6 +304,17 @@ class Results(Base):
                      "--gpu", GPU, "--case", "attention_unfused_check_64", "--json", "-")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual([c["launch"] for c in json.loads(result.stdout)["cases"]], [0, 1, 2])
+
+    def test_caches_that_earlier_launches_have_left(self):
+        image, launch = os.path.join(TRACES, "sm_90", "elementwise_02_elu.cubin"), os.path.join(TRACES, "elementwise_02_elu.yaml")
+        read = {}
+        for cache in ("cold", "warm", "sequence"):
+            result = run("predict", image, "--launch", launch, "--gpu", GPU, "--case", "elu_unfused_1mi", "--cache", cache, "--json", "-")
+            cases = json.loads(result.stdout)["cases"]
+            self.assertEqual({c["cache"] for c in cases}, {cache})
+            read[cache] = [c["metrics"]["dram__bytes_read.sum"] for c in cases]
+        self.assertTrue(all(read["cold"]))
+        self.assertFalse(any(read["warm"]) or any(read["sequence"]))  # all of it fits L2
 
     def test_describe(self):
         self.assertIn(GPU, run("describe", "gpu").stdout)

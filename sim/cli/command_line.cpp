@@ -32,8 +32,10 @@ void CommandLine::add_gpu() {
 
 void CommandLine::add_simulation() {
   model()("full", "simulate every instruction of every block instead of extrapolating from a part")(
-      "cache", po::value<std::string>()->value_name("cold|warm")->default_value("cold"),
-      "caches at the start: empty, as a profiler leaves them, or as an earlier run of the same launch left them");
+      "cache", po::value<std::string>()->value_name("cold|warm|sequence")->default_value("cold"),
+      "caches at the start of a launch: empty, as a profiler leaves them; as an earlier run of the same launch left "
+      "them; "
+      "or as the launches before it left them, the case running over and over");
 }
 
 void CommandLine::add_threads() {
@@ -105,8 +107,9 @@ std::optional<std::string> CommandLine::json() const {
 SimulateOptions CommandLine::simulation() const {
   SimulateOptions options;
   const std::string cache = text("cache");
-  if (cache != "cold" && cache != "warm") throw UsageError("--cache is cold or warm, not '" + cache + "'");
-  options.caches = cache == "cold" ? CacheState::Cold : CacheState::Warm;
+  const auto* known = std::find(std::begin(kCacheStateNames), std::end(kCacheStateNames), cache);
+  if (known == std::end(kCacheStateNames)) throw UsageError("--cache is cold, warm or sequence, not '" + cache + "'");
+  options.caches = static_cast<CacheState>(known - std::begin(kCacheStateNames));
   options.full = has("full");
   return options;
 }

@@ -103,11 +103,15 @@ void check_architecture(const GpuModel& model, const KernelTrace& trace) {
                    ", but " + model.name + " runs sm_" + std::to_string(model.sm));
 }
 
+Occupancy occupancy_of(const GpuModel& model, const KernelTrace& trace) {
+  return compute_occupancy(model, *trace.kernel, trace.launch.grid, trace.launch.block,
+                           trace.launch.dynamic_shared_bytes);
+}
+
 Prediction make_prediction(const GpuModel& model, const KernelTrace& trace, const SimulateOptions& options,
                            const std::function<TimingResult(const Occupancy&)>& time) {
   check_architecture(model, trace);
-  const Occupancy occupancy =
-      compute_occupancy(model, *trace.kernel, trace.launch.grid, trace.launch.block, trace.launch.dynamic_shared_bytes);
+  const Occupancy occupancy = occupancy_of(model, trace);
   Prediction p = build_prediction(model, *trace.kernel, trace, occupancy, time(occupancy), options.caches);
   add_sampling_warnings(trace.launch, p.warnings);
   return p;
@@ -119,10 +123,23 @@ class LaunchTracer {
   LaunchTracer(const Workload& workload, const Case& item, const PredictionCache* cache)
       : workload_(workload), item_(item), cache_(cache) {}
 
+  /// Every launch will be asked for again.
+  void keep_all() { kept_.resize(item_.launches.size()); }
+
   /// Of this launch; the key is made only with a cache.
   PredictionCache::Traced trace(int launch, ContentKey& key) {
+    const auto place = static_cast<std::size_t>(launch);
+    if (cache_ != nullptr) key = trace_key(*workload_.program, item_, launch, workload_.assume_opcodes);
+    if (place < kept_.size()) {
+      if (!kept_[place]) kept_[place] = make(launch, key);
+      return *kept_[place];
+    }
+    return make(launch, key);
+  }
+
+ private:
+  PredictionCache::Traced make(int launch, const ContentKey& key) {
     if (cache_ != nullptr) {
-      key = trace_key(*workload_.program, item_, launch, workload_.assume_opcodes);
       if (auto found = cache_->trace(key)) return std::move(*found);
     }
     if (!tracer_) tracer_.emplace(*workload_.program, item_, trace_options(workload_, warnings_));
@@ -132,13 +149,24 @@ class LaunchTracer {
     return traced;
   }
 
- private:
   const Workload& workload_;
   const Case& item_;
   const PredictionCache* cache_;
   std::vector<std::string> warnings_;
   std::optional<CaseTracer> tracer_;
+  std::vector<std::optional<PredictionCache::Traced>> kept_;
 };
+
+/// What all launches of a case leave, one after another.
+CacheHistory run_through(const GpuModel& model, const Case& item, LaunchTracer& tracer) {
+  CacheHistory history(model);
+  for (int i = 0; i < static_cast<int>(item.launches.size()); ++i) {
+    ContentKey key;
+    const PredictionCache::Traced traced = tracer.trace(i, key);
+    history.run(*traced.trace, occupancy_of(model, *traced.trace));
+  }
+  return history;
+}
 
 }  // namespace
 
@@ -152,23 +180,35 @@ std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* cons
                                                   const std::vector<int>& only, const PredictionCache* cache) {
   std::vector<std::vector<Prediction>> predictions(models.size());
   LaunchTracer tracer(workload, item, cache);
+  std::vector<CacheHistory> before;
+  if (options.caches == CacheState::Sequence) {
+    tracer.keep_all();
+    for (const GpuModel* model : models) before.push_back(run_through(*model, item, tracer));
+  }
   for (int i = 0; i < static_cast<int>(item.launches.size()); ++i) {
-    if (!only.empty() && std::find(only.begin(), only.end(), i) == only.end()) continue;
+    const bool wanted = only.empty() || std::find(only.begin(), only.end(), i) != only.end();
+    if (!wanted && before.empty()) continue;
     ContentKey key;
     const PredictionCache::Traced traced = tracer.trace(i, key);
     for (std::size_t m = 0; m < models.size(); ++m) {
       const GpuModel& model = *models[m];
+      const CacheHistory* history = before.empty() ? nullptr : &before[m];
       const auto time = [&](const Occupancy& occupancy) {
-        if (cache == nullptr) return simulate(model, *traced.trace, occupancy, options);
+        if (cache == nullptr) return simulate(model, *traced.trace, occupancy, options, history);
         const ContentKey timed = timing_key(key, model, options);
         if (auto found = cache->timing(timed)) return std::move(*found);
-        TimingResult result = simulate(model, *traced.trace, occupancy, options);
+        TimingResult result = simulate(model, *traced.trace, occupancy, options, history);
         cache->keep(timed, result);
         return result;
       };
+      if (!wanted) {
+        before[m].run(*traced.trace, occupancy_of(model, *traced.trace));
+        continue;
+      }
       Prediction p = make_prediction(model, *traced.trace, options, time);
       p.warnings.insert(p.warnings.begin(), traced.warnings.begin(), traced.warnings.end());
       predictions[m].push_back(std::move(p));
+      if (!before.empty()) before[m].run(*traced.trace, occupancy_of(model, *traced.trace));
     }
   }
   return predictions;

@@ -39,6 +39,8 @@ int run_simulate(const Arguments& arguments) {
   if (!c.parse(arguments)) return kDone;
   const std::string gpu = c.text("gpu"), path = c.text("TRACE");
   const SimulateOptions options = c.simulation();
+  if (options.caches == CacheState::Sequence)
+    throw UsageError("--cache sequence follows the launches of a case more than once: use forewarp predict");
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
   const GpuModel model = load_gpu_model(gpu);

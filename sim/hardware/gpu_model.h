@@ -76,6 +76,7 @@ struct InstructionCacheSpec {
   int l2_hit_cycles = 0;   ///< ... that hits the GPC's
   int memory_cycles = 0;   ///< ... that goes to L2/DRAM, the whole trip; the three parts add up
   int first_cycles = 0;    ///< more for the first fetch of an SM in a launch
+  int warm_first_cycles = 0;  ///< the same where an earlier launch has left the code in the caches
   int launch_bytes = 0;    ///< code that a launch brings into the GPCs' caches before its blocks start
   int prefetch_lines = 0;  ///< lines fetched ahead in sequence
   int stream_lines = 0;        ///< lines the GPC's cache asks for ahead of what it is asked for

@@ -186,6 +186,7 @@ void read_icache(Group& g, InstructionCacheSpec& s) {
   s.l2_hit_cycles = g.cycles("l2_hit_cycles");
   s.memory_cycles = g.cycles("memory_cycles");
   s.first_cycles = g.cycles("first_cycles");
+  s.warm_first_cycles = g.cycles("warm_first_cycles");
   s.launch_bytes = g.integer("launch_bytes", "bytes", 0, kMost);
   s.prefetch_lines = g.integer("prefetch_lines", "lines", 0, 1024);
   s.stream_lines = g.integer("stream_lines", "lines", 0, 1024);

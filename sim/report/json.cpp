@@ -236,7 +236,7 @@ void add_launch_json(const Prediction& p, Json& j) {
   for (const auto& [name, value] : p.metrics) j["metrics"][name] = value;
   j["coverage"] = coverage_json(p.coverage);
   j["warnings"] = p.warnings;
-  j["cache"] = p.caches == CacheState::Cold ? "cold" : "warm";
+  j["cache"] = cache_state_name(p.caches);
   j["bottleneck"] = {{"kind", bottleneck_name(p.bottleneck.kind)}, {"sentence", p.bottleneck.sentence}};
   j["occupancy"] = occupancy_json(p);
   j["roofline"] = roofline_json(p.roofline);

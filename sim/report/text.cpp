@@ -48,8 +48,7 @@ void head(std::string& out, const Prediction& p) {
   out += "  grid    " + extent(p.grid) + " = " + count(p.grid.count()) + " blocks of " + extent(p.block) + " = " +
          count(p.block.count()) + " threads\n";
   out += "  on      " + p.gpu + " (" + p.gpu_title + "), " + std::to_string(p.sm_count) + " SMs at " +
-         fixed(p.clock_mhz, 0) + " MHz, " + (p.caches == CacheState::Cold ? "cold" : "warm") + " caches\n" +
-         leaves_text(p) + "\n";
+         fixed(p.clock_mhz, 0) + " MHz, " + cache_state_name(p.caches) + " caches\n" + leaves_text(p) + "\n";
   out += "  " + p.bottleneck.sentence + "\n";
 }
 
@@ -318,7 +317,7 @@ std::string full_report(const Prediction& p) {
 std::string overview(std::span<const Prediction> predictions) {
   const Prediction& first = predictions.front();
   std::string out = "forewarp " FOREWARP_VERSION "  " + first.gpu + " (" + first.gpu_title + "), " +
-                    (first.caches == CacheState::Cold ? "cold" : "warm") + " caches\n\n";
+                    cache_state_name(first.caches) + " caches\n\n";
   Table t({{"case", Table::Left},
            {"cycles", Table::Right},
            {"time", Table::Right},

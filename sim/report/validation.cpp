@@ -265,7 +265,7 @@ Validation validate(const Suite& suite, const std::string& gpu, const std::vecto
 
 std::string write_validation_text(const Validation& v) {
   std::string out = "forewarp " FOREWARP_VERSION "  suite " + v.suite.name + " (" + v.suite.title + ") on " + v.gpu +
-                    ", " + (v.suite.caches == CacheState::Cold ? "cold" : "warm") + " caches\n\n";
+                    ", " + cache_state_name(v.suite.caches) + " caches\n\n";
   if (is_sealed(v))
     out += "Sealed: errors in total only, none of single launches.\n\n";
   else
@@ -285,7 +285,7 @@ std::string write_validation_json(const Validation& v) {
   j["forewarp"] = FOREWARP_VERSION;
   j["gpu"] = v.gpu;
   j["suite"] = v.suite.name;
-  j["cache"] = v.suite.caches == CacheState::Cold ? "cold" : "warm";
+  j["cache"] = cache_state_name(v.suite.caches);
   if (!v.launches.empty()) j["machine"] = report::machine_json(*v.launches.front().predicted);
   j["cases"] = Json::array();
   if (!is_sealed(v))

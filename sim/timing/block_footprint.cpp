@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "timing/block_dispatcher.h"
+
 namespace forewarp {
 namespace {
 
@@ -61,6 +64,12 @@ void for_each_access(const WarpPath& path, const WarpTrace& warp, const TimedPro
 
 BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave)
     : context_(context), wave_(std::max<std::uint64_t>(1, wave)) {
+  BlockDispatcher dispatcher(context.gpu, std::max(wave_, context.trace.launch.grid.count()), context.blocks_per_sm);
+  for (Cycle now = 0; sm_of_.size() < wave_; now = dispatcher.wake(now)) {
+    FW_CHECK(now != kNever, "a wave of blocks that does not fit the GPU");
+    for (BlockDispatcher::Grant grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now))
+      sm_of_.push_back(static_cast<std::uint16_t>(grant.sm));
+  }
   std::uint64_t total = 0, blocks = 0;
   for (const BlockClass& cls : context.trace.classes) {
     std::uint64_t lines = 0;
@@ -160,13 +169,12 @@ SkippedAccesses::Traffic BlockFootprint::run(std::span<const Running> blocks, Me
 
 SkippedAccesses::Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, MemorySystem& memory) {
   SkippedAccesses::Traffic traffic;
-  const auto sms = static_cast<std::uint64_t>(context_.gpu.chip.sm_count);
   std::vector<Running> wave;
   for (std::uint64_t begin = first; begin < first + count; begin += wave_) {
     wave.clear();
     if (by_class_.size() > kKeptClasses) by_class_.clear();
     for (std::uint64_t block = begin; block < std::min(begin + wave_, first + count); ++block)
-      wave.push_back(start(block, 0, static_cast<std::uint16_t>(block % sms)));
+      wave.push_back(start(block, 0, sm_of_[block % wave_]));
     traffic += run(wave, memory);
   }
   return traffic;

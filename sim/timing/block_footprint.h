@@ -55,6 +55,7 @@ class BlockFootprint {
 
   LaunchContext context_;
   std::uint64_t wave_ = 1;
+  std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
   std::uint64_t lines_per_block_ = 0;
   std::unordered_map<std::uint32_t, Footprint> by_class_;
 };

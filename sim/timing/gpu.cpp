@@ -7,7 +7,8 @@
 namespace forewarp {
 namespace {
 constexpr std::size_t kMostSpans = 40000;
-}
+constexpr std::size_t kMostClassesForCode = 256;  // of a launch with a class for each block, so many show its code
+}  // namespace
 
 std::vector<std::uint16_t> gpc_of_sms(const ChipSpec& chip) {
   std::vector<int> left = chip.tpcs_per_gpc;
@@ -24,9 +25,9 @@ std::vector<std::uint16_t> gpc_of_sms(const ChipSpec& chip) {
   return gpc;
 }
 
-Gpu::Gpu(const LaunchContext& context)
+Gpu::Gpu(const LaunchContext& context, const MemorySystem* before)
     : context_(context),
-      memory_(context.gpu),
+      memory_(context.gpu, before == nullptr ? MemorySystem::L2Start::Flushed : MemorySystem::L2Start::Empty),
       dispatcher_(context.gpu, context.trace.launch.grid.count(), context.blocks_per_sm),
       sm_next_(static_cast<std::size_t>(context.gpu.chip.sm_count), kNever),
       gpc_of_(gpc_of_sms(context.gpu.chip)) {
@@ -34,8 +35,31 @@ Gpu::Gpu(const LaunchContext& context)
     sms_.push_back(std::make_unique<Sm>(context, static_cast<std::uint16_t>(sm)));
   const InstructionCacheSpec& icache = context.gpu.icache;
   for (std::size_t g = 0; g < context.gpu.chip.tpcs_per_gpc.size(); ++g)
-    instruction_caches_.push_back({InstructionCacheLevel(context.program.code_lines(), icache.l2_bytes / icache.line_bytes)});
+    instruction_caches_.push_back(
+        {InstructionCacheLevel(context.program.code_lines(), icache.l2_bytes / icache.line_bytes)});
+  if (before != nullptr) warm_up(*before);
   dispatch();
+}
+
+/// Whatever else has run in between, L2 and the instruction caches stay: kernels/micro code_size and launch on an H200
+/// find code of up to 128 KiB again, in each sub-partition up to 32 KiB. The L1 data cache and the constants that hold
+/// the launch's arguments start anew.
+void Gpu::warm_up(const MemorySystem& before) {
+  memory_.copy_lines(before);
+  std::vector<std::uint8_t> executed(context_.program.code_lines());
+  const std::uint32_t per_line = context_.program.instructions_per_line();
+  const std::size_t classes = std::min(context_.trace.classes.size(), kMostClassesForCode);
+  for (std::size_t c = 0; c < classes; ++c)
+    for (const WarpPath& path : context_.trace.classes[c].paths)
+      for (const Run& run : path.runs)
+        std::fill(executed.begin() + run.first / per_line,
+                  executed.begin() + (run.first + run.count - 1) / per_line + 1, 1);
+  std::vector<std::uint32_t> lines;
+  for (std::uint32_t line = 0; line < executed.size(); ++line)
+    if (executed[line] != 0) lines.push_back(line);
+  for (SharedInstructionCache& cache : instruction_caches_)
+    for (const std::uint32_t line : lines) cache.gpc.insert(line, 0);
+  for (const auto& sm : sms_) sm->preload_code(lines);
 }
 
 void Gpu::dispatch() {
@@ -65,7 +89,8 @@ void Gpu::step() {
       dispatcher_.finished(static_cast<int>(sm), block.end);
       last_end_ = std::max(last_end_, block.end);
       ++finished_blocks_;
-      if (spans_.size() < kMostSpans) spans_.push_back({block.block, static_cast<std::uint16_t>(sm), block.start, block.end});
+      if (spans_.size() < kMostSpans)
+        spans_.push_back({block.block, static_cast<std::uint16_t>(sm), block.start, block.end});
     }
     finished_.clear();
   }
@@ -80,8 +105,8 @@ Cycle Gpu::next_due() const {
 bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
   for (std::uint64_t steps = 0;; ++steps) {
     const Cycle next = next_due();
-    const bool busy = !dispatcher_.exhausted() ||
-                      std::any_of(sms_.begin(), sms_.end(), [](const auto& sm) { return !sm->idle(); });
+    const bool busy =
+        !dispatcher_.exhausted() || std::any_of(sms_.begin(), sms_.end(), [](const auto& sm) { return !sm->idle(); });
     if (!busy) {
       last_end_ = std::max(last_end_, now_);
       return true;
@@ -142,7 +167,8 @@ void Gpu::report_deadlock() const {
     text += sm->describe_wait(now_);
     if (text.size() > 2000) break;
   }
-  throw InputError(text, "the kernel waits for something that cannot happen, such as a barrier that some warps never reach");
+  throw InputError(text,
+                   "the kernel waits for something that cannot happen, such as a barrier that some warps never reach");
 }
 
 }  // namespace forewarp

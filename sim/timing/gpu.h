@@ -16,7 +16,9 @@ namespace forewarp {
 
 class Gpu {
  public:
-  explicit Gpu(const LaunchContext&);
+  /// `before`: what launches before this one have left in L2, and the code in the instruction caches; without it all
+  /// caches are as a profiler leaves them that has flushed them.
+  explicit Gpu(const LaunchContext&, const MemorySystem* before = nullptr);
 
   /// Runs until every block has left and every store is acknowledged, or until `stop_instructions` warp
   /// instructions have issued or `stop_cycle` is reached. True if the launch is over.
@@ -47,6 +49,7 @@ class Gpu {
 
  private:
   Cycle next_due() const;
+  void warm_up(const MemorySystem& before);
   void dispatch();
   void step();
   [[noreturn]] void report_deadlock() const;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/types.h"
@@ -63,11 +64,11 @@ class InstructionCacheLevel {
   static constexpr int kWays = 8;
   std::uint32_t* set_of(std::uint32_t line) { return &slots_[std::size_t{line % sets_} * ways_]; }
 
-  std::vector<Cycle> arrival_;       ///< by line of code; kNever: not here
-  std::vector<std::uint8_t> seen_;   ///< by line of code
+  std::vector<Cycle> arrival_;      ///< by line of code; kNever: not here
+  std::vector<std::uint8_t> seen_;  ///< by line of code
   std::uint32_t ways_, sets_;
-  std::vector<std::uint32_t> slots_; ///< lines of each set, the last used first
-  bool evicts_;                      ///< the code does not fit as a whole
+  std::vector<std::uint32_t> slots_;  ///< lines of each set, the last used first
+  bool evicts_;                       ///< the code does not fit as a whole
 };
 
 /// The levels that SMs of a GPC share.
@@ -84,26 +85,43 @@ class InstructionFetch {
         code_lines_(code_lines),
         launch_lines_(static_cast<std::uint32_t>(spec.launch_bytes / spec.line_bytes)),
         l1_(code_lines, spec.l1_bytes / spec.line_bytes),
-        l0_(static_cast<std::size_t>(sub_partitions), L0{InstructionCacheLevel(code_lines, spec.l0_bytes / spec.line_bytes), {}}) {}
+        l0_(static_cast<std::size_t>(sub_partitions),
+            L0{InstructionCacheLevel(code_lines, spec.l0_bytes / spec.line_bytes), {}}) {}
+
+  /// As an earlier run of the same code left it: `lines` were fetched in this order.
+  void preload(std::span<const std::uint32_t> lines) {
+    preloaded_ = true;
+    for (const std::uint32_t line : lines) {
+      l1_.insert(line, 0);
+      for (L0& l0 : l0_) l0.cache.insert(line, 0);
+    }
+  }
 
   /// Cycle from which `line` can be decoded in a sub-partition; requests it, and lines after it, if it is not there.
-  Cycle fetch(int sub_partition, std::uint32_t line, Cycle now, SharedInstructionCache& gpc, InstructionCacheCounters& counters) {
+  Cycle fetch(int sub_partition, std::uint32_t line, Cycle now, SharedInstructionCache& gpc,
+              InstructionCacheCounters& counters) {
     L0& l0 = l0_[static_cast<std::size_t>(sub_partition)];
     Cycle ready;
+    if (!started_ && preloaded_) {
+      started_ = true;
+      open_at_ = now + static_cast<Cycle>(spec_.warm_first_cycles);
+    }
     if (l0.cache.holds(line)) {
-      ready = l0.cache.arrival(line);
+      ready = std::max(l0.cache.arrival(line), open_at_);
       l0.cache.touch(line);
     } else {
       ++counters.l0_misses;
       // A jump: what was being prefetched gives way.
       for (const std::uint32_t ahead : l0.ahead)
-        if (l0.cache.holds(ahead) && l0.cache.arrival(ahead) > now + static_cast<Cycle>(spec_.l1_hit_cycles)) l0.cache.drop(ahead);
+        if (l0.cache.holds(ahead) && l0.cache.arrival(ahead) > now + static_cast<Cycle>(spec_.l1_hit_cycles))
+          l0.cache.drop(ahead);
       l0.ahead.clear();
       l0.port_free = now;
       ready = from_l1(l0, line, now, gpc, counters);
       l0.cache.insert(line, ready);
     }
-    if (!l0.ahead.empty() && l0.cache.holds(l0.ahead.back()) && l0.cache.arrival(l0.ahead.back()) <= now) l0.ahead.clear();
+    if (!l0.ahead.empty() && l0.cache.holds(l0.ahead.back()) && l0.cache.arrival(l0.ahead.back()) <= now)
+      l0.ahead.clear();
     const std::uint32_t last = std::min(code_lines_ - 1, line + static_cast<std::uint32_t>(spec_.prefetch_lines));
     for (std::uint32_t ahead = line + 1; ahead <= last; ++ahead) {
       if (l0.cache.holds(ahead)) continue;
@@ -120,7 +138,8 @@ class InstructionFetch {
     Cycle port_free = 0;               ///< the SM's cache may send it the next line
   };
 
-  Cycle from_l1(L0& l0, std::uint32_t line, Cycle now, SharedInstructionCache& gpc, InstructionCacheCounters& counters) {
+  Cycle from_l1(L0& l0, std::uint32_t line, Cycle now, SharedInstructionCache& gpc,
+                InstructionCacheCounters& counters) {
     if (!l1_.holds(line)) {
       ++counters.l1_misses;
       const Cycle first = started_ ? 0 : static_cast<Cycle>(spec_.first_cycles);
@@ -162,7 +181,8 @@ class InstructionFetch {
   std::uint32_t code_lines_, launch_lines_;
   InstructionCacheLevel l1_;
   std::vector<L0> l0_;
-  bool started_ = false;
+  bool started_ = false, preloaded_ = false;
+  Cycle open_at_ = 0;  ///< a preloaded cache gives nothing before
 };
 
 }  // namespace forewarp

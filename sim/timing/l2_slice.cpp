@@ -46,6 +46,17 @@ L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
   for (std::size_t i = misses_.size(); i-- > 0;) free_misses_.push_back(static_cast<std::uint16_t>(i));
 }
 
+void L2Slice::copy_lines(const L2Slice& other) {
+  FW_CHECK(tags_.size() == other.tags_.size(), "L2 slices of different shapes");
+  FW_CHECK(other.free_misses_.size() == other.misses_.size(), "lines are copied from a slice with misses in flight");
+  tags_ = other.tags_;
+  lines_ = other.lines_;
+  partial_bytes_ = other.partial_bytes_;
+  clock_ = other.clock_;
+  dirty_sectors_ = other.dirty_sectors_;
+  partial_lines_ = other.partial_lines_;
+}
+
 std::uint64_t L2Slice::index_of(std::uint32_t way) const {
   return unplace_rotated({way / geometry_.ways, tags_[way] >> 1}, geometry_.sets);
 }

@@ -119,6 +119,9 @@ class L2Slice {
   Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full = true,
                std::uint8_t bytes = 0);
 
+  /// Lines as in another slice of the same shape in which nothing is in flight.
+  void copy_lines(const L2Slice& other);
+
   std::uint64_t dirty_sectors() const { return dirty_sectors_; }
   /// Is there room for so many more sectors in flight? A stalled request need not be looked up again before.
   bool may_fetch(bool copy, std::uint8_t fetch) const {

@@ -93,7 +93,7 @@ struct MemorySystem::State {
     Cycle wake = kNever;  ///< of its Channel event
   };
 
-  explicit State(const GpuModel&);
+  State(const GpuModel&, L2Start);
 
   void push(const MemoryRequest&, Cycle now);
   void handle(const Event&, Cycle now, std::vector<MemoryReply>&);
@@ -146,7 +146,8 @@ struct MemorySystem::State {
   SectorCost data_cost_{};
 };
 
-MemorySystem::State::State(const GpuModel& model) : map_(model), crossbar_(model), geometry_(model), timings_(model) {
+MemorySystem::State::State(const GpuModel& model, L2Start start)
+    : map_(model), crossbar_(model), geometry_(model), timings_(model) {
   const CrossbarSpec& x = model.crossbar;
   const L2Spec& l2 = model.l2;
   per_partition_ = map_.slices_per_partition();
@@ -175,6 +176,7 @@ MemorySystem::State::State(const GpuModel& model) : map_(model), crossbar_(model
   const Cycle trip = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
   const Cycle lines = 2 * trip * static_cast<Cycle>(x.sm_write_bytes_per_cycle) / kLineBytes;
   posted_limit_ = static_cast<std::uint16_t>(std::clamp<Cycle>(lines, 8, 0xFFFF));
+  if (start == L2Start::Empty) return;
   // What a profiler leaves in the caches it has flushed: lines that no buffer of a kernel lies in.
   for (std::int64_t line = 0; line * kLineBytes < l2.cold_dirty_bytes; ++line) {
     const AddressMap::Home home = map_.home(kForeignLine + static_cast<std::uint64_t>(line));
@@ -591,7 +593,7 @@ void MemorySystem::State::handle(const Event& e, Cycle now, std::vector<MemoryRe
 
 // ---- Interface ------------------------------------------------------------------------------------------------------
 
-MemorySystem::MemorySystem(const GpuModel& model) : state_(std::make_unique<State>(model)) {}
+MemorySystem::MemorySystem(const GpuModel& model, L2Start start) : state_(std::make_unique<State>(model, start)) {}
 MemorySystem::~MemorySystem() = default;
 
 bool MemorySystem::accepts(std::uint16_t sm, Cycle now) const {
@@ -643,6 +645,11 @@ int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, st
   }
   if (written_back != nullptr) *written_back = written;
   return fetched;
+}
+
+void MemorySystem::copy_lines(const MemorySystem& other) {
+  for (std::size_t i = 0; i < state_->slices_.size(); ++i)
+    state_->slices_[i].cache.copy_lines(other.state_->slices_[i].cache);
 }
 
 std::uint64_t MemorySystem::dirty_bytes() const {

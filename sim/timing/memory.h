@@ -53,7 +53,8 @@ struct MemoryCounters {
 
 class MemorySystem {
  public:
-  explicit MemorySystem(const GpuModel&);
+  enum class L2Start : std::uint8_t { Flushed /* as a profiler leaves it */, Empty };
+  explicit MemorySystem(const GpuModel&, L2Start = L2Start::Flushed);
   ~MemorySystem();
 
   /// Is there room in the SM's request port at `now`? Ask before push; push into a full port is an InternalError.
@@ -75,6 +76,8 @@ class MemorySystem {
   /// `bytes` as in a request.
   int touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back, bool full = true,
             std::uint8_t bytes = 0);
+  /// L2 holds what another's does, in which nothing is in flight.
+  void copy_lines(const MemorySystem& other);
   /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it.
   std::uint64_t dirty_bytes() const;
 

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <bit>
 
-#include "timing/gpu.h"
+#include "base/error.h"
+#include "timing/block_footprint.h"
 #include "timing/steady_state.h"
 
 namespace forewarp {
 namespace {
+
+// Lines that a launch of the past touches in L2: 30 times as many as an H200's holds, about half a second.
+constexpr std::uint64_t kMostHistoryLines = 15'000'000;
 
 /// Passes through the data banks, and what stores and atomics carry.
 PatternTiming time_pattern(const AccessPattern& pattern, const CoalescedCounts& counts) {
@@ -44,19 +48,69 @@ const char* stall_meaning(Stall stall) {
   return kMeanings[static_cast<std::size_t>(stall)];
 }
 
-TimingResult simulate(const GpuModel& gpu, const KernelTrace& trace, const Occupancy& occupancy, const SimulateOptions& options) {
-  const TimedProgram program(*trace.kernel, gpu);
-  const CoalescedPatterns patterns(trace.patterns);
-  std::vector<PatternTiming> pattern_timing(trace.patterns.size());
-  for (std::size_t p = 0; p < trace.patterns.size(); ++p)
-    pattern_timing[p] = time_pattern(trace.patterns[p], patterns.counts(static_cast<std::uint32_t>(p)));
-  const ClassIndex classes(trace);
-  const LaunchContext context{gpu,           trace,          program, patterns, pattern_timing, classes, occupancy.blocks_per_sm,
-                              occupancy.warps_per_block, occupancy.l1_bytes};
-  TimingResult result = replay(context, options);
-  if (options.caches == CacheState::Warm)
-    result.warnings.push_back("warm caches are not modelled yet: this launch was simulated with cold ones");
-  return result;
+namespace {
+
+/// What is made once of a launch for all that replay it.
+class LaunchTables {
+ public:
+  LaunchTables(const GpuModel& gpu, const KernelTrace& trace)
+      : program_(*trace.kernel, gpu), patterns_(trace.patterns), classes_(trace) {
+    for (std::size_t p = 0; p < trace.patterns.size(); ++p)
+      timing_.push_back(time_pattern(trace.patterns[p], patterns_.counts(static_cast<std::uint32_t>(p))));
+  }
+  LaunchContext context(const GpuModel& gpu, const KernelTrace& trace, const Occupancy& occupancy) const {
+    return {gpu,
+            trace,
+            program_,
+            patterns_,
+            timing_,
+            classes_,
+            occupancy.blocks_per_sm,
+            occupancy.warps_per_block,
+            occupancy.l1_bytes};
+  }
+
+ private:
+  TimedProgram program_;
+  CoalescedPatterns patterns_;
+  std::vector<PatternTiming> timing_;
+  ClassIndex classes_;
+};
+
+/// The last waves that touch so many lines, or all of them.
+void touch_l2(const LaunchContext& context, MemorySystem& memory) {
+  const std::uint64_t blocks = context.trace.launch.grid.count();
+  const std::uint64_t wave = std::min(blocks, static_cast<std::uint64_t>(context.gpu.chip.sm_count) *
+                                                  static_cast<std::uint64_t>(context.blocks_per_sm));
+  BlockFootprint footprint(context, wave);
+  const std::uint64_t by_wave = std::max<std::uint64_t>(1, footprint.lines_per_block() * wave);
+  const std::uint64_t waves = std::max<std::uint64_t>(1, kMostHistoryLines / by_wave);
+  const std::uint64_t all = (blocks + wave - 1) / wave, first = all > waves ? (all - waves) * wave : 0;
+  footprint.touch(first, blocks - first, memory);
+}
+
+}  // namespace
+
+CacheHistory::CacheHistory(const GpuModel& gpu)
+    : gpu_(&gpu), memory_(std::make_unique<MemorySystem>(gpu, MemorySystem::L2Start::Empty)) {}
+
+void CacheHistory::run(const KernelTrace& trace, const Occupancy& occupancy) {
+  const LaunchTables tables(*gpu_, trace);
+  touch_l2(tables.context(*gpu_, trace, occupancy), *memory_);
+}
+
+TimingResult simulate(const GpuModel& gpu, const KernelTrace& trace, const Occupancy& occupancy,
+                      const SimulateOptions& options, const CacheHistory* before) {
+  const LaunchTables tables(gpu, trace);
+  const LaunchContext context = tables.context(gpu, trace, occupancy);
+  if (options.caches == CacheState::Cold) return replay(context, options, nullptr);
+  if (options.caches == CacheState::Sequence) {
+    FW_CHECK(before != nullptr, "a launch of a sequence without what ran before it");
+    return replay(context, options, &before->memory());
+  }
+  MemorySystem earlier(gpu, MemorySystem::L2Start::Empty);
+  touch_l2(context, earlier);
+  return replay(context, options, &earlier);
 }
 
 }  // namespace forewarp

@@ -1,21 +1,44 @@
 // Replays a launch's trace on a GPU model.
 #pragma once
 
+#include <memory>
+
 #include "hardware/gpu_model.h"
 #include "hardware/occupancy.h"
+#include "timing/memory.h"
 #include "timing/result.h"
 #include "trace/trace.h"
 
 namespace forewarp {
 
-enum class CacheState : std::uint8_t { Cold, Warm };
+/// What a launch finds in the caches: nothing, as under a profiler that flushes them; what the same launch has left, as
+/// in a profile after one that warms up; or what the launches before it have left, one following the other over and
+/// over.
+enum class CacheState : std::uint8_t { Cold, Warm, Sequence };
+inline constexpr const char* kCacheStateNames[] = {"cold", "warm", "sequence"};
+inline const char* cache_state_name(CacheState state) { return kCacheStateNames[static_cast<std::size_t>(state)]; }
 
 struct SimulateOptions {
   CacheState caches = CacheState::Cold;
-  bool full = false;                          ///< replay every instruction of every block
+  bool full = false;                                ///< replay every instruction of every block
   std::uint64_t detailed_instructions = 3'000'000;  ///< budget before extrapolation, warp instructions
 };
 
-TimingResult simulate(const GpuModel&, const KernelTrace&, const Occupancy&, const SimulateOptions&);
+/// What launches one after another have left in L2: their reads and writes in the order in which waves of blocks make
+/// them, without time. Of a launch that would take long only the end is followed, which is what stays.
+class CacheHistory {
+ public:
+  explicit CacheHistory(const GpuModel&);
+  void run(const KernelTrace&, const Occupancy&);
+  const MemorySystem& memory() const { return *memory_; }
+
+ private:
+  const GpuModel* gpu_;
+  std::unique_ptr<MemorySystem> memory_;
+};
+
+/// `before`: the launches that ran before, when the options ask for a sequence.
+TimingResult simulate(const GpuModel&, const KernelTrace&, const Occupancy&, const SimulateOptions&,
+                      const CacheHistory* before = nullptr);
 
 }  // namespace forewarp

@@ -65,6 +65,9 @@ class Sm {
  public:
   Sm(const LaunchContext&, std::uint16_t id);
 
+  /// The lines of code that an earlier run has left in the instruction caches.
+  void preload_code(std::span<const std::uint32_t> lines) { fetch_.preload(lines); }
+
   bool has_room() const { return resident_ < context_.blocks_per_sm; }
   int resident() const { return resident_; }
   void start_block(std::uint32_t linear_block, Cycle now);
@@ -150,8 +153,8 @@ class Sm {
   void evaluate(Warp&, Cycle now);
   void wake(Warp&, Cycle at);
 
-  void add_skipped(const Access* first, std::uint32_t period, std::uint32_t count, const std::vector<std::int64_t>& shifts,
-                   SkippedAccesses&) const;
+  void add_skipped(const Access* first, std::uint32_t period, std::uint32_t count,
+                   const std::vector<std::int64_t>& shifts, SkippedAccesses&) const;
 
   // Blocks.
   void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);

@@ -31,7 +31,7 @@ inline GpuModel sm_model(int sms = 1) {
   m.pipes[static_cast<std::size_t>(Pipe::FmaHeavy)].interval = 0;
   m.pipes[static_cast<std::size_t>(Pipe::Alu)].interval = 2;
   m.pipes[static_cast<std::size_t>(Pipe::Xu)].interval = 8;
-  m.icache = {32768, 131072, 131072, 128, 0, 0, 0, 0, 0, 0, 0, 1, 4, 4};
+  m.icache = {32768, 131072, 131072, 128, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 4};
   m.latency.mufu = 18;
   m.latency.shuffle = 23;
   m.latency.shared_load = 23;
@@ -63,7 +63,8 @@ inline Instruction waiting(Instruction in, int scoreboard) {
   return in;
 }
 
-inline Instruction memory_instruction(Opcode op, MemorySpace space, MemoryKind kind, int write_barrier = 7, int read_barrier = 7) {
+inline Instruction memory_instruction(Opcode op, MemorySpace space, MemoryKind kind, int write_barrier = 7,
+                                      int read_barrier = 7) {
   Instruction in;
   in.opcode = op;
   in.pipe = Pipe::Lsu;
@@ -107,7 +108,8 @@ class HandMadeTrace {
   }
 
   /// Lane l of the next access of `warp` is at base + l * stride.
-  HandMadeTrace& access(int warp, std::uint64_t base, int stride, MemorySpace space, MemoryKind kind = MemoryKind::Load) {
+  HandMadeTrace& access(int warp, std::uint64_t base, int stride, MemorySpace space,
+                        MemoryKind kind = MemoryKind::Load) {
     AccessPattern pattern;
     pattern.lanes = ~LaneMask{0};
     pattern.space = space;

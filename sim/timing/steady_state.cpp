@@ -37,8 +37,12 @@ std::uint64_t block_instructions(const BlockClass& cls) {
 /// Drives a Gpu and skips what repeats.
 class SteadyState {
  public:
-  SteadyState(const LaunchContext& context, const SimulateOptions& options)
-      : context_(context), options_(options), gpu_(context), loops_(find_loops(context.trace, context.program)) {
+  SteadyState(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before)
+      : context_(context),
+        options_(options),
+        gpu_(context, before),
+        loops_(find_loops(context.trace, context.program)),
+        saturated_(before != nullptr) {
     gpu_.set_loops(&loops_);
     const std::uint64_t capacity =
         static_cast<std::uint64_t>(context.gpu.chip.sm_count) * static_cast<std::uint64_t>(context.blocks_per_sm);
@@ -456,8 +460,8 @@ class SteadyState {
 
 }  // namespace
 
-TimingResult replay(const LaunchContext& context, const SimulateOptions& options) {
-  return SteadyState(context, options).run();
+TimingResult replay(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before) {
+  return SteadyState(context, options, before).run();
 }
 
 }  // namespace forewarp

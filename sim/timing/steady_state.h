@@ -6,6 +6,7 @@
 
 namespace forewarp {
 
-TimingResult replay(const LaunchContext&, const SimulateOptions&);
+/// `before`: what launches before this one have left in L2; nullptr: nothing, caches are cold.
+TimingResult replay(const LaunchContext&, const SimulateOptions&, const MemorySystem* before);
 
 }  // namespace forewarp
