@@ -188,9 +188,10 @@ void move_global(Exec& x, const Op& op, LaneMask lanes) {
   const bool writes =
       op.memory == MemoryKind::Store || op.memory == MemoryKind::Atomic || op.memory == MemoryKind::Reduction;
   if (GlobalMemory::Region* all = global.find(b.low, b.high - b.low + op.bytes)) {
-    if (writes) global.before_write(*all, b.low, b.high - b.low + op.bytes);
+    const std::uint64_t size = b.high - b.low + op.bytes;
+    if (writes) global.before_write(*all, b.low, size);
     x.enabled = lanes;
-    x.data = global.bytes(*all);
+    x.data = global.bytes(*all, b.low, size);
     x.origin = all->begin;
     x.stride = 0;
     op.run(x, op);
@@ -205,9 +206,10 @@ void move_global(Exec& x, const Op& op, LaneMask lanes) {
       if (a >= region->begin && a < region->end) here |= m & (0u - m);
     }
     const Bounds part = bounds_of(x, here);
-    if (writes) global.before_write(*region, part.low, part.high - part.low + op.bytes);
+    const std::uint64_t size = part.high - part.low + op.bytes;
+    if (writes) global.before_write(*region, part.low, size);
     x.enabled = here;
-    x.data = global.bytes(*region);
+    x.data = global.bytes(*region, part.low, size);
     x.origin = region->begin;
     x.stride = 0;
     op.run(x, op);

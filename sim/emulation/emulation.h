@@ -57,8 +57,8 @@ class CaseTracer {
   CaseTracer(const CaseTracer&) = delete;
   CaseTracer& operator=(const CaseTracer&) = delete;
 
-  /// Launches must be asked for in ascending order. Where the way of one depends on what is in memory, the launches
-  /// before it are run with their values first, as far as TraceOptions::value_instructions reaches.
+  /// Launches must be asked for in ascending order. Where the way of one depends on what is in memory, those before it
+  /// that it depends on are run with their values first, as far as TraceOptions::value_instructions reaches.
   std::shared_ptr<KernelTrace> trace(int launch_index);
 
  private:

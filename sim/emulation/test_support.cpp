@@ -116,7 +116,10 @@ std::uint64_t Bench::run() {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     put(0x160 + 8 * i, global.addresses()[i]);
     GlobalMemory::Region* region = global.find(global.addresses()[i], 1);
-    std::memcpy(global.bytes(*region), buffers[i].data(), buffers[i].size() * 8);
+    const std::uint64_t size = buffers[i].size() * 8;
+    if (size == 0) continue;
+    global.before_write(*region, region->begin, size);
+    std::memcpy(region->data, buffers[i].data(), size);
   }
   banks.banks.insert(banks.banks.end(), constants.begin(), constants.end());
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "emulation/emulation.h"
+#include "emulation/launch_order.h"
 #include "emulation/launch_setup.h"
 #include "emulation/trace_observer.h"
 
@@ -249,15 +250,20 @@ struct CaseTracer::State {
   const Case& item;
   TraceOptions options;
   GlobalMemory global;
-  int run = 0;              ///< launches whose values are in memory
-  std::uint64_t spent = 0;  ///< on them
+  LaunchOrder order;
+  std::uint64_t spent = 0;  ///< on launches that were run for their values
   bool incomplete = false;
 
   State(const Program& p, const Case& c, const TraceOptions& o)
-      : program(p), item(c), options(o), global(c, p.module_data) {}
+      : program(p),
+        item(c),
+        options(o),
+        global(c, p.module_data),
+        order(c, global.addresses(), p.module_data.size()) {}
 
   void run_launches_before(int launch_index) {
-    for (; run < launch_index && !incomplete; ++run) {
+    for (const int run : order.run_before(launch_index)) {
+      if (incomplete) return;
       const Launch& launch = item.launches[static_cast<std::size_t>(run)];
       const LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options.emulation);
       spent += run_all_blocks(setup, options.value_instructions - spent);
@@ -322,6 +328,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   }
   counter.finish(*trace);
   global.undo_writes();
+  state_->order.traced(launch_index, *trace);
   return trace;
 }
 

@@ -69,69 +69,81 @@ void write_elements(std::span<std::uint8_t> bytes, std::uint32_t seed, std::uint
   }
 }
 
+/// `first`: element of the sequence at which the bytes begin.
 template <class Element, class Value>
-void fill_elements(std::span<std::uint8_t> bytes, std::uint32_t seed, const Value& value) {
+void fill_elements(std::span<std::uint8_t> bytes, std::uint32_t seed, std::uint64_t first, const Value& value) {
   constexpr std::uint64_t kChunkElements = kChunkBytes / sizeof(Element);
   for_each_chunk((bytes.size() + kChunkBytes - 1) / kChunkBytes, [&](std::uint64_t chunk) {
     const std::uint64_t begin = chunk * kChunkBytes;
     const std::uint64_t size = std::min<std::uint64_t>(kChunkBytes, bytes.size() - begin);
-    write_elements<Element>(bytes.subspan(begin, size), seed, chunk * kChunkElements, value);
+    write_elements<Element>(bytes.subspan(begin, size), seed, first + chunk * kChunkElements, value);
   });
 }
 
-void write(const FillZero&, const Buffer&, std::span<std::uint8_t> bytes) {
+void write(const FillZero&, const Buffer&, std::uint64_t, std::span<std::uint8_t> bytes) {
   for_each_chunk((bytes.size() + kChunkBytes - 1) / kChunkBytes, [&](std::uint64_t chunk) {
     const std::uint64_t begin = chunk * kChunkBytes;
     std::memset(bytes.data() + begin, 0, std::min<std::uint64_t>(kChunkBytes, bytes.size() - begin));
   });
 }
 
-void write(const FillIota&, const Buffer&, std::span<std::uint8_t> bytes) {
+void write(const FillIota&, const Buffer&, std::uint64_t offset, std::span<std::uint8_t> bytes) {
   for_each_chunk((bytes.size() + kChunkBytes - 1) / kChunkBytes, [&](std::uint64_t chunk) {
     const std::uint64_t begin = chunk * kChunkBytes, end = std::min<std::uint64_t>(begin + kChunkBytes, bytes.size());
     for (std::uint64_t at = begin; at < end; at += 4) {
-      const auto element = static_cast<std::uint32_t>(at / 4);
+      const auto element = static_cast<std::uint32_t>((offset + at) / 4);
       std::memcpy(bytes.data() + at, &element, 4);
     }
   });
 }
 
-void write(const FillUniform& fill, const Buffer&, std::span<std::uint8_t> bytes) {
+void write(const FillUniform& fill, const Buffer&, std::uint64_t offset, std::span<std::uint8_t> bytes) {
   // All in float, operation by operation: the contract is on bits.
   const auto low = static_cast<float>(fill.low);
   const float width = static_cast<float>(fill.high) - low;
   const auto value = [low, width](std::uint32_t s) { return static_cast<float>(s >> 8) / 16777216.f * width + low; };
   switch (fill.type) {
     case ElementType::F32:
-      fill_elements<float>(bytes, fill.seed, value);
+      fill_elements<float>(bytes, fill.seed, offset / 4, value);
       break;
     case ElementType::F64:
-      fill_elements<double>(bytes, fill.seed, [=](std::uint32_t s) { return static_cast<double>(value(s)); });
+      fill_elements<double>(bytes, fill.seed, offset / 8,
+                            [=](std::uint32_t s) { return static_cast<double>(value(s)); });
       break;
     case ElementType::F16:
-      fill_elements<std::uint16_t>(bytes, fill.seed, [=](std::uint32_t s) { return to_f16(value(s)); });
+      fill_elements<std::uint16_t>(bytes, fill.seed, offset / 2, [=](std::uint32_t s) { return to_f16(value(s)); });
       break;
     case ElementType::Bf16:
-      fill_elements<std::uint16_t>(bytes, fill.seed, [=](std::uint32_t s) { return to_bf16(value(s)); });
+      fill_elements<std::uint16_t>(bytes, fill.seed, offset / 2, [=](std::uint32_t s) { return to_bf16(value(s)); });
       break;
   }
 }
 
-void write(const FillLcg& fill, const Buffer& buffer, std::span<std::uint8_t> bytes) {
+void write(const FillLcg& fill, const Buffer& buffer, std::uint64_t offset, std::span<std::uint8_t> bytes) {
   if (fill.modulus == 0) throw InputError(buffer.where, "the modulus of buffer " + buffer.name + " is zero");
   const std::uint32_t modulus = fill.modulus;
   if ((modulus & (modulus - 1)) == 0)
-    fill_elements<std::uint32_t>(bytes, fill.seed, [modulus](std::uint32_t s) { return (s >> 8) & (modulus - 1); });
+    fill_elements<std::uint32_t>(bytes, fill.seed, offset / 4,
+                                 [modulus](std::uint32_t s) { return (s >> 8) & (modulus - 1); });
   else
-    fill_elements<std::uint32_t>(bytes, fill.seed, [modulus](std::uint32_t s) { return (s >> 8) % modulus; });
+    fill_elements<std::uint32_t>(bytes, fill.seed, offset / 4,
+                                 [modulus](std::uint32_t s) { return (s >> 8) % modulus; });
 }
 
-void write(const FillFile& fill, const Buffer& buffer, std::span<std::uint8_t> bytes) {
+void write(const FillFile& fill, const Buffer& buffer, std::uint64_t, std::span<std::uint8_t> bytes) {
   const std::vector<std::uint8_t> content = read_binary_file(fill.path);
   if (content.size() != bytes.size())
     throw InputError(buffer.where, "buffer " + buffer.name + " has " + std::to_string(bytes.size()) + " bytes, but " +
                                        fill.path + " has " + std::to_string(content.size()));
   std::copy(content.begin(), content.end(), bytes.begin());
+}
+
+void check_whole_elements(const Buffer& buffer) {
+  const std::uint32_t element = element_bytes(buffer.fill);
+  if (buffer.bytes % element != 0)
+    throw InputError(buffer.where, "buffer " + buffer.name + " has " + std::to_string(buffer.bytes) +
+                                       " bytes, which is no whole number of the fill's " + std::to_string(element) +
+                                       "-byte elements");
 }
 
 }  // namespace
@@ -155,12 +167,16 @@ std::uint32_t element_bytes(const Fill& fill) {
 
 void fill_buffer(const Buffer& buffer, std::span<std::uint8_t> bytes) {
   FW_CHECK(bytes.size() == buffer.bytes, "memory for buffer " + buffer.name);
-  const std::uint32_t element = element_bytes(buffer.fill);
-  if (buffer.bytes % element != 0)
-    throw InputError(buffer.where, "buffer " + buffer.name + " has " + std::to_string(buffer.bytes) +
-                                       " bytes, which is no whole number of the fill's " + std::to_string(element) +
-                                       "-byte elements");
-  std::visit([&](const auto& fill) { write(fill, buffer, bytes); }, buffer.fill);
+  check_whole_elements(buffer);
+  std::visit([&](const auto& fill) { write(fill, buffer, 0, bytes); }, buffer.fill);
+}
+
+void fill_part(const Buffer& buffer, std::uint64_t offset, std::span<std::uint8_t> bytes) {
+  FW_CHECK(offset % element_bytes(buffer.fill) == 0 && offset + bytes.size() <= buffer.bytes &&
+               !std::holds_alternative<FillFile>(buffer.fill),
+           "part of buffer " + buffer.name);
+  check_whole_elements(buffer);
+  std::visit([&](const auto& fill) { write(fill, buffer, offset, bytes); }, buffer.fill);
 }
 
 std::vector<std::uint8_t> make_buffer(const Buffer& buffer) {

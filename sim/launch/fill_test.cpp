@@ -50,6 +50,23 @@ TEST_CASE("lcg writes (s >> 8) mod modulus after each step, at any length") {
   }
 }
 
+TEST_CASE("a part of a fill is that part of the whole") {
+  Buffer buffer;
+  buffer.name = "b";
+  buffer.bytes = (std::uint64_t{2} << 20) + 24;
+  for (const Fill& fill : {Fill{FillZero{}}, Fill{FillIota{}}, Fill{FillLcg{3, 1000}}, Fill{FillLcg{3, 1024}},
+                           Fill{FillUniform{ElementType::F32, -1, 1, 7}}, Fill{FillUniform{ElementType::F64, -1, 1, 7}},
+                           Fill{FillUniform{ElementType::F16, -1, 1, 7}}}) {
+    buffer.fill = fill;
+    const std::vector<std::uint8_t> whole = make_buffer(buffer);
+    for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{256} << 10, std::uint64_t{2} << 20}) {
+      std::vector<std::uint8_t> part(std::min<std::uint64_t>(256 << 10, buffer.bytes - offset), 1);
+      fill_part(buffer, offset, part);
+      CHECK(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)));
+    }
+  }
+}
+
 TEST_CASE("uniform is computed in float and converted to the type") {
   const FillUniform fill{ElementType::F32, -1, 1, 1};
   const std::uint64_t count = (1 << 20) + 3;
