@@ -397,6 +397,41 @@ TEST_CASE("spinning lanes and warps let the others go on", "[control]") {
   }
 }
 
+TEST_CASE("one side of a branch runs to its end before the other", "[control]") {
+  // Both sides count in the same uniform register, longer than a warp's turn: ptxas does so, as the sides do not
+  // interleave.
+  Threads t(R"(
+    ISETP.GE.AND P0, PT, R0, 0x4, PT
+    MOV R20, RZ
+    BSSY B0, $after
+    @P0 BRA $others
+    UMOV UR4, URZ
+  first:
+    UIADD3 UR4, UR4, 0x1, URZ
+    IADD3 R20, R20, 0x1, RZ
+    ISETP.LE.AND P1, PT, R20, UR4, PT
+    ISETP.LT.AND P1, PT, R20, 0xc350, P1
+    @P1 BRA $first
+    BRA $join
+  others:
+    UMOV UR4, URZ
+  second:
+    UIADD3 UR4, UR4, 0x1, URZ
+    IADD3 R20, R20, 0x1, RZ
+    ISETP.LE.AND P1, PT, R20, UR4, PT
+    ISETP.LT.AND P1, PT, R20, 0xea60, P1
+    @P1 BRA $second
+  join:
+    BSYNC B0
+  after:
+    MOV R21, UR4
+)" + kStore,
+            32);
+  t.bench.instruction_limit = 10'000'000;
+  t.run();
+  for (std::size_t i = 0; i < 32; ++i) CHECK(t.low(i) == (i < 4 ? 50000u : 60000u));
+}
+
 TEST_CASE("a deadlock says what every warp waits for", "[control]") {
   Threads half(R"(
     ISETP.LT.AND P0, PT, R0, 0x30, PT

@@ -60,9 +60,16 @@ void BlockExecutor::enter(Warp& warp) {
   x_.predicates = warp.predicates.data();
 }
 
-void BlockExecutor::rotate(Warp& warp) {
+void BlockExecutor::end_turn(Warp& warp, std::size_t current) {
   if (warp.splits.size() < 2) return;
-  std::rotate(warp.splits.begin(), warp.splits.end() - 1, warp.splits.end());
+  const auto begin = warp.splits.begin();
+  if (++warp.turns < kPatience) {  // the last is chosen first
+    std::rotate(begin + static_cast<std::ptrdiff_t>(current), begin + static_cast<std::ptrdiff_t>(current) + 1,
+                warp.splits.end());
+  } else {
+    warp.turns = 0;
+    std::rotate(begin, warp.splits.end() - 1, warp.splits.end());
+  }
 }
 
 void BlockExecutor::check_finished() const {

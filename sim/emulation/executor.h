@@ -62,6 +62,10 @@ class BlockExecutor {
  private:
   // A warp that spins on what another one must write gets this many instructions before the others have their turn.
   static constexpr std::uint64_t kTurn = 1u << 16;
+  // Lanes that spin on what other lanes of their warp must write say so with YIELD. Without it one side of a branch
+  // runs on until it waits or ends, as on the machine: the sides share the uniform registers. Code that never says so
+  // gets this many turns.
+  static constexpr std::uint32_t kPatience = 256;
 
   void reset(const Dim3& block);
   void check_finished() const;
@@ -75,17 +79,22 @@ class BlockExecutor {
     while (choose_split(warp, current)) {
       progress = true;
       enter(warp);
+      bool switched = false;
       while (run_straight(warp, warp.splits[current], observer)) {
         const Op& op = state_.kernel->ops[x_.pc];
         const ControlResult result = execute_control(x_, op, current);
         if (result.diverged) observer.diverge(x_);
         if (result.held != 0) observer.hold(x_, result.held);
         if (state_.clock >= limit_) fail_runaway(warp, x_.pc);
-        if (result.next == Next::Switch) break;
+        if (result.next == Next::Switch) {
+          switched = true;
+          warp.turns = 0;
+          break;
+        }
         if (state_.clock >= until && op.kind == OpKind::Branch) break;
       }
       if (state_.clock >= until) {
-        rotate(warp);
+        if (!switched) end_turn(warp, current);
         break;
       }
     }
@@ -93,8 +102,8 @@ class BlockExecutor {
   }
 
   void enter(Warp& warp);
-  /// Moves the youngest split to the front, so that another one is chosen next.
-  static void rotate(Warp& warp);
+  /// Has the split that ran go on next time, or after many turns the others.
+  static void end_turn(Warp& warp, std::size_t current);
 
   /// Executes up to the next control instruction and stops in front of its effect (it has been reported).
   template <class Observer>

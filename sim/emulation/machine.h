@@ -51,6 +51,7 @@ struct Warp {
   /// kept by lane so that the two sides of a branch cannot overwrite each other's barrier.
   std::array<std::array<LaneMask, kWarpLanes>, kConvergenceBarriers> barrier{};
   std::vector<Split> splits;
+  std::uint32_t turns = 0;  ///< that one split has used up without waiting
   std::vector<Resume> resume;
   std::array<LaneMask, kBlockBarriers> arrived{};  ///< lanes at a block barrier whose warp is not complete yet
   std::uint32_t barrier_result = 0;                ///< of the last BAR.RED
