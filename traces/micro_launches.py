@@ -97,8 +97,8 @@ def wide():
 
 def order():
     cases = []
-    for kernel, iterations in [("order_chain", 40), ("order_two_chains", 40), ("order_independent", 20), ("order_special", 20)]:
-        for blocks, warps in ((16, 4), (4, 16), (1, 16)):
+    for kernel, iterations in [("order_chain", 40), ("order_two_chains", 40), ("order_independent", 20), ("order_shift", 20), ("order_special", 20)]:
+        for blocks, warps in ((16, 4), (4, 16), (2, 8), (1, 16)):
             cases += [case(f"{kernel}_b{blocks}", {"out": zero(16 * SMS * blocks * warps)},
                            launch(kernel, SMS * blocks, 32 * warps, "out", iterations, 1.0))]
     return {"micro_order": cases}
@@ -326,6 +326,22 @@ def l2_policy():
     return {"micro_l2_policy": cases}
 
 
+def l2_modify():
+    cases = []
+    for lanes, apart in [(1, 0), (2, 0), (4, 0), (8, 0), (2, 1), (4, 1), (8, 1), (32, 1), (2, 8), (4, 8), (2, 32), (4, 32)]:
+        cases += counted(f"modify_lanes_{lanes}_by{apart}", "modify_lanes", (10, 50), SMS, 8,
+                         lambda n: ("sums", n, lanes, apart, 1), sums=4096)
+    for owners in (4, 32, 256):
+        cases += counted(f"modify_owners_{owners}", "modify_lanes", (10, 50), SMS, 8, lambda n: ("sums", n, 1, 0, owners),
+                         sums=owners * 128)
+    for words in (1, 2, 4, 8):
+        for stride in (8, 32):
+            for turns in ((0, 1) if words > 1 else (0,)):
+                cases += counted(f"modify_columns_{words}_by{stride}_{'turns' if turns else 'lanes'}", "modify_columns", (2, 6),
+                                 4 * SMS, 8, lambda n: ("out", n, words, stride, turns), out=4 * SMS * 256 * 4 * stride * 6 // words)
+    return {"micro_l2_modify": cases}
+
+
 def waves():
     """Grids around whole waves, blocks of unequal length, and where blocks go. Dynamic shared memory sets the blocks an SM holds."""
     def grid_of(name, kernel, blocks, threads, shared, arguments, **buffers):
@@ -368,7 +384,32 @@ def queue():
     return {"micro_queue": cases}
 
 
+def turnover():
+    """One block after another in the same place: 1, 4 or 8 blocks of 256 threads an SM, alone on the machine (few) or not."""
+    cases = []
+
+    def add(name, kernel, blocks, threads, shared, *arguments, **buffers):
+        one = launch(kernel, blocks, threads, *arguments)
+        one = {key: value for key, value in one.items() if key != "args"} | {"dynamic_shared_bytes": shared, "args": one["args"]}
+        buffers = {key: f"{{bytes: {size}, fill: zero}}" for key, size in buffers.items()}
+        cases.append(case(name, buffers, one))
+
+    for held, threads, shared in [(1, 256, 160 * KIB), (1, 32, 160 * KIB), (1, 1024, 160 * KIB), (4, 256, 50 * KIB), (8, 256, 0), (16, 128, 0)]:
+        blocks, records = 10 * held * SMS, 10 * held * SMS * threads // 2
+        name = f"{held}_of_{threads}"
+        for before, after in [(20, 0), (0, 20), (20, 20)]:
+            add(f"turnover_work_{name}_{before}_{after}", "turnover_work", blocks, threads, shared, "record", before, after, record=records)
+        values = blocks * threads * 4
+        add(f"turnover_copy_{name}", "turnover_copy", blocks, threads, shared, "in", "out", "record",
+            **{"in": values, "out": values, "record": records})
+        add(f"turnover_read_{name}", "turnover_read", blocks, threads, shared, "in", "record", **{"in": values, "record": records})
+    for threads, shared in [(64, 0), (96, 0), (160, 0), (192, 0), (64, 50 * KIB), (192, 50 * KIB), (288, 50 * KIB)]:  # which sub-partition
+        add(f"turnover_place_{threads}_{shared}", "turnover_work", 10 * 4 * SMS, threads, shared, "record", 5, 0,
+            record=10 * 4 * SMS * threads // 2)
+    return {"micro_turnover": cases}
+
+
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, shared, l1, l1_tags, l2,
-             l2_policy, dram, waves, queue)
+             l2_policy, l2_modify, dram, waves, turnover, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -1,12 +1,11 @@
 // Calibration: in which order a sub-partition serves its warps.
 //
-// Isolates  the choice among ready warps: each writes the clock at eighths of its work. Blocks of one warp a
-// sub-partition (b16)
-//           tell age apart; one block of four (b1) shows how the warps of a block share; b4 is both.
-// Supports  the order of issue (sim/timing/sm_issue.cpp): sm__warps_active is 100 % where warps keep pace, half of that
-// where one
-//           after another finishes.
-// Launch    16, 4 or 1 blocks an SM, of 4, 16 and 16 warps.
+// Isolates  the choice among ready warps: each writes the clock at eighths of its work. Blocks of one warp a sub-partition (b16)
+//           tell age apart; one block of four (b1) shows how the warps of a block share; b4 and b2 are both. order_shift reads
+//           two registers an instruction without the operand caches, as values that change places do.
+// Supports  the order of issue (sim/timing/sm_issue.cpp): sm__warps_active is 100 % where warps keep pace, half of that where
+//           one after another finishes.
+// Launch    16, 4, 2 or 1 blocks an SM, of 4, 16, 8 and 16 warps.
 // Args      out[warps][16]: clocks at 0/8 ... 8/8, SM, hardware warp; iterations an eighth, seed.
 
 #include "micro.cuh"
@@ -40,4 +39,6 @@
 ORDER(order_chain, REPEAT_32(FUSED(0)))
 ORDER(order_two_chains, REPEAT_16(FUSED(0) FUSED(1)))
 ORDER(order_independent, REPEAT_8(FUSED(0) FUSED(1) FUSED(2) FUSED(3) FUSED(4) FUSED(5) FUSED(6) FUSED(7)))
+#define SHIFT(j, next) asm volatile("fma.rn.f32 %0, %0, 0f3F000000, %1;" : "+f"(a[j]) : "f"(a[next]));
+ORDER(order_shift, REPEAT_8(SHIFT(0, 1) SHIFT(1, 2) SHIFT(2, 3) SHIFT(3, 4) SHIFT(4, 5) SHIFT(5, 6) SHIFT(6, 7) SHIFT(7, 0)))
 ORDER(order_special, REPEAT_2(POWER(0) POWER(1) POWER(2) POWER(3) POWER(4) POWER(5) POWER(6) POWER(7)))

@@ -39,18 +39,19 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   block.live_warps = static_cast<int>(cls.warps.size());
   block.warps.clear();
   block.shifts.resize(trace.slopes.size());
-  const std::int64_t dx = std::int64_t{index.x} - cls.representative.x, dy = std::int64_t{index.y} - cls.representative.y,
+  const std::int64_t dx = std::int64_t{index.x} - cls.representative.x,
+                     dy = std::int64_t{index.y} - cls.representative.y,
                      dz = std::int64_t{index.z} - cls.representative.z;
   for (std::size_t s = 0; s < trace.slopes.size(); ++s)
     block.shifts[s] = (trace.slopes[s].x * dx + trace.slopes[s].y * dy + trace.slopes[s].z * dz) / kLineBytes;
   if (resident_++ == 0) active_since_ = now;
 
   const LaunchSpec& launch = context_.gpu.launch;
-  // Consecutive warps go to consecutive sub-partitions; the first to the one with the fewest, so that blocks of a few
-  // warps spread as well.
-  std::size_t first = 0;
-  for (std::size_t i = 1; i < subs_.size(); ++i)
-    if (subs_[i].live < subs_[first].live) first = i;
+  // Consecutive warps go to consecutive sub-partitions, of the next block too; where that would begin every block with
+  // the same one, one further (kernels/micro turnover, the hardware warps of blocks of 1 to 32 warps).
+  const std::size_t first = next_sub_;
+  const std::size_t uneven = cls.warps.size() % subs_.size();
+  next_sub_ = (next_sub_ + (uneven != 0 ? uneven : 1)) % subs_.size();
   for (std::size_t w = 0; w < cls.warps.size(); ++w) {
     // Where warps of other blocks have left unevenly, the next may be full while the SM has room.
     std::size_t place = (first + w) % subs_.size();
@@ -72,7 +73,8 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     warp.access = cls.warps[w].accesses.data();
     warp.pc = warp.run->first;
     warp.left = warp.run->count;
-    warp.started = now + static_cast<Cycle>(launch.block_start_cycles) + w * static_cast<Cycle>(launch.warp_start_interval);
+    warp.started =
+        now + static_cast<Cycle>(launch.block_start_cycles) + w * static_cast<Cycle>(launch.warp_start_interval);
     warp.issued = warp.fixed_at = warp.started;
     warp.held_before = sub.held;
     warp.fetched_at = 0;
@@ -281,11 +283,17 @@ std::string Sm::describe_wait(Cycle now) const {
     const Warp& warp = warps_[w];
     if (!warp.alive) continue;
     text += "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc);
-    if (warp.barrier != kNoBarrier) text += ": barrier " + std::to_string(warp.barrier);
-    else if (warp.draining) text += ": its memory instructions, after EXIT";
-    else if (warp.wants_fence) text += ": its stores, at a fence";
-    else if (subs_[warp.sub_partition].ready[warp.slot] == kNever) text += ": a scoreboard";
-    else text += ": ready at " + std::to_string(subs_[warp.sub_partition].ready[warp.slot]) + ", now " + std::to_string(now);
+    if (warp.barrier != kNoBarrier)
+      text += ": barrier " + std::to_string(warp.barrier);
+    else if (warp.draining)
+      text += ": its memory instructions, after EXIT";
+    else if (warp.wants_fence)
+      text += ": its stores, at a fence";
+    else if (subs_[warp.sub_partition].ready[warp.slot] == kNever)
+      text += ": a scoreboard";
+    else
+      text +=
+          ": ready at " + std::to_string(subs_[warp.sub_partition].ready[warp.slot]) + ", now " + std::to_string(now);
     text += "\n";
   }
   return text;

@@ -177,6 +177,7 @@ class Sm {
   std::vector<Cycle> constant_arrival_;       ///< by constant line modulo the table
   int resident_ = 0;
   std::uint32_t next_age_ = 0;
+  std::size_t next_sub_ = 0;  ///< sub-partition of the next block's first warp
   Cycle active_since_ = 0;
   std::uint64_t active_cycles_ = 0, warp_cycles_ = 0, issued_ = 0;
   StallCycles stalls_{};

@@ -387,6 +387,21 @@ TEST_CASE("blocks start wherever there is room when warps leave unevenly") {
   CHECK(trace.simulate(gpu).counters.instructions_issued == 600 * (401 + 1));
 }
 
+TEST_CASE("the first warps of blocks go to sub-partitions in turn") {
+  // Of every block the first warp works, the others leave at once: eight blocks' first warps keep all four busy.
+  const auto elapsed = [](int warps) {
+    HandMadeTrace trace(repeat(plain(Pipe::Alu, 1), 400), warps, 8);
+    BlockClass& cls = trace.trace().classes[0];
+    cls.paths.push_back({{{400, 1}}, 1});
+    for (std::size_t w = 1; w < cls.warps.size(); ++w) cls.warps[w].path = 1;
+    trace.occupancy().blocks_per_sm = 8;
+    return trace.simulate(sm_model()).elapsed_cycles;
+  };
+  const std::uint64_t one = elapsed(1);
+  for (const int warps : {3, 4, 5, 8}) CHECK(elapsed(warps) < one + one / 10);
+  for (const int warps : {2, 6}) CHECK(elapsed(warps) > 2 * one - one / 10);  // two of the four
+}
+
 TEST_CASE("a fence waits for the warp's stores") {
   Instruction fence = plain(Pipe::Lsu, 1);
   fence.opcode = Opcode::MEMBAR;

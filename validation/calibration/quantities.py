@@ -313,6 +313,14 @@ def waves():
     return wholes("micro_waves", "launch.dispatch_groups launch.block_start_cycles")
 
 
+def turnover():
+    return wholes("micro_turnover", "launch.block_end_cycles launch.block_start_cycles launch.warp_start_interval")
+
+
+def l2_modify():
+    return wholes("micro_l2_modify", "l2.atomic_interval l2.atomic_word_interval")
+
+
 def l1_tags():
     return wholes("micro_l1_tags", "l1.tag_bank_masks l1.tags_per_cycle")
 
@@ -327,7 +335,8 @@ def all_quantities():
              "micro_opcodes": opcodes, "micro_wide": wide, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
-             "micro_order": order, "micro_queue": queue, "micro_waves": waves}
+             "micro_order": order, "micro_queue": queue, "micro_waves": waves,
+             "micro_turnover": turnover, "micro_l2_modify": l2_modify}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 
