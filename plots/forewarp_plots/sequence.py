@@ -1,10 +1,9 @@
 """Launches one after another: when the host calls, when each kernel runs, and what lies between.
 
 The host works ahead of the GPU: it queues a launch every `call` microseconds and does not wait. A kernel begins when it
-has been queued and when the one before it has ended and handed over, never sooner than the machine can start launches. Both
+has been queued and when the one before it has ended and handed over, never sooner than the machine can start launches. The
 intervals are of the machine, in its YAML file: stream_gap_us and graph_gap_us are the least times from start to start,
-empty_launch_us is what a kernel that does nothing takes, so the difference is what a launch pays between two kernels.
-A graph is queued by one call.
+hand_over_us lies between the end of a kernel, as a profiler counts it, and the next. A graph is queued by one call.
 """
 from .results import InputError
 
@@ -37,10 +36,11 @@ def arrange(name, launches, mode="stream"):
     """The launches, all of one GPU, on one clock of microseconds that starts with the host's first call."""
     machine = launches[0].machine
     key = f"{mode}_gap_us"
-    if key not in machine:
-        raise InputError(f"{launches[0].path}: its machine holds no {key}", "predict it again with this forewarp")
+    for needed in (key, "hand_over_us"):
+        if needed not in machine:
+            raise InputError(f"{launches[0].path}: its machine holds no {needed}", "predict it again with this forewarp")
     least = machine[key]
-    hand_over = max(0.0, least - machine["empty_launch_us"])
+    hand_over = machine["hand_over_us"]
     call = machine["stream_gap_us"]
     steps = []
     for index, launch in enumerate(launches):

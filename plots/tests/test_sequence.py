@@ -17,7 +17,7 @@ class Arranging(unittest.TestCase):
     def test_a_stream(self):
         arranged = sequence.arrange("x", self.launches)
         self.assertEqual(len(arranged.steps), 3)
-        least, hand_over = self.machine["stream_gap_us"], self.machine["stream_gap_us"] - self.machine["empty_launch_us"]
+        least, hand_over = self.machine["stream_gap_us"], self.machine["hand_over_us"]
         for before, after in zip(arranged.steps, arranged.steps[1:]):
             self.assertGreaterEqual(after.begin, after.call_to)  # not before it is queued
             self.assertGreaterEqual(after.begin, before.end + hand_over)
@@ -40,7 +40,11 @@ class Arranging(unittest.TestCase):
 
 
 class AgainstAnH200(unittest.TestCase):
-    """Measured durations of single warm kernels, arranged, against the measured whole: what the gaps alone are off by."""
+    """Measured durations of single warm kernels, arranged, against the measured whole: what the gaps alone are off by.
+
+    The whole lies between two events, which take 1.2 us more than a single kernel of elementwise_01 and _02 under a profiler.
+    """
+    EVENTS_US = 1.2
 
     def rows(self, path):
         with open(os.path.join(support.ROOT, "validation", *path), encoding="utf-8", newline="") as file:
@@ -65,7 +69,7 @@ class AgainstAnH200(unittest.TestCase):
                 continue
             launches = [types.SimpleNamespace(machine=machine, nanoseconds=time, path="", gpu="") for time in times]
             arranged = sequence.arrange(case, launches)
-            errors[case] = abs(arranged.total - arranged.steps[0].begin - whole) / whole
+            errors[case] = abs(arranged.total - arranged.steps[0].begin + self.EVENTS_US - whole) / whole
             plain[case] = abs(sum(times) / 1e3 - whole) / whole
         self.assertGreaterEqual(len(errors), 20)
         self.assertLess(sum(errors.values()) / len(errors), 0.05)

@@ -176,6 +176,7 @@ struct LaunchSpec {
   int warp_start_interval = 0;                 ///< between the first issues of two warps of a block
   int block_end_cycles = 0;                    ///< last EXIT to slot reusable
   double stream_gap_us = 0, graph_gap_us = 0;  ///< start-to-start overhead of dependent launches
+  double hand_over_us = 0;  ///< from the end of a kernel to the start of the next, which waits for it
 };
 
 /// Where a number came from.

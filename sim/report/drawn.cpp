@@ -197,7 +197,7 @@ std::vector<BlockSpan> drawn_spans(const Inputs& in) {
 
 LaunchCosts launch_costs(const Inputs& in) {
   const LaunchSpec& launch = in.model.launch;
-  return {launch.stream_gap_us, launch.graph_gap_us,
+  return {launch.stream_gap_us, launch.graph_gap_us, launch.hand_over_us,
           (launch.start_cycles + launch.end_cycles) / in.model.chip.sm_clock_mhz};
 }
 

@@ -268,6 +268,7 @@ Json machine_json(const Prediction& p) {
           {"clock_mhz", p.clock_mhz},
           {"stream_gap_us", p.costs.stream_gap_us},
           {"graph_gap_us", p.costs.graph_gap_us},
+          {"hand_over_us", p.costs.hand_over_us},
           {"empty_launch_us", p.costs.empty_us}};
 }
 

@@ -100,6 +100,7 @@ struct OccupancyChoices {
 /// What launches of a sequence cost beside the kernels themselves.
 struct LaunchCosts {
   double stream_gap_us = 0, graph_gap_us = 0;  ///< least time from start to start
+  double hand_over_us = 0;                     ///< from the end of one to the start of the next
   double empty_us = 0;                         ///< duration of a kernel that does nothing
 };
 
