@@ -19,6 +19,7 @@ using Arguments = std::vector<std::string>;  ///< what follows the subcommand's 
 
 int run_predict(const Arguments&);
 int run_trace(const Arguments&);
+int run_addresses(const Arguments&);
 int run_simulate(const Arguments&);
 int run_emulate(const Arguments&);
 int run_validate(const Arguments&);
