@@ -28,7 +28,9 @@ CommandLine make_command_line() {
       "many\n"
       "bytes, in which buffer and where in it. For small launches: kernels/addresses compares them with a GPU's.",
       {"forewarp addresses traces/sm_90/copy_02_strided.cubin --launch traces/copy_02_strided.yaml \\\n"
-       "      --case copy_strided_check_1000_stride_3"});
+       "      --case copy_strided_check_1000_stride_3",
+       "forewarp addresses traces/sm_90/attention_03_flash.cubin --launch traces/attention_03_flash.yaml \\\n"
+       "      --case flash_attention_check_96 --out flash.csv"});
   namespace po = boost::program_options;
   c.model()("launch", po::value<std::string>()->value_name("FILE"), "launch file");
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"), "the case, where the file has several");
