@@ -118,22 +118,29 @@ bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
   }
 }
 
+bool Gpu::inside_loops() const {
+  return std::all_of(sms_.begin(), sms_.end(), [this](const auto& sm) { return sm->inside_loops(*loops_); });
+}
+
 LoopProgress Gpu::loop_progress() const {
   LoopProgress total;
-  for (const auto& sm : sms_) {
-    sm->add_loop_progress(*loops_, total);
-    if (!total.all_inside) break;
-  }
+  for (const auto& sm : sms_) sm->add_loop_progress(*loops_, total);
   return total;
 }
 
-SkippedAccesses::Traffic Gpu::skip_iterations(const IterationCounts& counts) {
+SkippedAccesses::Traffic Gpu::skip_iterations(const LoopProgress& progress, std::span<const std::uint32_t> counts) {
   SkippedAccesses skipped;
-  for (const auto& sm : sms_) {
-    const std::uint32_t count = counts[static_cast<std::size_t>(sm->live_warps())];
-    if (count > 0) sm->skip_iterations(*loops_, count, skipped);
+  for (std::size_t b = 0; b < counts.size(); ++b) {
+    const BlockLoop& block = progress.blocks[b];
+    if (counts[b] > 0) sms_[block.sm]->skip_iterations(*loops_, block.slot, counts[b], skipped);
   }
   return skipped.apply(memory_);
+}
+
+int Gpu::live_warps() const {
+  int live = 0;
+  for (const auto& sm : sms_) live += sm->live_warps();
+  return live;
 }
 
 std::vector<BlockProgress> Gpu::blocks_in_flight() const {

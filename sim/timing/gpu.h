@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "timing/block_dispatcher.h"
@@ -30,10 +31,11 @@ class Gpu {
 
   // For skipping what repeats.
   void set_loops(const std::vector<std::vector<PathLoop>>* loops) { loops_ = loops; }
+  bool inside_loops() const;
   LoopProgress loop_progress() const;
-  /// By so many iterations, by warps on the SM.
-  using IterationCounts = std::array<std::uint32_t, LoopProgress::kGroups>;
-  SkippedAccesses::Traffic skip_iterations(const IterationCounts&);
+  /// Moves each of the blocks on by so many iterations.
+  SkippedAccesses::Traffic skip_iterations(const LoopProgress&, std::span<const std::uint32_t> counts);
+  int live_warps() const;
   std::vector<BlockProgress> blocks_in_flight() const;
   Cycle last_end() const { return last_end_; }
   std::uint64_t issued() const;

@@ -10,6 +10,7 @@
 
 #include "hardware/gpu_model.h"
 #include "timing/instruction_cache.h"
+#include "timing/loop_progress.h"
 #include "timing/loops.h"
 #include "timing/memory_pipe.h"
 #include "timing/result.h"
@@ -31,21 +32,6 @@ struct LaunchContext {
   int blocks_per_sm = 0;
   int warps_per_block = 0;
   std::uint32_t l1_bytes = 0;
-};
-
-/// Where the warps in flight are in their loops.
-struct LoopProgress {
-  /// SMs that hold equally many warps go equally fast; others do not.
-  struct Group {
-    std::uint64_t warps = 0, issued = 0;
-    std::uint64_t iteration_instructions = 0;  ///< of one iteration of every warp
-    std::uint32_t least_remaining = ~std::uint32_t{0};
-  };
-  static constexpr std::size_t kGroups = 65;
-  std::array<Group, kGroups> groups;  ///< by warps on the SM
-  bool all_inside = true;             ///< every warp in flight is inside its loop
-  std::uint64_t warps = 0;
-  std::uint64_t iteration_instructions = 0;
 };
 
 /// How far a block in flight has come.
@@ -81,11 +67,15 @@ class Sm {
   void collect(Cycle now, TimingCounters&) const;
   void collect_stalls(std::vector<StallCycles>&) const;
   std::uint64_t issued() const { return issued_; }
+  /// Every warp in flight is inside its loop.
+  bool inside_loops(const std::vector<std::vector<PathLoop>>&) const;
+  /// Where its blocks are in their loops, all being inside.
   void add_loop_progress(const std::vector<std::vector<PathLoop>>&, LoopProgress&) const;
   void add_block_progress(std::vector<BlockProgress>&) const;
-  /// Moves every warp on by so many iterations of its loop; what they would have read and written
-  /// is added to the skipped accesses.
-  void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint32_t count, SkippedAccesses&);
+  /// Moves every warp of a block on by so many iterations of its loop; what they would have read and written is added
+  /// to the skipped accesses.
+  void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint16_t block_slot, std::uint32_t count,
+                       SkippedAccesses&);
   int live_warps() const;
   /// For a deadlock report: what each warp waits for.
   std::string describe_wait(Cycle now) const;

@@ -11,25 +11,40 @@ int Sm::live_warps() const {
   return live;
 }
 
-void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, LoopProgress& total) const {
-  const int live = live_warps();
-  if (live == 0) return;
-  LoopProgress::Group& group = total.groups[static_cast<std::size_t>(live)];
-  group.issued += issued_;
-  group.warps += static_cast<std::uint64_t>(live);
-  total.warps += static_cast<std::uint64_t>(live);
+bool Sm::inside_loops(const std::vector<std::vector<PathLoop>>& loops) const {
   for (const Warp& warp : warps_) {
     if (!warp.alive) continue;
     const PathLoop& loop = loops[warp.cls][warp.path];
     const auto run = static_cast<std::uint32_t>(warp.run - warp.runs_begin);
-    if (loop.period == 0 || run < loop.first_run || run >= loop.first_run + loop.period * loop.iterations) {
-      total.all_inside = false;
-      return;
+    if (loop.period == 0 || run < loop.first_run || run >= loop.first_run + loop.period * loop.iterations) return false;
+  }
+  return true;
+}
+
+void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, LoopProgress& total) const {
+  const auto live = static_cast<std::uint32_t>(live_warps());
+  for (std::size_t slot = 0; slot < blocks_.size(); ++slot) {
+    if (!blocks_[slot].used) continue;
+    BlockLoop block;
+    block.sm = id_;
+    block.slot = static_cast<std::uint16_t>(slot);
+    block.sm_warps = live;
+    int warps = 0;
+    for (const std::uint16_t index : blocks_[slot].warps) {
+      const Warp& warp = warps_[index];
+      if (!warp.alive) continue;
+      const PathLoop& loop = loops[warp.cls][warp.path];
+      const auto run = static_cast<std::uint32_t>(warp.run - warp.runs_begin) - loop.first_run;
+      const double part = 1 - static_cast<double>(warp.left) / static_cast<double>(warp.run->count);
+      block.cls = warp.cls;
+      block.position += (run + part) / loop.period;
+      block.least_remaining = std::min(block.least_remaining, loop.iterations - run / loop.period - 1);
+      block.iteration_instructions += loop.instructions;
+      ++warps;
     }
-    const std::uint32_t iteration = (run - loop.first_run) / loop.period;
-    group.iteration_instructions += loop.instructions;
-    total.iteration_instructions += loop.instructions;
-    group.least_remaining = std::min(group.least_remaining, loop.iterations - iteration - 1);
+    block.position /= std::max(1, warps);
+    total.iteration_instructions += block.iteration_instructions;
+    total.blocks.push_back(block);
   }
 }
 
@@ -76,14 +91,15 @@ void Sm::add_skipped(const Access* first, std::uint32_t period, std::uint32_t co
   }
 }
 
-void Sm::skip_iterations(const std::vector<std::vector<PathLoop>>& loops, std::uint32_t count,
+void Sm::skip_iterations(const std::vector<std::vector<PathLoop>>& loops, std::uint16_t block_slot, std::uint32_t count,
                          SkippedAccesses& skipped) {
-  for (Warp& warp : warps_) {
+  const Block& block = blocks_[block_slot];
+  for (const std::uint16_t index : block.warps) {
+    Warp& warp = warps_[index];
     if (!warp.alive) continue;
     const PathLoop& loop = loops[warp.cls][warp.path];
-    const std::vector<std::int64_t>& shifts = blocks_[warp.block_slot].shifts;
     for (std::uint32_t a = 0; a < loop.accesses; ++a)
-      add_skipped(warp.access + a, loop.accesses, count, shifts, skipped);
+      add_skipped(warp.access + a, loop.accesses, count, block.shifts, skipped);
     warp.run += std::size_t{count} * loop.period;
     warp.access += std::size_t{count} * loop.accesses;
   }

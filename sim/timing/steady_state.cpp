@@ -6,6 +6,7 @@
 
 #include "timing/block_footprint.h"
 #include "timing/gpu.h"
+#include "timing/loop_watch.h"
 #include "timing/loops.h"
 #include "timing/rest_schedule.h"
 #include "timing/scaled_counters.h"
@@ -17,12 +18,16 @@ constexpr double kRefill = 1.0;  // L2's size that must have come in before its 
 constexpr std::uint64_t kMostTouches = 40'000'000;  // lines touched in L2 for skipped blocks; more would take seconds
 constexpr std::uint64_t kWindows = 8;               // the budget pays for so many windows
 constexpr Cycle kSlice = 128;                       // cycles between two looks at the progress
-constexpr Cycle kLeastWindow = 2048;                // a window lasts at least so long
 constexpr double kSteady = 0.02;                    // two windows agree when their rates differ by less
 constexpr Cycle kExit = 4096;                       // cycles of a loop left after a skip: what its exit still waits for
 constexpr double kMostMargin = 3;                   // ... in iterations, at most
-constexpr double kLeastSkip = 6;                    // iterations worth skipping
-constexpr std::uint64_t kHurry = 5;      // times the budget after which waves are left out even if they differ
+// What is left out is never known better than this: launches that settled were within it of --full (sim/README.md).
+constexpr double kLeastUncertainty = 0.03;
+constexpr double kUnsettled = 0.15;      // launches that did not were within this
+constexpr std::size_t kManyWaves = 6;    // waves, or times of several short ones, that make a rate
+constexpr double kLeastSkip = 6;         // iterations worth skipping
+constexpr double kGrowth = 4;            // the first wave's next part, in iterations that it has behind it
+constexpr std::uint64_t kHurry = 7;      // times the budget after which waves are left out even if they differ
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
 constexpr double kOverdraft = 2.0;       // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
@@ -34,6 +39,13 @@ std::uint64_t block_instructions(const BlockClass& cls) {
   return block;
 }
 
+std::uint32_t longest_line_period(const std::vector<std::vector<PathLoop>>& loops) {
+  std::uint32_t period = 1;
+  for (const std::vector<PathLoop>& paths : loops)
+    for (const PathLoop& loop : paths) period = std::max(period, loop.line_period);
+  return period;
+}
+
 /// Drives a Gpu and skips what repeats.
 class SteadyState {
  public:
@@ -42,7 +54,8 @@ class SteadyState {
         options_(options),
         gpu_(context, before),
         loops_(find_loops(context.trace, context.program)),
-        saturated_(before != nullptr) {
+        saturated_(before != nullptr),
+        watch_(gpu_, longest_line_period(loops_), options.detailed_instructions) {
     gpu_.set_loops(&loops_);
     const std::uint64_t capacity =
         static_cast<std::uint64_t>(context.gpu.chip.sm_count) * static_cast<std::uint64_t>(context.blocks_per_sm);
@@ -52,8 +65,6 @@ class SteadyState {
       class_instructions_.push_back(block_instructions(cls));
       instructions_ += class_instructions_.back() * cls.population;
     }
-    for (const std::vector<PathLoop>& paths : loops_)
-      for (const PathLoop& loop : paths) line_period_ = std::max(line_period_, loop.line_period);
     // Short blocks: several waves at a time, so that their rate is a mean over many.
     wave_instructions_ = std::max<std::uint64_t>(1, instructions_ / blocks_ * wave_);
     mark_blocks_ = wave_ * std::max<std::uint64_t>(1, options.detailed_instructions / kWindows / wave_instructions_);
@@ -84,13 +95,6 @@ class SteadyState {
   }
 
  private:
-  struct Window {
-    Cycle at = 0;
-    std::uint64_t issued = 0;
-    LoopProgress progress;  ///< then; warps == 0: not all were inside their loops
-    double rate = 0;        ///< of the window before, in iterations a cycle
-    TimingCounters counters;
-  };
   /// A part of a loop that was left out at the rate seen before it; what comes after it may correct that.
   struct OpenSkip {
     double iterations = 0, rate = 0;  ///< rate 0: nothing to correct
@@ -185,7 +189,7 @@ class SteadyState {
     const bool late = gpu_.issued() > options_.detailed_instructions,
                hurry = work_ > options_.detailed_instructions * kHurry;
     const bool dear = late && wave_instructions_ > options_.detailed_instructions / 2;
-    if (n < (dear ? 2u : 6u)) return false;
+    if (n < (hurry ? 2 : dear ? 3 : kManyWaves)) return false;
     const std::uint64_t left = blocks_ - gpu_.dispatcher().dispatched();
     if (left < (dear ? 1 : 2) * wave_) return false;
     // The more marks there are, the longer the times that are compared.
@@ -194,11 +198,12 @@ class SteadyState {
     const double drift = std::abs(last - cycles_per_instruction(marks_[n - 2 * width], marks_[n - width])) / last;
     if (drift > (late ? 3 * kSteady : kSteady) && !hurry) return false;
     unsteady_ = unsteady_ || drift > 3 * kSteady;
-    uncertainty_ = std::max(uncertainty_, drift);
-    const Mark& reference = marks_[hurry ? n / 2 : n - 2 * width];
+    // A few waves may agree by chance: blocks that start together only fall out of step after many.
+    uncertainty_ = std::max({uncertainty_, drift, n < kManyWaves ? kUnsettled : 0.0});
+    const Mark& reference = marks_[n - (hurry ? 1 : 2) * width];
     const std::uint64_t most = left / wave_ - (dear ? 0 : 1);  // the tail remains
     const std::uint64_t filling = saturated_ ? 0 : waves_until_full(reference);
-    if (filling > 0 && filling + 6 * mark_blocks_ / wave_ <= most) {
+    if (filling > 0 && filling < most) {
       // L2 has to be full, and dirty, before the rate is the one that lasts: fill it and measure again.
       skip_waves(reference, filling);
       saturated_ = true;
@@ -217,12 +222,14 @@ class SteadyState {
            static_cast<double>(std::max<std::uint64_t>(1, to.instructions - from.instructions));
   }
 
+  /// Bytes that have been put into L2.
+  static double brought(const TimingCounters& c) {
+    return static_cast<double>(c.memory.miss_sectors + c.memory.write_sectors) * kSectorBytes;
+  }
+
   /// Waves after which everything in L2 has been replaced, at the rate at which data was brought in since `reference`.
   std::uint64_t waves_until_full(const Mark& reference) const {
     const TimingCounters &later = marks_.back().counters, &earlier = reference.counters;
-    const auto brought = [](const TimingCounters& c) {
-      return static_cast<double>(c.memory.miss_sectors + c.memory.write_sectors) * kSectorBytes;
-    };
     const double by_wave = (brought(later) - brought(earlier)) * static_cast<double>(wave_) /
                            static_cast<double>(marks_.back().blocks - reference.blocks);
     const double missing = kRefill * static_cast<double>(context_.gpu.l2.bytes) - brought(later);
@@ -267,87 +274,56 @@ class SteadyState {
   }
 
   // --- Loops -------------------------------------------------------------------------------------------------------
-  // While every resident warp is inside its loop, the mean iterations a cycle are measured over windows; once two
-  // windows agree, all warps go on by what they would do in the same time. The first wave looks again half way.
+  // While every resident warp goes round its loop at a steady rate, all blocks go on by what they would do in some
+  // time. The first wave is looked at again, each time after a longer part: blocks that start together fall out of
+  // step, and what they find of each other's reading in the caches changes with it.
   void try_skip_iterations() {
-    const LoopProgress progress = gpu_.loop_progress();
-    if (!same_warps(progress, window_.progress)) {
-      restart_window(progress);
-      return;
-    }
-    // Counted in instructions, so that a window need not start and end where iterations do.
-    const double moved =
-        static_cast<double>(gpu_.issued() - window_.issued) / static_cast<double>(progress.iteration_instructions);
-    const double window = least_move(progress);
-    if (moved < window || gpu_.now() - window_.at < kLeastWindow) return;
-    const double rate = moved / static_cast<double>(gpu_.now() - window_.at);
-    // A later wave that runs as the one before did need not be watched as long.
-    const bool known = last_rate_ > 0 && std::abs(rate - last_rate_) < 2 * kSteady * rate;
-    // Half way, the mean of both ends serves for what lies between.
-    const double limit = (open_skip_.rate > 0 ? 3 : 1) * kSteady;
-    const bool steady = known || (window_.rate > 0 && std::abs(rate - window_.rate) < limit * rate);
-    double most = iterations_ahead(progress, rate);
-    if (!steady || most < kLeastSkip) {
-      restart_window(progress);
-      window_.rate = rate;
-      return;
-    }
-    const double other = window_.rate > 0 ? window_.rate : last_rate_;
-    correct_open_skip(rate);
-    const double half = (most - std::min(most, window)) / 2;
-    const bool again = last_rate_ == 0 && open_skip_.rate == 0 && half >= 2 * window && half >= kLeastSkip;
-    if (again) most = half;
-    skip_iterations(progress, most, rate, (rate + other) / 2);
-    uncertainty_ = std::max(uncertainty_, std::abs(rate - other) / rate);
-    if (again)
-      open_skip_ = {most, (rate + other) / 2, gpu_.dispatcher().dispatched()};
-    else
-      last_rate_ = rate;
-    restart_window(gpu_.loop_progress());
-    if (again) window_.rate = rate;
+    const std::optional<LoopWatch::Steady> steady = watch_.look(last_rate_);
+    if (!steady) return;
+    double most = iterations_ahead(*steady);
+    const double until_full = saturated_ ? most : iterations_until_full(*steady);
+    const bool fills = until_full < most;
+    if (fills) most = until_full;
+    saturated_ = saturated_ || until_full <= 0;
+    if (most < kLeastSkip) return;
+    const bool first_look = open_skip_.rate == 0;
+    correct_open_skip(steady->rate);
+    const double step = std::max(kLeastSkip, !steady->dear ? kGrowth * mean_position(steady->progress)
+                                             : first_look  ? most / 2
+                                                           : most);
+    const bool again = (last_rate_ == 0 || fills) && most - step >= kLeastSkip;
+    if (again) most = step;
+    const double mean_rate = (steady->rate + steady->other) / 2;
+    skip_iterations(*steady, most / steady->moved, mean_rate);
+    uncertainty_ = std::max(uncertainty_, std::abs(steady->rate - steady->other) / steady->rate);
+    if (again) open_skip_ = {most, mean_rate, gpu_.dispatcher().dispatched()};
+    // With L2 full, it is another rate.
+    if (!again) saturated_ = saturated_ || fills;
+    if (!again) last_rate_ = fills ? 0 : steady->rate;
+    watch_.restart(again ? steady->rate : 0);
   }
 
-  static bool same_warps(const LoopProgress& a, const LoopProgress& b) {
-    if (!a.all_inside || a.warps == 0 || a.warps != b.warps) return false;
-    for (std::size_t g = 0; g < LoopProgress::kGroups; ++g)
-      if (a.groups[g].warps != b.groups[g].warps) return false;
-    return true;
-  }
-
-  /// Iterations a cycle of the warps of a group since the window began.
-  double group_rate(const LoopProgress& progress, std::size_t group) const {
-    const LoopProgress::Group& now = progress.groups[group];
-    if (now.warps == 0) return 0;
-    return static_cast<double>(now.issued - window_.progress.groups[group].issued) /
-           static_cast<double>(now.iteration_instructions) / static_cast<double>(gpu_.now() - window_.at);
+  static double mean_position(const LoopProgress& progress) {
+    double sum = 0;
+    for (const BlockLoop& block : progress.blocks) sum += block.position;
+    return sum / static_cast<double>(progress.blocks.size());
   }
 
   /// Iterations that the mean warp has before it when the first is about to leave its loop.
-  double iterations_ahead(const LoopProgress& progress, double rate) const {
-    const double margin = std::clamp(std::ceil(kExit * rate), 1.0, kMostMargin);
-    double cycles = 1e18;
-    for (std::size_t g = 0; g < LoopProgress::kGroups; ++g)
-      if (const double r = group_rate(progress, g); r > 0)
-        cycles = std::min(cycles, (progress.groups[g].least_remaining - margin) / r);
-    return cycles * rate;
+  static double iterations_ahead(const LoopWatch::Steady& steady) {
+    const double margin = std::clamp(std::ceil(kExit * steady.rate), 1.0, kMostMargin);
+    double times = 1e18;
+    for (std::size_t b = 0; b < steady.expected.size(); ++b)
+      if (steady.expected[b] > 0)
+        times = std::min(times, (steady.progress.blocks[b].least_remaining - margin) / steady.expected[b]);
+    return times * steady.moved;
   }
 
-  /// Iterations a window spans: a share of the budget, so that short bodies are averaged over many, and whole lines.
-  double least_move(const LoopProgress& progress) const {
-    const double budget =
-        static_cast<double>(options_.detailed_instructions) / static_cast<double>(progress.iteration_instructions);
-    const double share = std::ceil(std::clamp(budget / kWindows, 1.0, 32.0));
-    const double period = static_cast<double>(line_period_);
-    return period * 2 > budget ? share : std::ceil(share / period) * period;
-  }
-
-  void restart_window(const LoopProgress& progress) {
-    window_ = {};
-    window_.at = gpu_.now();
-    window_.issued = gpu_.issued();
-    if (!progress.all_inside) return;
-    window_.progress = progress;
-    window_.counters = gpu_.counters();
+  /// Iterations after which everything in L2 has been replaced, at the rate of this stretch.
+  double iterations_until_full(const LoopWatch::Steady& steady) const {
+    const double by_stretch = brought(gpu_.counters()) - brought(steady.since);
+    const double missing = kRefill * static_cast<double>(context_.gpu.l2.bytes) - brought(virtual_counters());
+    return missing <= 0 ? 0 : by_stretch <= 0 ? 1e18 : missing / by_stretch * steady.moved;
   }
 
   /// The part that was left out ran at the mean of the rates before and after it.
@@ -356,25 +332,26 @@ class SteadyState {
       skipped_cycles_ += open_skip_.iterations * (2 / (open_skip_.rate + rate) - 1 / open_skip_.rate);
       if (!skips_.empty()) skips_.back().cycles_so_far = skipped_cycles_;
     }
+    open_skip_ = {};
   }
 
-  /// Leaves out so many iterations of the mean warp. `seen`: the rate of the window, `rate`: the one to reckon with.
-  void skip_iterations(const LoopProgress& progress, double iterations, double seen, double rate) {
-    Gpu::IterationCounts counts{};
+  /// Leaves out so many times what blocks are expected to move on; `rate`: of the mean of all, to reckon with.
+  void skip_iterations(const LoopWatch::Steady& steady, double times, double rate) {
+    std::vector<std::uint32_t> counts(steady.expected.size());
     std::uint64_t instructions = 0, most = 0;
-    for (std::size_t g = 0; g < LoopProgress::kGroups; ++g) {
-      counts[g] = static_cast<std::uint32_t>(iterations * group_rate(progress, g) / seen);
-      instructions += counts[g] * progress.groups[g].iteration_instructions;
-      most = std::max<std::uint64_t>(most, counts[g]);
+    for (std::size_t b = 0; b < counts.size(); ++b) {
+      counts[b] = static_cast<std::uint32_t>(std::llround(times * steady.expected[b]));
+      instructions += counts[b] * steady.progress.blocks[b].iteration_instructions;
+      most = std::max<std::uint64_t>(most, counts[b]);
     }
     const double cycles =
-        static_cast<double>(instructions) / static_cast<double>(progress.iteration_instructions) / rate;
+        static_cast<double>(instructions) / static_cast<double>(steady.progress.iteration_instructions) / rate;
     const TimingCounters now = gpu_.counters();
-    const SkippedAccesses::Traffic traffic = gpu_.skip_iterations(counts);
-    // Lines that nobody had touched come from DRAM once; what the window measured would count its own reuse again.
+    const SkippedAccesses::Traffic traffic = gpu_.skip_iterations(steady.progress, counts);
+    // Lines that nobody had touched come from DRAM once; what the stretch measured would count its own reuse again.
     const std::uint64_t read = skipped_.memory.dram_read_bytes + traffic.dram_read_bytes;
     const std::uint64_t written = skipped_.memory.dram_write_bytes + traffic.dram_write_bytes;
-    add_scaled(skipped_, now, window_.counters, cycles / static_cast<double>(gpu_.now() - window_.at));
+    add_scaled(skipped_, now, steady.since, cycles / static_cast<double>(steady.cycles));
     skipped_.memory.dram_read_bytes = read;
     skipped_.memory.dram_write_bytes = written;
     skipped_cycles_ += cycles;
@@ -404,24 +381,31 @@ class SteadyState {
       result.counters.memory.dram_write_bytes = written + traffic.dram_write_bytes;
     }
     const Cycle so_far = result.elapsed_cycles;
-    const SmRate rate = observed_rate(now.counters, reference->counters, seen, context_.warps_per_block);
-    result.elapsed_cycles += static_cast<Cycle>(remaining_cycles(in_flight, rate));
+    const RestTime rest =
+        remaining_time(in_flight, observed_rate(now.counters, reference->counters, seen, context_.warps_per_block));
+    result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
+    set_residence(result.counters, now.counters, rest, context_.warps_per_block);
     result.skipped.push_back({so_far, result.elapsed_cycles});
-    uncertainty_ = std::max(uncertainty_, 0.15);
+    uncertainty_ = std::max(uncertainty_, kUnsettled);
     result.warnings.push_back(
         "the launch did not settle within the detailed budget; its rest was taken to run at the rate of its last part");
   }
 
-  double remaining_cycles(const std::vector<BlockProgress>& in_flight, const SmRate& rate) const {
+  RestTime remaining_time(const std::vector<BlockProgress>& in_flight, const SmRate& rate) const {
     const auto instructions = [&](std::uint64_t block) {
       return static_cast<double>(class_instructions_[context_.classes.class_of(block)]);
     };
-    std::vector<std::vector<double>> by_sm(static_cast<std::size_t>(context_.gpu.chip.sm_count));
-    for (const BlockProgress& block : in_flight)
-      by_sm[block.sm].push_back(instructions(block.block) * (1 - block.done));
+    std::vector<std::vector<BlockProgress>> by_sm(static_cast<std::size_t>(context_.gpu.chip.sm_count));
+    for (const BlockProgress& block : in_flight) by_sm[block.sm].push_back(block);
+    std::vector<std::vector<double>> left(by_sm.size());
+    for (std::size_t sm = 0; sm < by_sm.size(); ++sm) {
+      std::sort(by_sm[sm].begin(), by_sm[sm].end(),
+                [](const BlockProgress& a, const BlockProgress& b) { return a.block < b.block; });
+      for (const BlockProgress& block : by_sm[sm]) left[sm].push_back(instructions(block.block) * (1 - block.done));
+    }
     const std::uint64_t first = gpu_.dispatcher().dispatched();
-    return rest_cycles(std::move(by_sm), blocks_ - first, context_.blocks_per_sm, rate,
-                       [&](std::uint64_t i) { return instructions(first + i); });
+    return schedule_rest(std::move(left), blocks_ - first, context_.blocks_per_sm, rate,
+                         [&](std::uint64_t i) { return instructions(first + i); });
   }
 
   void describe(TimingResult& result, bool over) const {
@@ -436,14 +420,14 @@ class SteadyState {
       result.warnings.push_back(
           "the launch's waves did not settle within the detailed budget; the rest of them was taken to run at their "
           "mean rate");
-    result.coverage.uncertainty_pct = 100 * uncertainty_;
+    result.coverage.uncertainty_pct =
+        result.coverage.extrapolated ? 100 * std::max(uncertainty_, kLeastUncertainty) : 0;
   }
 
   LaunchContext context_;
   SimulateOptions options_;
   Gpu gpu_;
   std::vector<std::vector<PathLoop>> loops_;
-  std::uint32_t line_period_ = 1;
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, wave_instructions_ = 0, mark_blocks_ = 0, next_mark_ = 0;
   std::uint64_t skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0, work_ = 0;
@@ -454,7 +438,7 @@ class SteadyState {
   std::vector<Skip> skips_;
   std::optional<BlockFootprint> footprint_;
   bool saturated_ = false, unsteady_ = false;
-  Window window_;
+  LoopWatch watch_;
   OpenSkip open_skip_;
 };
 

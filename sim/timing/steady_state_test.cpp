@@ -93,6 +93,51 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);
 }
 
+TEST_CASE("blocks whose loops take unequally long end one after the other, skipped or not") {
+  // Half of the blocks wait twice as long in each iteration: theirs is the end of the launch.
+  const GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(400, 4, 4);
+  made.occupancy().blocks_per_sm = 1;
+  BlockClass slow = made.trace().classes[0];
+  slow.representative = {2, 0, 0};
+  slow.population = made.trace().classes[0].population = 2;
+  made.trace().classes[0].conditions.push_back({{1, 0, 0}, 0, 1, 1});
+  slow.conditions.push_back({{1, 0, 0}, 0, 1, 1});
+  // Each of its iterations is two of the others'.
+  std::vector<Run>& runs = slow.paths[0].runs;
+  const std::vector<Run> body(runs.begin() + 1, runs.end() - 1);
+  runs.insert(runs.end() - 1, body.begin(), body.end());
+  slow.paths[0].instructions += 3 * body.size();
+  for (WarpTrace& warp : slow.warps) {
+    const std::vector<Access> once(warp.accesses.begin() + 1, warp.accesses.end());
+    warp.accesses.insert(warp.accesses.end(), once.begin(), once.end());
+  }
+  made.trace().classes.push_back(slow);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 3000);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  INFO("warps " << full.counters.warp_cycles << " / " << skipping.counters.warp_cycles);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
+  CHECK(error(skipping.counters.warp_cycles, full.counters.warp_cycles) < 0.04);
+  CHECK(skipping.coverage.uncertainty_pct >= 3);
+}
+
+TEST_CASE("warps that are served one after the other leave one after the other, extrapolated or not") {
+  // Sixteen blocks fill an SM's issue slots four times over: the older ones end first.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code(6000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 4, 64);
+  made.runs({{0, 6001}});
+  made.occupancy().blocks_per_sm = 16;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 30000);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
+  INFO("warps " << full.counters.warp_cycles << " / " << part.counters.warp_cycles);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.06);
+  CHECK(error(part.counters.warp_cycles, full.counters.warp_cycles) < 0.12);
+}
+
 TEST_CASE("lines that blocks share come from DRAM once, whether the blocks are simulated or left out") {
   const GpuModel gpu = sm_model(4);
   // As a product: half of what a block reads is its own, half is read by every block.

@@ -1,0 +1,37 @@
+// How fast the blocks in flight go round their loops, and how far each may be moved on.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/types.h"
+
+namespace forewarp {
+
+/// Where a block in flight is in its loop.
+struct BlockLoop {
+  std::uint32_t cls = 0;
+  std::uint16_t sm = 0, slot = 0;
+  std::uint32_t sm_warps = 0;  ///< warps on its SM
+  double position = 0;         ///< iterations begun, mean of its warps, with the part of the last one
+  std::uint32_t least_remaining =
+      ~std::uint32_t{0};                     ///< whole iterations that the first of its warps to leave has left
+  std::uint64_t iteration_instructions = 0;  ///< of one iteration of every warp
+};
+
+/// Where all are. Blocks come in the same order as long as none starts or ends.
+struct LoopProgress {
+  std::vector<BlockLoop> blocks;
+  std::uint64_t iteration_instructions = 0;
+};
+
+/// Iterations by which each block moved on from one look to the next.
+std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgress& later);
+
+/// What each block is to be reckoned to move on in the time in which `moved` was seen: the mean of the blocks of its
+/// class on SMs that hold as many warps. That a block was ahead of those by a little does not last: one that leads
+/// fetches for the others, and they catch up.
+std::vector<double> steady_moves(const LoopProgress&, std::span<const double> moved);
+
+}  // namespace forewarp
