@@ -260,11 +260,13 @@ def occupancy():
 
 
 def files():
-    """The text of every launch file, by stem or, where a second file launches the same code, STEM.sweep."""
+    """The text of every launch file, by stem or, where another file launches the same code, STEM.sweep or
+    STEM.large."""
     from field_launches import field  # these files use this one
+    from large_launches import large
     from micro_launches import micro
     from sweep_launches import sweeps
     return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
                   "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, micro, sweeps)
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, micro, sweeps, large)
             for stem, cases in folder().items()}
