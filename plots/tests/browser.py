@@ -94,8 +94,9 @@ class Browser:
             self._note(answer)
 
     def open(self, path):
+        """A file, or an address of this machine."""
         self.loaded = False
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=path if path.startswith("http:") else "file://" + os.path.abspath(path))
         while not self.loaded:
             self._note(self._read(60))
 
