@@ -1,9 +1,11 @@
 """What the gallery shows: the results it predicts, and its pictures with the sentences that go with them."""
 
 
-def _predict(stem, *cases, gpu="h200-sxm", launch=None):
+def _predict(stem, *cases, gpu="h200-sxm", launch=None, cache="cold"):
     sm = "sm_80" if gpu.startswith("a100") else "sm_90"
     words = ["predict", f"traces/{sm}/{stem}.cubin", "--launch", launch or f"traces/{stem}.yaml", "--gpu", gpu]
+    if cache != "cold":
+        words += ["--cache", cache]
     return words + [word for case in cases for word in ("--case", case)]
 
 
@@ -22,12 +24,12 @@ RESULTS = {
     "divergence": _predict("divergence_01_branch_ways", "divergence_first_four_block_32_256ki", "divergence_by_lane_4_256ki",
                            "divergence_by_warp_4_256ki"),
     "student": _predict("attention_02_student", "student_24k_512_rows_64", "student_24k_512_rows_128",
-                        "student_24k_512_rows_512"),
+                        "student_24k_512_rows_512", cache="sequence"),
     "student_shared": _predict("attention_02_student", "student_24k_512_rows_512", "student_16k_512_rows_512"),
-    "nanogpt_products": _predict(_WARP_TILED, launch="RESULTS/nanogpt/" + _WARP_TILED + ".yaml"),
-    "nanogpt_slow": _predict("attention_01_unfused", launch="RESULTS/nanogpt/attention_01_unfused.yaml"),
-    "nanogpt_flash": _predict("attention_03_flash", launch="RESULTS/nanogpt/attention_03_flash.yaml"),
-    "launches": _predict("elementwise_01_sin_cos", "sin_cos_unfused_1mi", "sin_cos_fused_1mi"),
+    "nanogpt_products": _predict(_WARP_TILED, launch="RESULTS/nanogpt/" + _WARP_TILED + ".yaml", cache="sequence"),
+    "nanogpt_slow": _predict("attention_01_unfused", launch="RESULTS/nanogpt/attention_01_unfused.yaml", cache="sequence"),
+    "nanogpt_flash": _predict("attention_03_flash", launch="RESULTS/nanogpt/attention_03_flash.yaml", cache="sequence"),
+    "launches": _predict("elementwise_01_sin_cos", "sin_cos_unfused_1mi", "sin_cos_fused_1mi", cache="sequence"),
 }
 
 
@@ -158,8 +160,7 @@ PICTURES = [
             "HBM traffic of unfused and flash attention against length"),
     Picture("S14 A student's FlashAttention", "s14_student", "timeline", "@student\n--measured\nvalidation/sequences/h200-sxm.csv",
             "Two kernels a tile, and one launch pair for each: the time halves each time the rows of a tile double, since the time of a "
-            "launch hardly depends on how many of its few blocks there are. The GPU looks busy all the time and does next to nothing. "
-            "(Predicted kernels start with cold caches, so the predicted whole is longer than the measured one.)",
+            "launch hardly depends on how many of its few blocks there are. The GPU looks busy all the time and does next to nothing.",
             "Timelines of the two-kernel FlashAttention with tiles of 64, 128 and 512 rows"),
     Picture("S14 A student's FlashAttention", "s14_occupancy", "occupancy", "@student_shared",
             "A block of 32 threads that keeps 24 KiB of shared memory leaves room for few warps an SM; 16 KiB leaves room for a third "
@@ -177,8 +178,8 @@ PICTURES = [
             "products on either side are unchanged.",
             "Timeline of nanoGPT's attention layer with FlashAttention"),
     Picture("S16 Launches", "s16_launches", "timeline", "@launches\n--mode\nstream\n--mode\ngraph\n--measured\nvalidation/sequences/h200-sxm.csv",
-            "The host queues launches ahead of the GPU; five kernels of a few microseconds pay five hand-overs, a captured graph pays less for "
-            "each, and the fused kernel pays once.",
+            "Five kernels of a few microseconds pay for five starts and ends, the fused one for one. The host queues launches ahead of the "
+            "GPU, so that a captured graph saves calls, and time only where kernels are shorter than a call.",
             "Timelines of five small kernels in a stream and as a graph, and of the fused one"),
     Picture("S19 Occupancy", "s19_occupancy", "occupancy", "@overhang\n--case\nsgemm_warp_tiled_256x256",
             "What limits the best product: 130 registers a thread leave room for one block of 256 threads. At 128 registers, two fit; shared "

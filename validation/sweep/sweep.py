@@ -4,11 +4,13 @@
   sweep.py launches --out FILE [--sparse]     the launch file of our product at those sizes, for forewarp and the runner
   sweep.py collect --runner RUN --out OUT     on the GPU machine, from the root of the repository: OUT/sgemm_warp_tiled.csv
                                               (ncu, caches flushed) and OUT/library_bf16.csv (events, warm, back to back)
+  sweep.py height RESULT.json [--from N]      how far a result of `forewarp predict` is from the measured curve, by size
 
 Both are kept in validation/sweep/GPU/. Columns: size, time in ns (median, least, most, runs) and, under ncu, cycles.
 """
 import argparse
 import csv
+import json
 import os
 import statistics
 import subprocess
@@ -109,6 +111,32 @@ def collect_library(options, folder):
                [line.split(",") for line in done.stdout.split()])
 
 
+def measured_cycles():
+    """By size."""
+    with open(os.path.join(HERE, "h200-sxm", KERNEL + ".csv"), encoding="utf-8", newline="") as file:
+        return {int(row["size"]): float(row["cycles"]) for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+
+
+def predicted_cycles(path):
+    with open(path, encoding="utf-8") as file:
+        cases = json.load(file)["cases"]
+    return {int(case["id"].rsplit("_", 1)[1]): case["metrics"]["gpc__cycles_elapsed.max"] for case in cases}
+
+
+def height_errors(seen, curve, least):
+    """How far the predicted rate is from the measured one, by size."""
+    return {n: abs(seen[n] / cycles - 1) for n, cycles in sorted(curve.items()) if n >= least and n in seen}
+
+
+def show_height(options):
+    errors = height_errors(measured_cycles(), predicted_cycles(options.result), options.least)
+    if not errors:
+        sys.exit(f"sweep.py: {options.result} holds no size that was measured")
+    worst = max(errors, key=errors.get)
+    print(f"{len(errors)} sizes from {min(errors)} to {max(errors)}: height {100 * sum(errors.values()) / len(errors):.1f} % off "
+          f"on average, most at {worst}: {100 * errors[worst]:.1f} %")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -122,15 +150,21 @@ def main():
     one.add_argument("--ncu", default="ncu")
     one.add_argument("--repeat", type=int, default=3)
     one.add_argument("--seconds", type=int, default=240)
+    one = commands.add_parser("height")
+    one.add_argument("result")
+    one.add_argument("--from", dest="least", type=int, default=512)
     options = parser.parse_args()
+    if options.command == "height":
+        return show_height(options)
     if options.command == "launches":
         with open(options.out, "w", encoding="utf-8") as file:
             file.write(products(sparse_sizes() if options.sparse else sizes()))
-        return
+        return None
     os.makedirs(options.out, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         collect_library(options, folder)
         collect_ours(options, folder)
+    return None
 
 
 if __name__ == "__main__":
