@@ -18,7 +18,7 @@ Crossbar::Crossbar(const GpuModel& model) {
   request_cost_ = fine_cost(spec.sm_requests_per_cycle_x16, 16);
   port_depth_ = request_cost_ * kPortEntries;
   sm_write_ = sector_cost(spec.sm_write_bytes_per_cycle);
-  gpc_write_ = sector_cost(spec.gpc_write_bytes_per_cycle);
+  gpc_flit_ = fine_cost(spec.gpc_write_bytes_per_cycle, kLineBytes) / write_flits(kLineBytes / kSectorBytes, true);
   sm_response_ = sector_cost(spec.sm_response_bytes_per_cycle);
   tpc_response_ = sector_cost(spec.tpc_response_bytes_per_cycle);
   gpc_response_ = sector_cost(spec.gpc_response_bytes_per_cycle);
@@ -55,8 +55,8 @@ Cycle Crossbar::send(std::uint16_t sm, int data_sectors, Cycle now) {
   return fine_ceil(ports_[sm].take(to_fine(now), cost));
 }
 
-Cycle Crossbar::gather(std::uint16_t sm, int data_sectors, Cycle now) {
-  return fine_ceil(gpc_out_[gpc_[sm]].take(to_fine(now), gpc_write_[static_cast<std::size_t>(data_sectors)]));
+Cycle Crossbar::gather(std::uint16_t sm, int flits, Cycle now) {
+  return fine_ceil(gpc_out_[gpc_[sm]].take(to_fine(now), flits * gpc_flit_));
 }
 
 Cycle Crossbar::cross(int from, int data_sectors, Cycle now) {

@@ -7,6 +7,7 @@
 // partition 0 (62 and 46 of 108 SMs on the two sides of one A100, hardware.md section 4).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -27,8 +28,13 @@ class Crossbar {
   Cycle accepts_again(std::uint16_t sm, Cycle now) const;
   /// Cycle in which the request leaves the SM; `data_sectors` travel with it.
   Cycle send(std::uint16_t sm, int data_sectors, Cycle now);
-  /// Write data arrives at its GPC's path at `now`; cycle in which it enters the network.
-  Cycle gather(std::uint16_t sm, int data_sectors, Cycle now);
+  /// A write or an atomic of so many flits arrives at its GPC's path at `now`; cycle in which it enters the network.
+  Cycle gather(std::uint16_t sm, int flits, Cycle now);
+  /// A header and the data; a sector written in part takes a second flit that says which bytes. Atomics travel sector
+  /// by sector, 16 bytes of operands a flit (kernels/micro l2_modify: 2.5 to 6.5 cycles of an SM for 1 to 4 whole
+  /// sectors, 3.9 to 12 for parts; l2: RED of a lane 3.5, of 32 lanes on a line 19).
+  static constexpr int write_flits(int sectors, bool whole) { return 1 + sectors * (whole ? 1 : 2); }
+  static constexpr int atomic_flits(int sectors, int bytes) { return sectors + std::max(sectors, (bytes + 15) / 16); }
   /// Data arrives at the fabric, leaving partition `from`; cycle in which it starts to cross.
   Cycle cross(int from, int data_sectors, Cycle now);
   /// Data for the SM arrives at its GPC at `now`; cycle in which its last sector reaches the SM.
@@ -36,7 +42,8 @@ class Crossbar {
 
  private:
   FineCycle request_cost_ = 0, port_depth_ = 0;
-  SectorCost sm_write_{}, gpc_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, fabric_cost_{};
+  FineCycle gpc_flit_ = 0;  ///< of a GPC's path, which takes gpc_write_bytes_per_cycle of whole lines
+  SectorCost sm_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, fabric_cost_{};
   std::vector<std::uint16_t> tpc_, gpc_;
   std::vector<std::uint8_t> partition_;
   std::vector<RateServer> ports_, sm_in_, tpc_in_, gpc_in_, gpc_out_;

@@ -51,9 +51,13 @@ TEST_CASE("written data holds the SM's port and the GPC's path") {
   CHECK(x.send(0, 0, 0) == 5);
   // Sixteen SMs of a GPC with a line each: four lines a cycle.
   Cycle last = 0;
-  for (std::uint16_t sm = 0; sm < 16; ++sm) last = x.gather(sm, 4, 100);
+  for (std::uint16_t sm = 0; sm < 16; ++sm) last = x.gather(sm, Crossbar::write_flits(4, true), 100);
   CHECK(last == 104);  // the sixteenth starts 3.75 cycles later
-  CHECK(x.gather(16, 4, 100) == 100);
+  CHECK(x.gather(16, Crossbar::write_flits(4, true), 100) == 100);
+  CHECK(Crossbar::write_flits(4, true) == 5);
+  CHECK(Crossbar::write_flits(4, false) == 9);  // and which bytes of each sector
+  CHECK(Crossbar::atomic_flits(1, 4) == 2);
+  CHECK(Crossbar::atomic_flits(4, 128) == 12);
 }
 
 TEST_CASE("responses are held by SM, TPC and GPC, whichever is slowest") {

@@ -43,6 +43,7 @@ class Gpu {
   BlockDispatcher& dispatcher() { return dispatcher_; }
   const BlockDispatcher& dispatcher() const { return dispatcher_; }
   MemorySystem& memory() { return memory_; }
+  const MemorySystem& memory() const { return memory_; }
   std::vector<std::unique_ptr<Sm>>& sms() { return sms_; }
   const std::vector<BlockSpan>& spans() const { return spans_; }
 

@@ -58,7 +58,7 @@ struct Record {
   std::uint8_t sectors = 0;
   std::uint8_t missing = 0;  ///< what it waits for
   RequestKind kind = RequestKind::Read;
-  std::uint8_t operations = 0;
+  std::uint8_t rounds = 0;
   std::uint8_t bytes = 0;
   bool full = true;
   bool copy = false;     ///< looks up the near copy of a far line
@@ -85,7 +85,8 @@ struct MemorySystem::State {
     ReadCoalescer coalescer;
     Queue queue[2];  ///< from SMs, from the fabric
     RateServer tags, data, atomics;
-    bool serving = false;  ///< a Serve event is under way
+    std::uint64_t changed = ~std::uint64_t{0};  ///< line of the last atomic
+    bool serving = false;                       ///< a Serve event is under way
     std::uint8_t turn = 0;
   };
   struct Channel {
@@ -142,7 +143,7 @@ struct MemorySystem::State {
   Cycle request_cycles_ = 0, response_cycles_ = 0, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
   Cycle coalescer_cycles_ = 0;
   Cycle controller_out_ = 0, controller_back_ = 0;
-  FineCycle tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0;
+  FineCycle tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0, sector_cost_ = 0;
   SectorCost data_cost_{};
 };
 
@@ -164,6 +165,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   tag_cost_ = fine_cost(l2.slice_tags_per_cycle * l2.clock_ratio);
   data_cost_ = sector_cost(l2.slice_bytes_per_cycle * l2.clock_ratio);
   atomic_cost_ = fine_cost(l2.clock_ratio, l2.atomic_interval);
+  sector_cost_ = fine_cost(l2.clock_ratio, 1);
   word_cost_ = fine_cost(l2.clock_ratio, l2.atomic_word_interval);
   slices_.reserve(static_cast<std::size_t>(l2.slices));
   for (int i = 0; i < l2.slices; ++i) slices_.emplace_back(geometry_, l2.coalescer_requests);
@@ -196,7 +198,7 @@ void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
   r.sm = request.sm;
   r.sectors = request.sectors & 15;
   r.kind = request.kind;
-  r.operations = request.operations;
+  r.rounds = request.rounds;
   r.full = request.full_sectors;
   r.bytes = request.bytes;
   r.slice = static_cast<std::uint16_t>(home.slice);
@@ -412,10 +414,12 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
   if (r.kind == RequestKind::Read) {
     start = forwarded ? now : fine_ceil(slice.data.take(to_fine(now), data_cost_[n]));
   } else {
-    // A line holds 32 words: more operations than that are lanes on one word, eight for each (simulate.cpp).
-    const bool one_word = r.operations > kWarpLanes;
-    const FineCycle busy = one_word ? (r.operations + 7u) / 8 * word_cost_
-                                    : std::max<FineCycle>(n, (r.operations + 7u) / 8) * atomic_cost_;
+    // A sector a pass, after the first. An atomic waits for the word that one of the same line has just changed, as a
+    // lane does for another's (kernels/micro l2_modify).
+    const FineCycle passes = atomic_cost_ + (n - 1) * sector_cost_;
+    const bool depends = r.rounds > 1 || slice.changed == r.index;
+    slice.changed = r.index;
+    const FineCycle busy = depends ? std::max<FineCycle>(passes, r.rounds * word_cost_) : passes;
     // The answer follows the last pass; that of a single one is part of hit_cycles.
     start = fine_ceil(slice.atomics.take(to_fine(now), busy) + busy - std::min(busy, atomic_cost_));
     const Eviction cleaned = slice.cache.modify(r.way, r.sectors);
@@ -552,7 +556,11 @@ void MemorySystem::State::handle(const Event& e, Cycle now, std::vector<MemoryRe
   switch (static_cast<Step>(e.type)) {
     case Step::GpcWrite: {
       const Record& r = records_[e.subject];
-      send_to_slice(e.subject, crossbar_.gather(r.sm, count(r.sectors), now));
+      const int n = count(r.sectors);
+      const int bytes = r.full ? n * static_cast<int>(kSectorBytes) : r.bytes;
+      const int flits =
+          r.kind == RequestKind::Write ? Crossbar::write_flits(n, r.full) : Crossbar::atomic_flits(n, bytes);
+      send_to_slice(e.subject, crossbar_.gather(r.sm, flits, now));
       break;
     }
     case Step::FabricOut: {
@@ -645,6 +653,17 @@ int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, st
   }
   if (written_back != nullptr) *written_back = written;
   return fetched;
+}
+
+std::vector<FineCycle> MemorySystem::atomic_backlog(Cycle now) const {
+  std::vector<FineCycle> backlog;
+  for (const State::Slice& slice : state_->slices_)
+    backlog.push_back(slice.atomics.free() - std::min(slice.atomics.free(), to_fine(now)));
+  return backlog;
+}
+
+void MemorySystem::add_atomic_backlog(std::span<const FineCycle> by_slice) {
+  for (std::size_t i = 0; i < by_slice.size(); ++i) state_->slices_[i].atomics.delay(by_slice[i]);
 }
 
 void MemorySystem::copy_lines(const MemorySystem& other) {

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/types.h"
 #include "hardware/gpu_model.h"
+#include "timing/rate_server.h"
 
 namespace forewarp {
 
@@ -20,9 +22,7 @@ struct MemoryRequest {
   std::uint16_t sm = 0;
   std::uint8_t sectors = 0;  ///< mask of the line's four sectors
   RequestKind kind = RequestKind::Read;
-  /// Atomics: lane operations carried. The L2 does up to eight words of a sector at once, so it takes the larger of the
-  /// number of sectors and operations / 8 passes; lanes that meet on one word follow each other and count eight each.
-  std::uint8_t operations = 1;
+  std::uint8_t rounds = 1;   ///< atomics: lanes that meet on one word and follow each other
   bool full_sectors = true;  ///< writes: every byte of each sector is written (else L2 keeps them apart until complete)
   std::uint8_t bytes = 0;    ///< writes of part of a sector: bytes written in all sectors together, 0 if unknown
 };
@@ -76,6 +76,11 @@ class MemorySystem {
   /// `bytes` as in a request.
   int touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back, bool full = true,
             std::uint8_t bytes = 0);
+  /// Work that the atomic unit of each slice has before it, in 1/1024 cycles, and more of it: blocks that do not wait
+  /// for their reductions can end faster than L2 works them off, so skipping blocks has to leave what would have piled
+  /// up.
+  std::vector<FineCycle> atomic_backlog(Cycle now) const;
+  void add_atomic_backlog(std::span<const FineCycle> by_slice);
   /// L2 holds what another's does, in which nothing is in flight.
   void copy_lines(const MemorySystem& other);
   /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it.

@@ -183,7 +183,7 @@ TEST_CASE("random traffic loses nothing and repeats itself") {
         r.kind = static_cast<RequestKind>(random() % 4);
         r.full_sectors = random() % 2 == 0;
         r.bytes = r.full_sectors ? 0 : 16;
-        r.operations = static_cast<std::uint8_t>(1 + random() % 32);
+        r.rounds = static_cast<std::uint8_t>(1 + random() % 32);
         return true;
       });
       const MemoryCounters& c = memory.counters();

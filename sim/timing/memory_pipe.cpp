@@ -109,7 +109,7 @@ bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.sm = sm_;
     request.sectors = fresh;
     request.kind = operation.instruction->memory == MemoryKind::Atomic ? RequestKind::Atomic : RequestKind::Read;
-    request.operations = timing_[operation.pattern].operations;
+    request.rounds = timing_[operation.pattern].rounds;
     out_[out_tail_++ & kOutMask] = request;
   }
   std::uint32_t waiter;
@@ -161,7 +161,7 @@ void MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.sm = sm_;
   request.sectors = sectors;
   request.kind = reduction ? RequestKind::Reduction : RequestKind::Write;
-  request.operations = timing_[operation.pattern].operations;
+  request.rounds = timing_[operation.pattern].rounds;
   request.full_sectors = timing_[operation.pattern].full_sectors;
   request.bytes = timing_[operation.pattern].bytes;
   ++stores_in_flight_;

@@ -17,7 +17,7 @@ namespace forewarp {
 /// What the pipe makes of an access pattern, beyond its lines.
 struct PatternTiming {
   std::uint16_t wavefronts = 0;  ///< passes through the data banks
-  std::uint8_t operations = 1;   ///< atomics: most lane operations on one line
+  std::uint8_t rounds = 1;       ///< atomics: lanes that meet on one word
   bool full_sectors = true;      ///< a store covers every byte of its sectors
   std::uint8_t bytes = 0;        ///< that a store which does not writes to one line, in the mean
 };

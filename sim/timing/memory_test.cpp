@@ -159,25 +159,28 @@ TEST_CASE("simultaneous misses of all SMs become one DRAM read") {
   }
 }
 
-TEST_CASE("atomics on one line follow each other at the slice's interval") {
-  const GpuModel m = quiet();  // two cycles a sector
+TEST_CASE("atomics on one line follow each other, those on one word at its own interval") {
+  GpuModel m = quiet();
+  m.l2.atomic_interval = 2;
+  m.l2.atomic_word_interval = 3;
   const std::uint64_t line = line_in(m, 0);
-  const auto last = [&](int requests, std::uint8_t sectors, std::uint8_t operations) {
+  const auto last = [&](int requests, std::uint8_t sectors, std::uint8_t rounds) {
     MemorySystem memory(m);
     latency_of(memory, request(line, 15), 0);
     std::vector<MemoryReply> replies;
     memory.run_until(1000, replies);
     for (int i = 0; i < requests; ++i) {
       MemoryRequest r = request(line, sectors, RequestKind::Reduction, static_cast<std::uint16_t>(i));
-      r.operations = operations;
+      r.rounds = rounds;
       memory.push(r, 1000);
     }
     return drain(memory, replies) - 1000;
   };
   CHECK(last(1, 1, 1) == kHit);
-  CHECK(last(50, 1, 1) == kHit + 49 * 2);
-  CHECK(last(50, 15, 32) == kHit + 50 * 8 - 2);  // 32 words in four sectors: four passes
-  CHECK(last(50, 1, 64) == kHit + 50 * 16 - 2);  // eight lanes on one word: eight passes
+  CHECK(last(50, 1, 1) == kHit + 49 * 3);
+  CHECK(last(50, 3, 1) == kHit + 50 * 3 - 2);
+  CHECK(last(50, 15, 1) == kHit + 50 * 5 - 2);  // a sector a pass after the first
+  CHECK(last(50, 1, 8) == kHit + 50 * 24 - 2);  // eight lanes on one word
 }
 
 TEST_CASE("dirty data goes to DRAM when the footprint exceeds L2, and only then") {

@@ -29,6 +29,8 @@ class RateServer {
     return start;
   }
   FineCycle free() const { return free_; }
+  /// Work of others joins the queue.
+  void delay(FineCycle cost) { free_ += cost; }
 
  private:
   FineCycle free_ = 0;

@@ -21,10 +21,9 @@ PatternTiming time_pattern(const AccessPattern& pattern, const CoalescedCounts& 
   timing.full_sectors = counts.bytes == counts.sectors * kSectorBytes;
   const int lines = std::max<int>(1, counts.lines);
   if (!timing.full_sectors) timing.bytes = static_cast<std::uint8_t>(counts.bytes / lines);
-  // L2 combines eight lanes a pass unless they meet on one word: those follow one another (memory.h).
-  const int active = std::popcount(pattern.lanes);
-  const int passes = counts.addresses < active ? active * 8 : active;
-  timing.operations = static_cast<std::uint8_t>(std::clamp(passes / lines, 1, 255));
+  // Lanes that meet on one word follow one another in L2 (memory.h).
+  const int active = std::popcount(pattern.lanes), words = std::max<int>(1, counts.addresses);
+  timing.rounds = static_cast<std::uint8_t>((active + words - 1) / words);
   return timing;
 }
 

@@ -109,6 +109,7 @@ class SteadyState {
     Cycle at = 0;
     std::uint64_t blocks = 0, instructions = 0;
     TimingCounters counters;
+    std::vector<FineCycle> backlog;  ///< of L2's atomic units
   };
 
   /// Time as if nothing had been skipped.
@@ -122,7 +123,7 @@ class SteadyState {
 
   Mark mark_now() const {
     return {virtual_now(), gpu_.finished_blocks() + skipped_blocks_, gpu_.issued() + skipped_instructions_,
-            virtual_counters()};
+            virtual_counters(), gpu_.memory().atomic_backlog(gpu_.now())};
   }
 
   /// Spans as if nothing had been skipped, and where something was.
@@ -263,6 +264,12 @@ class SteadyState {
       skipped_.memory.dram_read_bytes = read + traffic.dram_read_bytes;
       skipped_.memory.dram_write_bytes = written + traffic.dram_write_bytes;
     }
+    std::vector<FineCycle> piled_up = last.backlog;
+    for (std::size_t i = 0; i < piled_up.size(); ++i) {
+      const FineCycle before = reference.backlog.empty() ? 0 : reference.backlog[i];  // the launch's start has none
+      piled_up[i] = static_cast<FineCycle>(factor * static_cast<double>(piled_up[i] - std::min(piled_up[i], before)));
+    }
+    gpu_.memory().add_atomic_backlog(piled_up);
     gpu_.dispatcher().skip(count);
     skipped_blocks_ += count;
     skipped_instructions_ += instructions;

@@ -78,6 +78,25 @@ TEST_CASE("skipped waves: cycles and traffic as if simulated") {
   CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.04);
 }
 
+TEST_CASE("reductions on one word pile up in L2 while blocks are skipped") {
+  // Blocks do not wait for them, so they end sooner than L2 adds: the launch lasts as long as the adding.
+  GpuModel gpu = sm_model(4);
+  gpu.l2.atomic_word_interval = 60;
+  constexpr std::uint32_t kBlocks = 6000;
+  std::vector<Instruction> code(60, plain(Pipe::Fma, 4));
+  code.push_back(memory_instruction(Opcode::RED, MemorySpace::Global, MemoryKind::Reduction));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 1, kBlocks);
+  made.runs({{0, 62}});
+  made.access(0, std::uint64_t{1} << 24, 1, MemorySpace::Global, MemoryKind::Reduction);
+  made.occupancy().blocks_per_sm = 8;
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 60000);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  CHECK(full.elapsed_cycles > 60 * kBlocks * 9 / 10);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.05);
+}
+
 TEST_CASE("a launch that does not settle ends with whole blocks") {
   // Straight code, so nothing repeats; nine blocks on four SMs, one at a time, are three rounds and not two and a
   // quarter.
