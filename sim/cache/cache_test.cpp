@@ -2,9 +2,11 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/file.h"
 #include "cache/prediction_cache.h"
@@ -104,6 +106,43 @@ TEST_CASE("an entry that is cut short, changed or put under another key counts a
   CHECK(cache.timing(kKey));
 }
 
+TEST_CASE("a store stays below its size: what has not been used for longest goes, and nothing that is not its own") {
+  const Scratch scratch;
+  std::vector<std::uint8_t> noise(10'000);  // does not compress
+  std::uint64_t state = 1;
+  for (std::uint8_t& byte : noise) byte = static_cast<std::uint8_t>((state = state * 6364136223846793005u + 1) >> 56);
+  const Store store(scratch.folder, 100'000);
+  write_file(scratch.folder + "/mine.txt", std::string(200'000, 'x'));
+  const auto key = [](std::uint64_t i) { return ContentKey{{i, i}}; };
+  const auto now = fs::file_time_type::clock::now();
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    store.put(key(i), "timing", noise);
+    fs::last_write_time(store.place(key(i), "timing"), now - std::chrono::hours(24 - i));
+  }
+  write_file(fs::path(store.place(key(3), "timing")).parent_path().string() + "/not_an_entry", "y");
+  REQUIRE(store.get(key(0), "timing"));  // used again: the youngest now
+  // Two processes may trim at a time: the second finds the first one's work done, or half done.
+  std::jthread other([&] { store.trim(); });
+  store.trim();
+  other.join();
+  CHECK(store.get(key(0), "timing"));
+  CHECK_FALSE(store.get(key(1), "timing"));
+  CHECK(store.get(key(11), "timing"));
+  std::uintmax_t bytes = 0;
+  for (const fs::path& file : scratch.files())
+    if (file.extension() == ".timing") bytes += fs::file_size(file);
+  CHECK(bytes <= 80'000);
+  CHECK(bytes >= 60'000);
+  CHECK(fs::exists(scratch.folder + "/mine.txt"));
+}
+
+TEST_CASE("what is kept is looked after without being asked") {
+  const Scratch scratch;
+  const PredictionCache cache(scratch.folder, 1);  // nothing fits
+  cache.keep(kKey, some_timing());
+  CHECK_FALSE(cache.timing(kKey));
+}
+
 TEST_CASE("a folder that cannot be written is no error") {
   const PredictionCache cache("/proc/nowhere");
   cache.keep(kKey, some_timing());
@@ -145,6 +184,16 @@ TEST_CASE("keys follow what a prediction depends on") {
   CHECK_FALSE(timing_key(base, gpu, options) == timing);
   gpu.content_hash = 2;
   CHECK_FALSE(timing_key(base, gpu, {}) == timing);
+}
+
+TEST_CASE("how much may be kept") {
+  ::unsetenv("FOREWARP_CACHE_MIB");
+  CHECK(default_cache_bytes() == std::uint64_t{2048} << 20);
+  ::setenv("FOREWARP_CACHE_MIB", "3", 1);
+  CHECK(default_cache_bytes() == std::uint64_t{3} << 20);
+  ::setenv("FOREWARP_CACHE_MIB", "many", 1);
+  CHECK_THROWS_AS(default_cache_bytes(), InputError);
+  ::unsetenv("FOREWARP_CACHE_MIB");
 }
 
 TEST_CASE("where things are kept") {

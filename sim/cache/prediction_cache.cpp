@@ -27,6 +27,7 @@ std::optional<PredictionCache::Traced> PredictionCache::trace(const ContentKey& 
     std::vector<KernelTrace> traces = read_traces(store_.place(key, kTraceKind));
     if (traces.size() != 1 || traces.front().kernel == nullptr) return std::nullopt;
     found.trace = std::make_shared<KernelTrace>(std::move(traces.front()));
+    store_.used(key, kTraceKind);
     return found;
   } catch (const InputError&) {  // absent or damaged: traced again, and written again
     return std::nullopt;
@@ -48,6 +49,7 @@ void PredictionCache::keep(const ContentKey& key, const Traced& traced) const {
   encoder.count(traced.warnings.size());
   for (const std::string& warning : traced.warnings) encoder.text(warning);
   store_.put(key, kWarningKind, encoder.bytes);
+  store_.kept();
 }
 
 std::optional<TimingResult> PredictionCache::timing(const ContentKey& key) const {
@@ -57,6 +59,7 @@ std::optional<TimingResult> PredictionCache::timing(const ContentKey& key) const
 
 void PredictionCache::keep(const ContentKey& key, const TimingResult& result) const {
   store_.put(key, kTimingKind, encode_timing(result));
+  store_.kept();
 }
 
 }  // namespace forewarp

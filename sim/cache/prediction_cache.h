@@ -16,7 +16,8 @@ namespace forewarp {
 
 class PredictionCache {
  public:
-  explicit PredictionCache(std::string folder) : store_(std::move(folder)) {}
+  explicit PredictionCache(std::string folder, std::uint64_t most_bytes = default_cache_bytes())
+      : store_(std::move(folder), most_bytes) {}
 
   struct Traced {
     std::shared_ptr<KernelTrace> trace;

@@ -4,12 +4,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -29,6 +32,32 @@ struct Header {
   std::uint64_t bytes = 0, stored = 0;
   std::uint64_t hash = 0;  ///< of the stored bytes
 };
+
+constexpr std::uint32_t kKeptBetweenLooks = 32;
+constexpr double kKeep = 0.8;  // of its size, when it has become too large
+
+bool is_hexadecimal(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+struct Entry {
+  fs::file_time_type used;
+  std::uintmax_t bytes = 0;
+  fs::path path;
+};
+
+/// A store's files in one of its folders, also what a killed process left half written beside them.
+void add_entries(const fs::path& folder, std::vector<Entry>& entries) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.size() < 32 || name[30] != '.' || !is_hexadecimal(std::string_view(name).substr(0, 30))) continue;
+    std::error_code gone;  // another process may remove it as we look
+    Entry entry{it->last_write_time(gone), 0, it->path()};
+    if (!gone) entry.bytes = it->file_size(gone);
+    if (!gone) entries.push_back(std::move(entry));
+  }
+}
 
 }  // namespace
 
@@ -51,7 +80,37 @@ std::optional<std::vector<std::uint8_t>> Store::get(const ContentKey& key, const
   std::vector<std::uint8_t> bytes(header.bytes);
   const std::size_t n = ZSTD_decompress(bytes.data(), bytes.size(), stored.data(), stored.size());
   if (ZSTD_isError(n) || n != bytes.size()) return std::nullopt;
+  used(key, kind);
   return bytes;
+}
+
+void Store::used(const ContentKey& key, const char* kind) const {
+  std::error_code ignored;
+  fs::last_write_time(place(key, kind), fs::file_time_type::clock::now(), ignored);
+}
+
+void Store::kept() const {
+  if (kept_->fetch_add(1) % kKeptBetweenLooks == 0) trim();
+}
+
+void Store::trim() const {
+  std::vector<Entry> entries;
+  std::error_code error;
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.size() == 2 && is_hexadecimal(name)) add_entries(it->path(), entries);
+  }
+  std::uintmax_t bytes = 0;
+  for (const Entry& entry : entries) bytes += entry.bytes;
+  if (bytes <= most_bytes_) return;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  const auto enough = static_cast<std::uintmax_t>(static_cast<double>(most_bytes_) * kKeep);
+  for (const Entry& entry : entries) {
+    if (bytes <= enough) return;
+    std::error_code ignored;  // another process may have done so: it is gone in any case
+    fs::remove(entry.path, ignored);
+    bytes -= entry.bytes;
+  }
 }
 
 void Store::put(const ContentKey& key, const char* kind, const std::vector<std::uint8_t>& bytes) const {
@@ -71,6 +130,19 @@ void Store::put(const ContentKey& key, const char* kind, const std::vector<std::
     write_file(place(key, kind), entry);
   } catch (const InputError&) {  // no room, no permission: the prediction is as good without
   }
+}
+
+std::uint64_t default_cache_bytes() {
+  constexpr std::uint64_t kMib = 1 << 20, kDefault = 2048, kMost = std::uint64_t{1} << 40;
+  std::uint64_t mib = kDefault;
+  if (const char* given = std::getenv("FOREWARP_CACHE_MIB"); given != nullptr && *given != '\0') {
+    const std::string_view text(given);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mib);
+    if (error != std::errc{} || end != text.data() + text.size() || mib > kMost)
+      throw InputError("FOREWARP_CACHE_MIB is '" + std::string(text) + "', not a number of MiB",
+                       "set it to a whole number, or unset it for " + std::to_string(kDefault));
+  }
+  return mib * kMib;
 }
 
 std::optional<std::string> default_cache_folder() {

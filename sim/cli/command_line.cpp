@@ -55,7 +55,8 @@ void CommandLine::add_json() {
 void CommandLine::add_cache() {
   output()("no-cache", "make everything anew, and keep nothing of it")(
       "cache-folder", po::value<std::string>()->value_name("FOLDER"),
-      "where finished predictions are kept (default: FOREWARP_CACHE, else forewarp in the user's cache folder)");
+      "where finished predictions are kept (default: FOREWARP_CACHE, else forewarp in the user's cache folder), up to "
+      "FOREWARP_CACHE_MIB (2048): what has not been used for longest goes first");
 }
 
 bool CommandLine::parse(const Arguments& arguments) {
