@@ -323,6 +323,33 @@ class Results(Base):
         self.assertIn("FFMA", run("describe", "opcodes").stdout)
 
 
+class Bench(Base):
+    """That it runs and says what it is for; never how fast."""
+
+    def test_fields(self):
+        path = self.path("bench.json")
+        result = run("bench", "--class", "product, FMA-bound", "--times", "1", "--json", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for part in ("class", "warp instructions", "seconds", "million simulated a second", "peak MiB", "detailed", "steady state"):
+            self.assertIn(part, result.stdout)
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        self.assertEqual(list(document), ["forewarp", "gpu", "times", "runs"])
+        self.assertEqual((document["gpu"], document["times"]), (GPU, 1))
+        self.assertEqual([run["mode"] for run in document["runs"]], ["detailed", "steady state"])
+        for one in document["runs"]:
+            self.assertEqual(list(one), ["class", "case", "mode", "warp_instructions", "simulated_warp_instructions", "seconds",
+                                         "simulated_per_second", "peak_mib"])
+            self.assertGreater(one["simulated_warp_instructions"], 0)
+            self.assertLessEqual(one["simulated_warp_instructions"], one["warp_instructions"])
+            self.assertGreater(one["seconds"], 0)
+            self.assertGreater(one["peak_mib"], 1)
+
+    def test_usage(self):
+        self.assert_fails(2, ["bench", "--class", "no such"], "no such")
+        self.assert_fails(2, ["bench", "--times", "0"], "times")
+
+
 class Cache(Base):
     def predict_512(self, *words):
         result = run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", CASE, "--json", "-", *words)
@@ -399,6 +426,30 @@ class Long(Base):
         self.assertEqual(outputs[0], outputs[1])
         self.assertEqual(outputs[0], outputs[2])
 
+    def test_the_order_of_cases_does_not_change_a_byte(self):
+        stems = {"matmul_03_shared_tiled": [CASE, "sgemm_shared_tiled_512"], "matmul_02_coalesced": ["sgemm_coalesced_check_64"],
+                 "attention_01_unfused": ["attention_unfused_check_64"], "reduce_02_layer_norm_rows": ["layer_norm_rows_1024x768"]}
+        profiles = os.path.join(self.folder, "validation", "profiles", GPU)
+        os.makedirs(profiles)
+        os.symlink(TRACES, os.path.join(self.folder, "traces"))
+        for stem, cases in stems.items():
+            with open(os.path.join(profiles, stem + ".csv"), "w", encoding="utf-8") as file:
+                file.write("case,launch,kernel,grid,block,gpc__cycles_elapsed.max,smsp__inst_executed.sum\n" +
+                           "".join(f"{case},0,k,2 2 1,32 32 1,5000,1\n" for case in cases))
+        seen = []
+        for order in (list(stems), list(stems)[::-1]):
+            for threads in ("1", "2"):
+                suites = self.path("suites.yaml", f"hand:\n  title: by hand\n  gpu: {GPU}\n  cache: cold\n"
+                                                  f"  traces: [{', '.join(order)}]\n  tolerance: {{mean_pct: 100000}}\n")
+                result = subprocess.run([FOREWARP, "validate", "--suites", suites, "--suite", "hand", "--threads", threads, "--json", "-"],
+                                        capture_output=True, text=True, env=dict(os.environ, FOREWARP_HOME=self.folder), check=False)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                cases = json.loads(result.stdout)["cases"]
+                self.assertEqual(len(cases), 5)
+                seen.append({(case["stem"], case["id"]): json.dumps(case) for case in cases})
+        for other in seen[1:]:
+            self.assertEqual(seen[0], other)
+
     def test_failures_of_a_suite_are_listed(self):
         profiles = os.path.join(self.folder, "validation", "profiles", GPU)
         os.makedirs(profiles)
@@ -422,6 +473,6 @@ class Long(Base):
 if __name__ == "__main__":
     FOREWARP = os.path.abspath(sys.argv[1])
     long = "--long" in sys.argv[2:]
-    cases = [Long] if long else [Usage, BadInput, Output, Results, Cache]
+    cases = [Long] if long else [Usage, BadInput, Output, Results, Bench, Cache]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
     sys.exit(0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1)
