@@ -319,10 +319,9 @@ Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
   return out_head_ == out_tail_ ? kNever : retry(now, memory);
 }
 
-/// When to offer the next request again; a port that does not know says kNever and is asked every cycle.
+/// When to offer the next request again; kNever: after a reply, with which this pipe is looked at in any case.
 Cycle MemoryPipe::retry(Cycle now, const MemorySystem& memory) const {
-  const Cycle again = memory.accepts_again(sm_, now);
-  return again == kNever ? now + 1 : std::max(now + 1, again);
+  return std::max(now + 1, memory.accepts_again(sm_, now));
 }
 
 Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases) {

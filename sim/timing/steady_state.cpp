@@ -46,6 +46,13 @@ std::uint32_t longest_line_period(const std::vector<std::vector<PathLoop>>& loop
   return period;
 }
 
+/// What simulating a block costs, reckoned like SteadyState::work().
+std::uint64_t block_work(const BlockClass& cls) {
+  std::uint64_t lines = 0;
+  for (const InstructionCount& count : cls.counts) lines += count.lines;
+  return block_instructions(cls) + lines / kLookupsPerUnit + lines * kUnitsPerRequest;
+}
+
 /// Drives a Gpu and skips what repeats.
 class SteadyState {
  public:
@@ -61,13 +68,15 @@ class SteadyState {
         static_cast<std::uint64_t>(context.gpu.chip.sm_count) * static_cast<std::uint64_t>(context.blocks_per_sm);
     blocks_ = context.trace.launch.grid.count();
     wave_ = std::min(capacity, blocks_);
+    std::uint64_t work = 0;
     for (const BlockClass& cls : context.trace.classes) {
       class_instructions_.push_back(block_instructions(cls));
       instructions_ += class_instructions_.back() * cls.population;
+      work += block_work(cls) * cls.population;
     }
     // Short blocks: several waves at a time, so that their rate is a mean over many.
-    wave_instructions_ = std::max<std::uint64_t>(1, instructions_ / blocks_ * wave_);
-    mark_blocks_ = wave_ * std::max<std::uint64_t>(1, options.detailed_instructions / kWindows / wave_instructions_);
+    wave_work_ = std::max<std::uint64_t>(1, work / blocks_ * wave_);
+    mark_blocks_ = wave_ * std::max<std::uint64_t>(1, options.detailed_instructions / kWindows / wave_work_);
     next_mark_ = mark_blocks_;
     marks_.emplace_back();
     checkpoints_.emplace_back();
@@ -189,7 +198,7 @@ class SteadyState {
     // Blocks that fill the budget with a wave or two are worth fewer of them.
     const bool late = gpu_.issued() > options_.detailed_instructions,
                hurry = work_ > options_.detailed_instructions * kHurry;
-    const bool dear = late && wave_instructions_ > options_.detailed_instructions / 2;
+    const bool dear = late && wave_work_ > options_.detailed_instructions / 2;
     if (n < (hurry ? 2 : dear ? 3 : kManyWaves)) return false;
     const std::uint64_t left = blocks_ - gpu_.dispatcher().dispatched();
     if (left < (dear ? 1 : 2) * wave_) return false;
@@ -436,7 +445,7 @@ class SteadyState {
   Gpu gpu_;
   std::vector<std::vector<PathLoop>> loops_;
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
-  std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, wave_instructions_ = 0, mark_blocks_ = 0, next_mark_ = 0;
+  std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, wave_work_ = 0, mark_blocks_ = 0, next_mark_ = 0;
   std::uint64_t skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0, work_ = 0;
   double skipped_cycles_ = 0, uncertainty_ = 0, last_rate_ = 0;
   TimingCounters skipped_;
