@@ -14,7 +14,7 @@ if __package__ in (None, ""):
 # pylint: disable=wrong-import-position
 from forewarp_plots import perfetto, render, report, sequence, spec  # noqa: E402
 from forewarp_plots.machines import read_machine  # noqa: E402
-from forewarp_plots.results import InputError, Points, read_results, read_wholes  # noqa: E402
+from forewarp_plots.results import Costs, InputError, Points, read_results, read_wholes  # noqa: E402
 
 
 class Parser(argparse.ArgumentParser):
@@ -96,7 +96,7 @@ def _plot(options):
     except ValueError:
         raise InputError(f"--pc {options.pc}: is no address such as 0x120") from None
     drawn = spec.Options(machines=[read_machine(one) for one in options.machine],
-                         points=[Points(path) for path in options.points], formulas=[_formula(f) for f in options.formula],
+                         points=[(Costs if options.kind == "cost" else Points)(path) for path in options.points], formulas=[_formula(f) for f in options.formula],
                          work=dict(_work(w) for w in options.work), levels=options.level, modes=options.mode or ["stream"],
                          wholes=read_wholes(options.measured) if options.measured else {}, pc=pc, join=options.join, title=options.title)
     chart, notes = spec.build(options.kind, launches, drawn)

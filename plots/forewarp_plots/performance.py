@@ -263,3 +263,21 @@ def _sweep_notes(points):
             notes.append(f"{name}: predicted rates are off by {100 * sum(both) / len(both):.1f} % on average at "
                          f"{len(both)} measured sizes from 512 up")
     return notes
+
+
+def cost(_, options):
+    """How what a prediction costs grows with the work it is of: both as multiples of those at the kernel's smallest size."""
+    points, notes = [], []
+    for table in options.points:
+        smallest, growths = {}, {}
+        for kernel, size, seconds, instructions, mib in sorted(table.rows, key=lambda row: row[:2]):
+            first = smallest.setdefault(kernel, (seconds, instructions))
+            growths[kernel] = (seconds / first[0], instructions / first[1])
+            base = {"kernel": kernel, "size": size, "seconds": seconds, "instructions": instructions, "mib": mib}
+            points += [base | {"kind": "time", "times": seconds / first[0]},
+                       base | {"kind": "work", "times": instructions / first[1]}]
+        worst = max(growths, key=lambda kernel: growths[kernel][0])
+        notes.append(f"Lines: processor seconds of a prediction; dashed: the kernel's warp instructions; both against the smallest size. "
+                     f"The most that time grows is {growths[worst][0]:.1f} times, of {worst}, while its work grows "
+                     f"{growths[worst][1]:,.0f} times; dotted: 4 times")
+    return {"points": points, "limit": [{"times": 4}]}, notes

@@ -145,6 +145,27 @@ class Points:
             raise InputError(f"{path}: {error!r} in its table", "its columns are size and ns, a line a point") from error
 
 
+class Costs:
+    """What predictions cost: processor seconds by kernel and size, from a CSV file with its story above it."""
+
+    def __init__(self, path):
+        self.path, self.name, self.origin, self.gpu, self.rows = path, "", "predictions", "", []
+        try:
+            with open(path, encoding="utf-8", newline="") as file:
+                lines = file.readlines()
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        story = [line[1:].strip() for line in lines if line.startswith("#")]
+        self.gpu = next((line.split(":", 1)[1].strip() for line in story if line.startswith("gpu:")), "")
+        self.name = " ".join(line for line in story if not line.startswith("gpu:"))
+        try:
+            for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+                self.rows.append((row["kernel"], int(row["size"]), float(row["seconds"]), float(row["warp_instructions"]), float(row["mib"])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}: {error!r} in its table",
+                             "its columns are kernel, size, seconds, warp_instructions and mib, a line a prediction") from error
+
+
 def read_wholes(path):
     """{case: microseconds} of measured sequences."""
     try:

@@ -22,6 +22,7 @@ KINDS = {
     "occupancy": (launching.occupancy, "Occupancy: what limits it, and what would change it"),
     "timeline": (launching.timeline, "Launches over time"),
     "validation": (accuracy.validation, "Predicted against measured"),
+    "cost": (performance.cost, "What a prediction costs against the work it is of"),
 }
 
 _MOST_NOTES = 12
@@ -91,7 +92,9 @@ def build(kind, launches, options=None):
     """The specification, and the sentences that go with it."""
     options = options or Options()
     fill, title = KINDS[kind]
-    if not launches and not (kind == "roofline" and options.machines) and not (kind == "sweep" and options.points):
+    if kind == "cost" and not options.points:
+        raise InputError("cost needs --points")
+    if not launches and not (kind == "roofline" and options.machines) and not (kind in ("sweep", "cost") and options.points):
         raise InputError(f"{kind} needs a result file")
     filled = fill(launches, options)
     data, notes, changes = filled if len(filled) == 3 else (*filled, {})
@@ -141,4 +144,5 @@ WALK = {
     "occupancy": ("limits", ("case", "limit", "blocks", "binding")),
     "timeline": ("bars", ("case", "lane", "what", "from", "to", "text")),
     "validation": ("launches", ("case", "measured", "predicted", "error", "bound")),
+    "cost": ("points", ("kernel", "size", "seconds", "instructions", "mib")),
 }

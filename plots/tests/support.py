@@ -9,7 +9,7 @@ sys.path.insert(0, PLOTS)
 sys.dont_write_bytecode = True
 
 from forewarp_plots import machines, spec  # noqa: E402
-from forewarp_plots.results import Points, read_results  # noqa: E402
+from forewarp_plots.results import Costs, Points, read_results  # noqa: E402
 
 
 def result(name):
@@ -40,4 +40,5 @@ def pictures():
         "occupancy": ("occupancy", launches("product", "sgemm_warp_tiled_check_100"), spec.Options()),
         "timeline": ("timeline", launches("sequence"), spec.Options(modes=["stream", "graph"], wholes={"elu_unfused_check_1000": 10.78})),
         "validation": ("validation", launches("suite"), spec.Options()),
+        "cost": ("cost", [], spec.Options(points=[Costs(os.path.join(HERE, "results", "costs.csv"))])),
     }

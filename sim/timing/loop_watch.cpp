@@ -13,19 +13,20 @@ constexpr double kPartOfIteration = 0.1;  // may be missing from a window
 constexpr double kWindows = 8;            // the budget pays for so many
 constexpr double kMostIterations = 32;    // of a window
 constexpr std::size_t kMostMarks = 33;
-// Two stretches agree when their rates differ by less: usually, if it is dear to look again, if an earlier wave went so
-// too, across a part that was left out.
-constexpr double kAgree = 0.01, kAgreeDear = 0.02, kAgreeKnown = 0.04, kAgreeAcross = 0.06;
+// Two stretches agree when their rates differ by less: usually, if it is dear to look again, if an earlier wave went
+// so.
+constexpr double kAgree = 0.01, kAgreeDear = 0.02, kAgreeKnown = 0.04;
 
 }  // namespace
 
-void LoopWatch::restart(double rate) {
+void LoopWatch::restart(double rate, double limit) {
   residents_ = residents();
   marks_.clear();
   marks_.push_back(mark());
   settling_ = true;
   target_ = 0;
   before_ = rate;
+  limit_ = limit;
 }
 
 std::optional<LoopWatch::Steady> LoopWatch::look(double known) {
@@ -34,7 +35,7 @@ std::optional<LoopWatch::Steady> LoopWatch::look(double known) {
     return std::nullopt;
   }
   if (residents_ != residents()) {
-    restart(0);
+    restart(0, 0);
     settling_ = false;
     return std::nullopt;
   }
@@ -90,7 +91,7 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   double other = 0;
   if (known > 0 && agree(last, known, kAgreeKnown)) {
     other = known;
-  } else if (before_ > 0 && n == 1 && agree(last, before_, kAgreeAcross)) {
+  } else if (before_ > 0 && n == 1 && agree(last, before_, limit_)) {
     other = before_;
   } else {
     // Where SMs keep step, rates swing: longer and longer stretches are compared.

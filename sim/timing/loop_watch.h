@@ -30,8 +30,11 @@ class LoopWatch {
   /// only confirm; 0: none.
   std::optional<Steady> look(double known);
 
+  /// Stretches before and after a part that was left out agree when their rates differ by less; where L2 has filled in
+  /// between, only one that hardly differs is the same.
+  static constexpr double kAgreeAcross = 0.06, kAgreeFull = 0.02;
   /// Blocks have been moved on; they went at `rate` until then (0: that says nothing of what follows).
-  void restart(double rate);
+  void restart(double rate, double limit);
 
  private:
   /// Changes whenever a block or a warp comes or goes.
@@ -62,7 +65,7 @@ class LoopWatch {
   std::vector<Mark> marks_;             ///< windows lie between them
   bool settling_ = false;               ///< just after blocks were moved on
   double target_ = 0;                   ///< iterations that the window under way is to last, once known
-  double before_ = 0;                   ///< rate before blocks were moved on
+  double before_ = 0, limit_ = 0;       ///< rate before blocks were moved on; how far the next may be off it
 };
 
 }  // namespace forewarp

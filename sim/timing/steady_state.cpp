@@ -29,7 +29,8 @@ constexpr double kLeastSkip = 6;         // iterations worth skipping
 constexpr double kGrowth = 4;            // the first wave's next part, in iterations that it has behind it
 constexpr std::uint64_t kHurry = 7;      // times the budget after which waves are left out even if they differ
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
-constexpr double kOverdraft = 2.0;       // ... unless it would be done for so many times as much
+constexpr std::uint64_t kPatienceKnown = 5;
+constexpr double kOverdraft = 2.0;  // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 
@@ -166,7 +167,10 @@ class SteadyState {
 
   /// Too much has been spent, and as much lies ahead.
   bool out_of_patience() const {
-    const double spent = static_cast<double>(work_) / static_cast<double>(options_.detailed_instructions * kPatience);
+    // Whole waves of loops whose rate is known: they would only show it again.
+    const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 2 * wave_;
+    const std::uint64_t patience = options_.detailed_instructions * (known ? kPatienceKnown : kPatience);
+    const double spent = static_cast<double>(work_) / static_cast<double>(patience);
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
     const double ahead =
         static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(gpu_.issued());
@@ -302,21 +306,26 @@ class SteadyState {
     if (fills) most = until_full;
     saturated_ = saturated_ || until_full <= 0;
     if (most < kLeastSkip) return;
-    const bool first_look = open_skip_.rate == 0;
     correct_open_skip(steady->rate);
-    const double step = std::max(kLeastSkip, !steady->dear ? kGrowth * mean_position(steady->progress)
-                                             : first_look  ? most / 2
-                                                           : most);
+    // Where looking is dear: once on the way to L2's filling or half way, and not again.
+    const double step = std::max(kLeastSkip, !steady->dear            ? kGrowth * mean_position(steady->progress)
+                                             : looked_again_ || fills ? most
+                                                                      : most / 2);
+    looked_again_ = true;
     const bool again = (last_rate_ == 0 || fills) && most - step >= kLeastSkip;
     if (again) most = step;
     const double mean_rate = (steady->rate + steady->other) / 2;
     skip_iterations(*steady, most / steady->moved, mean_rate);
     uncertainty_ = std::max(uncertainty_, std::abs(steady->rate - steady->other) / steady->rate);
-    if (again) open_skip_ = {most, mean_rate, gpu_.dispatcher().dispatched()};
-    // With L2 full, it is another rate.
-    if (!again) saturated_ = saturated_ || fills;
-    if (!again) last_rate_ = fills ? 0 : steady->rate;
-    watch_.restart(again ? steady->rate : 0);
+    if (again) {
+      open_skip_ = {most, mean_rate, gpu_.dispatcher().dispatched()};
+      watch_.restart(steady->rate, LoopWatch::kAgreeAcross);
+      return;
+    }
+    // With L2 full, it may be another rate.
+    saturated_ = saturated_ || fills;
+    last_rate_ = fills ? 0 : steady->rate;
+    watch_.restart(fills ? steady->rate : 0, LoopWatch::kAgreeFull);
   }
 
   static double mean_position(const LoopProgress& progress) {
@@ -453,7 +462,7 @@ class SteadyState {
   std::vector<Mark> checkpoints_;
   std::vector<Skip> skips_;
   std::optional<BlockFootprint> footprint_;
-  bool saturated_ = false, unsteady_ = false;
+  bool saturated_ = false, unsteady_ = false, looked_again_ = false;
   LoopWatch watch_;
   OpenSkip open_skip_;
 };
