@@ -274,6 +274,20 @@ void L2Slice::invalidate_copy(std::uint64_t index, std::uint8_t sectors) {
   if (lines_[way].valid == 0 && lines_[way].miss == kNoMiss) tags_[way] = kFree;
 }
 
+Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors) {
+  Eviction e;
+  const Place p = place(index, true);
+  std::uint32_t way = find(p);
+  if (way == kNoWay) {
+    way = victim(p, true);
+    if (way == kNoWay || !room(true, 0, tags_[way] == kFree ? kNoWay : way)) return e;
+    e = replace(way, p);
+  }
+  lines_[way].used = ++clock_;
+  lines_[way].valid = bits(lines_[way].valid | (sectors & ~lines_[way].pending));
+  return e;
+}
+
 L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full,
                                std::uint8_t bytes) {
   Access a;

@@ -11,6 +11,8 @@
 // - A way may hold a copy of a line homed in the other partition. Copies are clean and age as home lines do: on an H200
 //   34.6 MB read again by the same SMs all hit, of 43.3 MB a fifth misses and of 51.9 MB nearly all, for half of the
 //   lines have a copy; when other SMs read them, misses begin at 34.6 MB (kernels/micro l2_policy, l2_reread).
+// - A line whose whole sectors are written from the far side stays there as a copy: on an H200 17.3 MB written and 34.6 MB
+//   read need more room than there is when they are used again, as 51.9 MB that are read do (l2_write_2_read_4, warm).
 // - No more than partial_share of the lines are written in part: the set's oldest one is read, merged and written back.
 // On an
 //   H200 6.2 to 6.9 MB of such lines are left unread however many are written (l2_write_parts).
@@ -114,6 +116,8 @@ class L2Slice {
   void written_back(int sectors) { write_backs_ -= static_cast<std::uint32_t>(sectors); }
   /// The line's home has been written: a copy here loses these sectors.
   void invalidate_copy(std::uint64_t index, std::uint8_t sectors);
+  /// The line's home has been written through here: whole sectors stay, as a copy. Returns what gives way.
+  Eviction keep_copy(std::uint64_t index, std::uint8_t sectors);
 
   /// read() or write() whose data arrives at once. No miss entry is used; Hit unless sectors missed.
   Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full = true,

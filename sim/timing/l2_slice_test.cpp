@@ -222,6 +222,24 @@ TEST_CASE("copies are lines of their own, lose written sectors and age as home l
   CHECK(s.valid(2, true) == 0);
 }
 
+TEST_CASE("a line written through here stays as a copy, and the oldest line gives way to it") {
+  const L2Geometry g(tiny());
+  L2Slice s(g);
+  s.write(1, 15, true, 0);
+  load(s, 2);
+  load(s, 3);
+  load(s, 4);
+  const Eviction e = s.keep_copy(5, 0b0110);
+  CHECK(e.index == 1);
+  CHECK(e.dirty == 15);
+  CHECK(s.valid(5, true) == 0b0110);
+  CHECK(s.valid(5, false) == 0);
+  CHECK(s.keep_copy(5, 0b0001).dirty == 0);
+  CHECK(s.valid(5, true) == 0b0111);
+  CHECK(s.dirty_sectors() == 0);
+  s.written_back(4);
+}
+
 TEST_CASE("copies in flight leave a way for home lines") {
   GpuModel m = tiny();
   m.l2.miss_entries = 16;

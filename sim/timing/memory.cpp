@@ -342,7 +342,12 @@ bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
   }
   if (a.evicted.dirty != 0) evict(r.slice, a.evicted, now + hit_cycles_ + controller_out_);
   if (a.cleaned.dirty != 0) evict(r.slice, a.cleaned, now + hit_cycles_ + controller_out_);
-  if (replicate_) slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
+  if (replicate_ && r.crosses && r.full) {
+    const Eviction e = slices_[mirror(r.slice)].cache.keep_copy(r.index, r.sectors);
+    if (e.dirty != 0) evict(mirror(r.slice), e, now + hit_cycles_ + controller_out_);
+  } else if (replicate_) {
+    slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
+  }
   counters_.hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (r.crosses) counters_.fabric_hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   const Cycle start = fine_ceil(slice.data.take(to_fine(now), data_cost_[static_cast<std::size_t>(count(r.sectors))]));
@@ -649,7 +654,14 @@ int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, st
     const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write, full, bytes);
     account(a);
     fetched += count(a.fetch);
-    if (write && s.replicate_) s.slices_[s.mirror(home.slice)].cache.invalidate_copy(home.index, sectors);
+    if (write && s.replicate_ && crosses && full) {
+      L2Slice::Access kept;
+      kept.evicted = s.slices_[s.mirror(home.slice)].cache.keep_copy(home.index, sectors);
+      s.slices_[s.mirror(home.slice)].cache.written_back(count(kept.evicted.dirty));
+      account(kept);
+    } else if (write && s.replicate_) {
+      s.slices_[s.mirror(home.slice)].cache.invalidate_copy(home.index, sectors);
+    }
   }
   if (written_back != nullptr) *written_back = written;
   return fetched;

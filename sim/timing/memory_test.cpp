@@ -131,6 +131,22 @@ TEST_CASE("writes are acknowledged after the slice, atomics return with data") {
   CHECK(memory.dirty_bytes() == 9 * 32);
 }
 
+TEST_CASE("a write to the far side leaves a copy on the near one") {
+  const GpuModel m = quiet();
+  const std::uint64_t far = line_in(m, 1);
+  MemorySystem memory(m);
+  latency_of(memory, request(far, 15, RequestKind::Write), 1000);
+  CHECK(latency_of(memory, request(far, 15), 2000) == kHit + 2);  // four sectors
+  CHECK(memory.dirty_bytes() == kLineBytes);
+  MemoryRequest part = request(far, 15, RequestKind::Write);
+  part.full_sectors = false;
+  latency_of(memory, part, 3000);
+  CHECK(latency_of(memory, request(far, 15), 4000) > kHit + kFar);  // what is written in part is merged at home
+  MemorySystem touched(m);
+  touched.touch(far, 15, true, 0, nullptr);
+  CHECK(latency_of(touched, request(far, 15), 1000) == kHit + 2);
+}
+
 TEST_CASE("a write takes away the copy of the other side") {
   const GpuModel m = quiet();
   const std::uint64_t far = line_in(m, 1);
@@ -185,6 +201,7 @@ TEST_CASE("atomics on one line follow each other, those on one word at its own i
 
 TEST_CASE("dirty data goes to DRAM when the footprint exceeds L2, and only then") {
   GpuModel m = quiet();
+  m.l2.replicate_far_lines = false;          // copies of what is written would take places, too
   const std::uint64_t lines = 80 * 16 * 16;  // sixteen sets a slice
   m.l2.bytes = static_cast<std::int64_t>(lines) * kLineBytes;
   for (const std::uint64_t times : {1u, 4u}) {
