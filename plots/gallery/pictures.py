@@ -194,4 +194,10 @@ PICTURES = [
             "Every launch that this gallery draws from the suite, predicted against measured cycles, and the distribution of the error with "
             "its tail. `forewarp report RESULT.json --html FILE` shows the same counters side by side, in Nsight Compute's order.",
             "Predicted against measured cycles and the error's distribution"),
+    Picture("What a prediction costs", "cost", "cost", "--points\nvalidation/speed/work.csv",
+            "From 1024 to 16384 the arithmetic of a product grows 4096 times, of attention 256 times; what its prediction costs hardly "
+            "does, for the kernels that cost seconds from the start. The register-tiled products start below a second, where a wave is soon "
+            "simulated, and level off at four to seven, which is more than the four times that were aimed at. Measured with two cores under full load by other work; "
+            "`validation/speed/measure.py run` and `work` make the table anew.",
+            "Processor seconds of predictions of five kernels against size, beside their work"),
 ]

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/program_options.hpp>
-#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -22,8 +21,6 @@
 namespace forewarp::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// One representative a class; `detailed`: small enough to be simulated whole.
 struct BenchCase {
@@ -56,7 +53,7 @@ struct Sample {
 struct Run {
   const BenchCase* item = nullptr;
   bool full = false;
-  double seconds = 0;  ///< median
+  double seconds = 0;  ///< of a processor, which other work on the machine hardly changes; median
   double peak_mib = 0;
   std::uint64_t instructions = 0, simulated = 0;
   double rate() const { return seconds > 0 ? static_cast<double>(simulated) / seconds : 0; }
@@ -64,7 +61,6 @@ struct Run {
 
 Sample predict_once(const GpuModel& model, const BenchCase& item, bool full) {
   Sample sample;
-  const auto start = Clock::now();
   const Workload workload = load_workload(trace_cubin(item.stem, model.sm), trace_launch_file(item.stem), false);
   SimulateOptions options;
   options.full = full;
@@ -75,7 +71,6 @@ Sample predict_once(const GpuModel& model, const BenchCase& item, bool full) {
     sample.instructions += p.coverage.warp_instructions;
     sample.simulated += p.coverage.simulated_warp_instructions;
   }
-  sample.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   sample.good = true;
   return sample;
 }
@@ -106,6 +101,10 @@ Sample predict_apart(const GpuModel& model, const BenchCase& item, bool full, do
   ::wait4(child, &status, 0, &usage);
   if (!whole || !sample.good) throw InputError(std::string("case ") + item.id + " could not be predicted");
   peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  sample.seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   return sample;
 }
 
@@ -164,7 +163,8 @@ std::string write_json(const std::string& gpu, int times, const std::vector<Run>
 CommandLine make_command_line() {
   CommandLine c(
       "bench [--gpu NAME|FILE] [options]",
-      "Measures forewarp itself: seconds, warp instructions simulated a second and peak memory of a prediction on\n"
+      "Measures forewarp itself: processor seconds, warp instructions simulated a second and peak memory of a "
+      "prediction on\n"
       "one core, from reading the cubin to the finished result, by class of kernel; every instruction simulated\n"
       "(detailed) and as predictions are made by default (steady state). Medians of several runs.",
       {"forewarp bench", "forewarp bench --times 5 --class copy --json bench.json"});

@@ -22,7 +22,7 @@ constexpr double kSteady = 0.02;                    // two windows agree when th
 constexpr Cycle kExit = 4096;                       // cycles of a loop left after a skip: what its exit still waits for
 constexpr double kMostMargin = 3;                   // ... in iterations, at most
 // What is left out is never known better than this: launches that settled were within it of --full (sim/README.md).
-constexpr double kLeastUncertainty = 0.03;
+constexpr double kLeastUncertainty = 0.04;
 constexpr double kUnsettled = 0.15;      // launches that did not were within this
 constexpr std::size_t kManyWaves = 6;    // waves, or times of several short ones, that make a rate
 constexpr double kLeastSkip = 6;         // iterations worth skipping

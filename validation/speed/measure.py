@@ -5,6 +5,7 @@ thread and without the cache, and becomes a line of OUT.jsonl; cases that OUT ha
     measure.py run OUT.jsonl [--full] [--stem STEM]... [--case ID]... [--like DEFAULT.jsonl]
     measure.py cost OUT.jsonl                  time and memory: the median, and what is over the limits
     measure.py against DEFAULT.jsonl FULL.jsonl   default against --full, by class of kernel
+    measure.py work OUT.jsonl                  what cases named KERNEL_SIZE cost, as a table for `forewarp plot cost`
 """
 import argparse
 import json
@@ -41,7 +42,7 @@ def stems():
 
 
 def image(stem, architecture="sm_90"):
-    return ROOT / "traces" / architecture / f"{stem.removesuffix('.sweep')}.cubin"
+    return ROOT / "traces" / architecture / f"{stem.split('.')[0]}.cubin"
 
 
 def cases_of(stem):
@@ -104,6 +105,9 @@ def chosen(args):
         pairs = [(r["stem"], r["case"]) for r in sorted(found, key=instructions) if instructions(r) <= args.most]
     else:
         pairs = [(stem, case) for stem in stems() for case in cases_of(stem)]
+    unknown = set(args.case or []) - {case for stem in stems() for case in cases_of(stem)}
+    if unknown:
+        sys.exit(f"there is no case {', '.join(sorted(unknown))}")
     done = {(r["stem"], r["case"]) for r in read(args.out)}
     return [(s, c) for s, c in pairs if (s, c) not in done and (not args.stem or s in args.stem) and (not args.case or c in args.case)]
 
@@ -183,6 +187,14 @@ def against(args):
               f"written {r['write']:+.2f} %, warps active {r['active']:+.1f} %, differ: {r['different']}")
 
 
+def work(args):
+    print(f"# forewarp {args.version}: processor seconds on one thread, validation/speed/measure.py\n# gpu: {args.gpu}")
+    print("kernel,size,seconds,warp_instructions,mib")
+    for r in sorted(read(args.out), key=lambda r: (r["case"].rpartition("_")[0], int(r["case"].rpartition("_")[2]))):
+        kernel, _, size = r["case"].rpartition("_")
+        print(f"{kernel},{size},{r['cpu']:.2f},{instructions(r)},{r['mib']:.0f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -206,6 +218,11 @@ def main():
     three.add_argument("out")
     three.add_argument("full_out")
     three.set_defaults(do=against)
+    four = commands.add_parser("work")
+    four.add_argument("out")
+    four.add_argument("--gpu", default="h200-sxm")
+    four.add_argument("--version", default="0.1.0")
+    four.set_defaults(do=work)
     for command in (two, three):
         command.add_argument("--rows", type=int, default=12, help="of the worst cases")
     args = parser.parse_args()
