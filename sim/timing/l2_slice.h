@@ -11,7 +11,8 @@
 // - A way may hold a copy of a line homed in the other partition. Copies are clean and age as home lines do: on an H200
 //   34.6 MB read again by the same SMs all hit, of 43.3 MB a fifth misses and of 51.9 MB nearly all, for half of the
 //   lines have a copy; when other SMs read them, misses begin at 34.6 MB (kernels/micro l2_policy, l2_reread).
-// - A line whose whole sectors are written from the far side stays there as a copy: on an H200 17.3 MB written and 34.6 MB
+// - A line whose whole sectors are written from the far side stays there as a copy: on an H200 17.3 MB written and 34.6
+// MB
 //   read need more room than there is when they are used again, as 51.9 MB that are read do (l2_write_2_read_4, warm).
 // - No more than partial_share of the lines are written in part: the set's oldest one is read, merged and written back.
 // On an
