@@ -32,8 +32,9 @@ NVDISASM_WHEEL = "nvidia-cuda-nvdisasm==13.2.51"
 
 
 def sources():
-    """The kernel sources by stem: kernels/matmul/02_coalesced.cu is matmul_02_coalesced."""
-    return {f"{path.parent.name}_{path.stem}": path for path in sorted((ROOT / "kernels").glob("*/*.cu"))}
+    """The kernel sources by stem: kernels/matmul/02_coalesced.cu is matmul_02_coalesced. Device code without a kernel is left out."""
+    return {f"{path.parent.name}_{path.stem}": path for path in sorted((ROOT / "kernels").glob("*/*.cu"))
+            if "__global__" in path.read_text()}
 
 
 def included(path):

@@ -224,7 +224,7 @@ def copy():
                                  ({"dynamic_shared_bytes": str(80 << 10)} if shared else {}))
                             for name, n, block, shared in
                             [(f"block_{b}", 16 << 20, b, True) for b in (64, 128, 256, 512, 1024)] +
-                            [("check_1000", 1000, 64, False)]],
+                            [(f"n_{n}", n, 256, False) for n in (4096, 65320, 6613527)] + [("check_1000", 1000, 64, False)]],
         "copy_05_transpose": [matrix(f"transpose_{tile}", *of, (32, 32)) for tile in ("unpadded", "padded") for of in MATRICES],
     }
 

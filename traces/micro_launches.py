@@ -209,6 +209,14 @@ def l1_tags():
     return {"micro_l1_tags": cases}
 
 
+def l1_strides():
+    cases = []
+    for stride in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15):
+        cases += counted(f"l1_strides_{stride}", "l1_strides", (20, 100), SMS, 16, lambda n: ("in", "out", n, stride),
+                         **{"in": 124 * stride + 4, "out": SMS * 2048})
+    return {"micro_l1_strides": cases}
+
+
 def l2():
     def chase(name, footprint, step, offset=0):
         texts = counted(name, "l2_chase", (32, 160), 1, 32, lambda n: (("in", offset), "out", n, footprint - 1, step),
@@ -410,6 +418,7 @@ def turnover():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, shared, l1, l1_tags, l2,
+    parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, shared, l1, l1_tags,
+             l1_strides, l2,
              l2_policy, l2_modify, dram, waves, turnover, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -1,5 +1,6 @@
 #include "report/published.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,7 @@ using report::fixed;
 using report::percent_text;
 using report::Table;
 
-constexpr std::array<const char*, 4> kUnits = {"us", "GB/s", "TFLOP/s", "cycles"};
+constexpr std::array<const char*, 5> kUnits = {"us", "GB/s", "TFLOP/s", "cycles", "us/launch"};
 
 PublishedRow read_row(const config::Node& node) {
   PublishedRow r;
@@ -29,7 +30,7 @@ PublishedRow read_row(const config::Node& node) {
     r.case_id = m.at("case").string();
     r.launch = static_cast<int>(m.at("launch").integer(0, 100000));
     r.published = m.at("published").number(1e-9, 1e15);
-    r.unit = static_cast<PublishedUnit>(m.at("unit").choice({kUnits[0], kUnits[1], kUnits[2], kUnits[3]}));
+    r.unit = static_cast<PublishedUnit>(m.at("unit").choice({kUnits[0], kUnits[1], kUnits[2], kUnits[3], kUnits[4]}));
     r.work = m.at("work").number(1e-9, 1e18);
     r.source = m.at("source").string();
     r.differs = m.at("differs").string();
@@ -64,6 +65,8 @@ double predicted_value(const PublishedRow& r, const Prediction& high, const Pred
       return r.work / ns / 1e3;
     case PublishedUnit::Cycles:
       return cycles / r.work;
+    case PublishedUnit::MicrosecondsALaunch:
+      return std::max(high.costs.stream_gap_us, high.costs.hand_over_us + ns / 1e3) / r.work;
   }
   return 0;
 }

@@ -8,7 +8,14 @@
 
 namespace forewarp {
 
-enum class PublishedUnit : std::uint8_t { Microseconds, GigabytesPerSecond, TeraflopsPerSecond, Cycles };
+/// MicrosecondsALaunch: from the start of one to the start of the next, of many launches in a stream.
+enum class PublishedUnit : std::uint8_t {
+  Microseconds,
+  GigabytesPerSecond,
+  TeraflopsPerSecond,
+  Cycles,
+  MicrosecondsALaunch
+};
 
 struct PublishedRow {
   std::string id, gpu, stem;

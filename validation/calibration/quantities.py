@@ -325,6 +325,11 @@ def l1_tags():
     return wholes("micro_l1_tags", "l1.tag_bank_masks l1.tags_per_cycle")
 
 
+def l1_strides():
+    return [slope(f"l1_strides_{stride}", (20, 100), 8 * 16, "cycles/load of the SM", "l1.tags_per_cycle")
+            for stride in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15)]
+
+
 def l2_policy():
     return wholes("micro_l2_policy", "l2.dirty_share l2.partial_share")
 
@@ -334,7 +339,7 @@ def all_quantities():
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
              "micro_opcodes": opcodes, "micro_wide": wide, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_shared": shared,
-             "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
+             "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
