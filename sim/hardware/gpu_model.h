@@ -25,18 +25,18 @@ struct OccupancySpec {
   int registers = 0;  ///< 32-bit, per SM
   int registers_per_thread_min = 0;
   int registers_per_thread_max = 0;
-  int register_unit = 0;               ///< registers a warp's allocation is rounded up to
-  int shared_bytes = 0;                ///< most shared memory an SM offers
-  int shared_block_max_bytes = 0;      ///< most a block may ask for
-  int shared_reserved_bytes = 0;       ///< per block, by the driver
-  int shared_unit_bytes = 0;           ///< allocation granularity
-  int unified_bytes = 0;               ///< L1 and shared memory together
-  std::vector<int> carveouts_bytes;    ///< shared sizes the unified memory can be configured to, ascending
-  int carveout_unused_bytes = 0;       ///< chosen for small blocks that use no shared memory
-  int carveout_half_warps = 0;         ///< half of that for blocks of so many warps,
-  int carveout_quarter_warps = 0;      ///< and a quarter for blocks of so many
-  int carveout_spare_bytes = 0;        ///< up to here the driver chooses room for twice the blocks that fit otherwise,
-  int carveout_spare_warps = 0;        ///< unless a block has more warps than this
+  int register_unit = 0;             ///< registers a warp's allocation is rounded up to
+  int shared_bytes = 0;              ///< most shared memory an SM offers
+  int shared_block_max_bytes = 0;    ///< most a block may ask for
+  int shared_reserved_bytes = 0;     ///< per block, by the driver
+  int shared_unit_bytes = 0;         ///< allocation granularity
+  int unified_bytes = 0;             ///< L1 and shared memory together
+  std::vector<int> carveouts_bytes;  ///< shared sizes the unified memory can be configured to, ascending
+  int carveout_unused_bytes = 0;     ///< chosen for small blocks that use no shared memory
+  int carveout_half_warps = 0;       ///< half of that for blocks of so many warps,
+  int carveout_quarter_warps = 0;    ///< and a quarter for blocks of so many
+  int carveout_spare_bytes = 0;      ///< up to here the driver chooses room for twice the blocks that fit otherwise,
+  int carveout_spare_warps = 0;      ///< unless a block has more warps than this
 };
 
 /// A pipe of a sub-partition (or of the SM when shared). Pipe::Fma is the pair of half-width pipes where there is one
@@ -57,28 +57,28 @@ struct IssueSpec {
   int scoreboard_visible_cycles = 0;  ///< issue of a setter to its counter being seen by a waiter
   int membar_gpu_cycles = 0, membar_cta_cycles = 0;
   int membar_gpu_interval = 0, membar_cta_interval = 0;  ///< between two fences of an SM
-  int constant_hit_cycles = 0;   ///< LDC / ULDC result after issue, hit
-  int constant_miss_cycles = 0;  ///< first touch of a constant line by an SM
+  int constant_hit_cycles = 0;                           ///< LDC / ULDC result after issue, hit
+  int constant_miss_cycles = 0;                          ///< first touch of a constant line by an SM
   int constant_line_bytes = 0;
   int register_bank_count = 0;     ///< banks with one read port each
   int register_window_cycles = 0;  ///< cycles of the operand read window
   // A product of 64 bits (IMAD.WIDE, IMAD.HI) makes two passes through its pipe.
-  int wide_product_interval = 0;           ///< cycles it holds the pipe
-  int wide_product_dispatch_cycles = 0;    ///< cycles in which its sub-partition issues nothing else, its own included
-  int wide_product_operand_cycles = 0;     ///< from a fixed-latency result that it multiplies, at least
-  int wide_product_chain_cycles = 0;       ///< from another one's result that it multiplies, at least
+  int wide_product_interval = 0;         ///< cycles it holds the pipe
+  int wide_product_dispatch_cycles = 0;  ///< cycles in which its sub-partition issues nothing else, its own included
+  int wide_product_operand_cycles = 0;   ///< from a fixed-latency result that it multiplies, at least
+  int wide_product_chain_cycles = 0;     ///< from another one's result that it multiplies, at least
 };
 
 struct InstructionCacheSpec {
   int l0_bytes = 0, l1_bytes = 0, l2_bytes = 0;  ///< sub-partition, SM, GPC
   int line_bytes = 0;
-  int l1_hit_cycles = 0;   ///< L0 miss that hits the SM's cache
-  int l2_hit_cycles = 0;   ///< ... that hits the GPC's
-  int memory_cycles = 0;   ///< ... that goes to L2/DRAM, the whole trip; the three parts add up
-  int first_cycles = 0;    ///< more for the first fetch of an SM in a launch
-  int warm_first_cycles = 0;  ///< the same where an earlier launch has left the code in the caches
-  int launch_bytes = 0;    ///< code that a launch brings into the GPCs' caches before its blocks start
-  int prefetch_lines = 0;  ///< lines fetched ahead in sequence
+  int l1_hit_cycles = 0;       ///< L0 miss that hits the SM's cache
+  int l2_hit_cycles = 0;       ///< ... that hits the GPC's
+  int memory_cycles = 0;       ///< ... that goes to L2/DRAM, the whole trip; the three parts add up
+  int first_cycles = 0;        ///< more for the first fetch of an SM in a launch
+  int warm_first_cycles = 0;   ///< the same where an earlier launch has left the code in the caches
+  int launch_bytes = 0;        ///< code that a launch brings into the GPCs' caches before its blocks start
+  int prefetch_lines = 0;      ///< lines fetched ahead in sequence
   int stream_lines = 0;        ///< lines the GPC's cache asks for ahead of what it is asked for
   int l1_line_cycles = 0;      ///< between two lines that a sub-partition takes from the SM's cache
   int l2_line_cycles = 0;      ///< between two lines that come from L2
@@ -105,8 +105,8 @@ struct MemoryPipeSpec {
 };
 
 struct L1Spec {
-  int hit_cycles = 0;      ///< LDG issue to dependent issue
-  int tags_per_cycle = 0;  ///< lines looked up a cycle, one in each bank of tags
+  int hit_cycles = 0;               ///< LDG issue to dependent issue
+  int tags_per_cycle = 0;           ///< lines looked up a cycle, one in each bank of tags
   std::vector<int> tag_bank_masks;  ///< bit k of a line's bank: parity of its address under mask k; none: no banks
   int data_bytes_per_cycle = 0;
   int ways = 0;
@@ -149,8 +149,10 @@ struct L2Spec {
   double partial_share = 1;          ///< of the lines; partly written ones beyond it are read and written back
   int coalescer_requests = 1;        ///< reads of one line by SMs of one GPC that are merged before the slice
   int coalescer_cycles = 0;          ///< how long after its lookup a hit can still be joined
-  double dirty_share = 1;            ///< of the capacity; what is written beyond it is written back
-  std::int64_t cold_dirty_bytes = 0; ///< dirty data of others in caches that a profiler has flushed
+  double dirty_share = 1;            ///< of the lines; what is written beyond it is written back
+  double clean_share = 1;  ///< of a set's lines: younger ones, from which a write may have an old line written back
+  int victim_choices = 1;  ///< of so many of a set's oldest lines one leaves
+  std::int64_t cold_dirty_bytes = 0;  ///< dirty data of others in caches that a profiler has flushed
 };
 
 /// One HBM pseudo-channel; times in nanoseconds.

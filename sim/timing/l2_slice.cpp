@@ -32,7 +32,9 @@ L2Geometry::L2Geometry(const GpuModel& model) {
   burst_sectors = static_cast<std::uint32_t>(access / kSectorBytes);
   fetch_sectors = std::max(burst_sectors, static_cast<std::uint32_t>(l2.fetch_bytes / kSectorBytes));
   partial_limit = static_cast<std::uint32_t>(l2.partial_share * static_cast<double>(sets.divisor() * ways));
-  dirty_limit = static_cast<std::uint64_t>(l2.dirty_share * static_cast<double>(sets.divisor() * ways) * 4);
+  dirty_limit = static_cast<std::uint32_t>(l2.dirty_share * static_cast<double>(sets.divisor() * ways));
+  clean_from = static_cast<std::uint32_t>(std::lround(l2.clean_share * static_cast<double>(ways)));
+  victim_choices = static_cast<std::uint32_t>(l2.victim_choices);
 }
 
 L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
@@ -54,6 +56,8 @@ void L2Slice::copy_lines(const L2Slice& other) {
   partial_bytes_ = other.partial_bytes_;
   clock_ = other.clock_;
   dirty_sectors_ = other.dirty_sectors_;
+  dirty_lines_ = other.dirty_lines_;
+  used_lines_ = other.used_lines_;
   partial_lines_ = other.partial_lines_;
 }
 
@@ -70,8 +74,8 @@ std::uint32_t L2Slice::find(Place p) const {
 }
 
 std::uint32_t L2Slice::victim(Place p, bool copy) const {
-  std::uint32_t best = kNoWay, copies_in_flight = 0;
-  std::uint64_t best_age = 0;
+  std::uint32_t best = kNoWay, next = kNoWay, copies_in_flight = 0;
+  std::uint64_t best_age = 0, next_age = 0;
   for (std::uint32_t way = p.first_way; way < p.first_way + geometry_.ways; ++way) {
     if (tags_[way] == kFree) {
       if (best_age != ~std::uint64_t{0}) best = way;
@@ -85,13 +89,19 @@ std::uint32_t L2Slice::victim(Place p, bool copy) const {
     }
     const std::uint64_t age = std::uint64_t{clock_ - lines_[way].used} + 1;
     if (age > best_age) {
+      next_age = best_age;
+      next = best;
       best_age = age;
       best = way;
+    } else if (age > next_age) {
+      next_age = age;
+      next = way;
     }
   }
   // Two partitions whose sets are full of copies in flight, each waiting for a way in the other, would wait for ever.
   if (copy && copies_in_flight + 1 >= geometry_.ways) return kNoWay;
-  return best;
+  const bool full = best_age != ~std::uint64_t{0};
+  return full && geometry_.victim_choices > 1 && next != kNoWay && (chance() & 1) != 0 ? next : best;
 }
 
 Eviction L2Slice::replace(std::uint32_t way, Place p) {
@@ -103,6 +113,7 @@ Eviction L2Slice::replace(std::uint32_t way, Place p) {
     clear_dirty(line, 15);
   }
   set_partial(way, 0);
+  used_lines_ += tags_[way] == kFree ? 1 : 0;
   line = Line{};
   tags_[way] = p.tag;
   return e;
@@ -192,8 +203,23 @@ std::uint32_t L2Slice::oldest_dirty(std::uint32_t besides, bool partial) const {
 std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more) const {
   std::uint32_t found = kNoWay;
   if (partial_lines_ + more > geometry_.partial_limit) found = oldest_dirty(way, true);
-  if (found == kNoWay && dirty_sectors_ + more > geometry_.dirty_limit) found = oldest_dirty(way, false);
+  if (found == kNoWay && dirty_lines_ + more > geometry_.dirty_limit) found = oldest_dirty(way, false);
   return found;
+}
+
+std::uint32_t L2Slice::aged(std::uint32_t way) const {
+  // A slice that is not as full as that has hardly a set that is.
+  if (std::uint64_t{used_lines_} * 2 <= geometry_.clean_from * geometry_.sets.divisor()) return kNoWay;
+  if (dirty_lines_ == 0) return kNoWay;
+  const std::uint32_t found = oldest_dirty(way, false);
+  if (found == kNoWay) return kNoWay;
+  const std::uint32_t first = way - way % geometry_.ways, age = clock_ - lines_[found].used;
+  std::uint32_t younger = 0;
+  for (std::uint32_t w = first; w < first + geometry_.ways; ++w)
+    younger += tags_[w] != kFree && clock_ - lines_[w].used < age ? 1 : 0;
+  if (younger <= geometry_.clean_from) return kNoWay;
+  const std::uint32_t steps = geometry_.ways - 1 - geometry_.clean_from;
+  return chance() % steps < younger - geometry_.clean_from ? found : kNoWay;
 }
 
 bool L2Slice::holds_up(std::uint32_t way) const {
@@ -204,7 +230,8 @@ bool L2Slice::holds_up(std::uint32_t way) const {
 
 Eviction L2Slice::clean_one(std::uint32_t way) {
   Eviction e;
-  const std::uint32_t oldest = to_clean(way, 0);
+  std::uint32_t oldest = to_clean(way, 0);
+  if (oldest == kNoWay) oldest = aged(way);
   if (oldest == kNoWay || !room(false, 0, oldest)) return e;
   Line& line = lines_[oldest];
   e = {index_of(oldest), line.dirty, line.partial};
@@ -271,7 +298,9 @@ void L2Slice::invalidate_copy(std::uint64_t index, std::uint8_t sectors) {
   const std::uint32_t way = find(place(index, true));
   if (way == kNoWay) return;
   lines_[way].valid = bits(lines_[way].valid & ~sectors);
-  if (lines_[way].valid == 0 && lines_[way].miss == kNoMiss) tags_[way] = kFree;
+  if (lines_[way].valid != 0 || lines_[way].miss != kNoMiss) return;
+  tags_[way] = kFree;
+  --used_lines_;
 }
 
 Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors) {
@@ -320,11 +349,13 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
 
 void L2Slice::clear_dirty(Line& line, std::uint8_t sectors) {
   dirty_sectors_ -= static_cast<std::uint64_t>(std::popcount(unsigned{line.dirty} & sectors));
+  dirty_lines_ -= line.dirty != 0 && (line.dirty & ~sectors) == 0 ? 1 : 0;
   line.dirty = bits(line.dirty & ~sectors);
 }
 
 void L2Slice::set_dirty(Line& line, std::uint8_t sectors) {
   dirty_sectors_ += static_cast<std::uint64_t>(std::popcount(unsigned{sectors} & ~unsigned{line.dirty}));
+  dirty_lines_ += line.dirty == 0 && sectors != 0 ? 1 : 0;
   line.dirty = bits(line.dirty | sectors);
 }
 

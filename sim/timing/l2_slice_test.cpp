@@ -185,6 +185,51 @@ TEST_CASE("beyond its share of dirty lines a slice writes the oldest back and ke
   CHECK(s.write(2, 15, true, 0).outcome == Outcome::Hit);
 }
 
+TEST_CASE("dirty lines count, however little of them was written") {
+  GpuModel m = tiny();
+  m.l2.dirty_share = 0.5;
+  const L2Geometry g(m);
+  L2Slice s(g);
+  s.write(1, 0b0001, true, 0);
+  s.write(1, 0b1000, true, 0);
+  CHECK(s.write(2, 0b0001, true, 0).cleaned.dirty == 0);
+  const auto third = s.write(3, 0b0001, true, 0);
+  CHECK(third.cleaned.index == 1);
+  CHECK(third.cleaned.dirty == 0b1001);
+}
+
+TEST_CASE("a write has an old dirty line written back, once enough of its set is younger") {
+  GpuModel m = tiny();
+  m.l2.clean_share = 0.5;
+  const L2Geometry g(m);
+  L2Slice s(g);
+  s.write(1, 15, true, 0);
+  load(s, 2);
+  load(s, 3);
+  CHECK(s.write(3, 15, true, 0).cleaned.dirty == 0);  // two of four are younger
+  load(s, 4);
+  const auto fourth = s.write(3, 15, true, 0);  // all others are: certain
+  CHECK(fourth.cleaned.index == 1);
+  CHECK(s.valid(1, false) == 15);
+  s.written_back(4);
+  CHECK(s.write(3, 15, true, 0).cleaned.dirty == 0);  // nothing else is dirty
+}
+
+TEST_CASE("one of the two oldest lines leaves, so that lines read in turn are found again now and then") {
+  GpuModel m = tiny();
+  const auto misses = [&](int choices) {
+    m.l2.victim_choices = choices;
+    const L2Geometry g(m);
+    L2Slice s(g);
+    int missed = 0;
+    for (int pass = 0; pass < 40; ++pass)
+      for (std::uint64_t line = 0; line < 5; ++line) missed += load(s, line).missed != 0 ? 1 : 0;
+    return missed;
+  };
+  CHECK(misses(1) == 200);
+  CHECK(misses(2) < 150);
+}
+
 TEST_CASE("beyond its share of partly written lines a slice reads, merges and writes back the oldest") {
   GpuModel m = tiny();
   m.l2.partial_share = 0.25;
