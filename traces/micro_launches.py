@@ -350,6 +350,58 @@ def l2_modify():
     return {"micro_l2_modify": cases}
 
 
+def l2_dirty():
+    def case_of(name, kernel, arguments, **buffers):
+        return [case(f"l2_{name}", {key: f"{{bytes: {size}, fill: zero}}" for key, size in buffers.items()},
+                     launch(kernel, SMS, 1024, *arguments))]
+
+    step = SMS * 16384  # of all blocks: 2.16 MB
+    cases = []
+    for writes in (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 64, 128):
+        cases += case_of(f"copy_{writes}", "l2_copy", ("out", "in", writes, 1), out=writes * step, **{"in": writes * step})
+    for reads, writes in [(2, 4), (2, 8), (2, 32), (3, 4), (3, 32)]:
+        cases += case_of(f"copy_{writes}_reads_{reads}", "l2_copy", ("out", "in", writes, reads), out=writes * step,
+                         **{"in": writes * reads * step})
+    for sectors, writes in [(1, 8), (1, 16), (1, 32), (1, 64), (2, 8), (2, 16), (2, 32), (2, 64), (4, 12), (4, 13), (4, 14), (4, 16)]:
+        cases += case_of(f"write_{writes}_sectors_{sectors}", "l2_write_sectors", ("out", writes, sectors), out=writes * step)
+    for writes, reads in [(8, 8), (8, 12), (8, 16), (8, 20), (8, 24), (8, 32), (16, 0), (20, 0), (24, 0), (28, 0), (32, 0)]:
+        cases += case_of(f"write_{writes}_read_{reads}_find", "l2_write_find", ("out", "in", "sink", writes, reads),
+                         out=writes * step, **{"in": max(1, reads) * step}, sink=4096)
+    return {"micro_l2_dirty": cases}
+
+
+def l1_stores():
+    rounds = 16
+
+    def case_of(name, kernel, grid, threads, arguments, size, **buffers):
+        made = {"out": f"{{bytes: {size}, fill: zero}}"} | {key: f"{{bytes: {size}, fill: zero}}" for key, size in buffers.items()}
+        return [case(name, made, launch(kernel, grid, threads, *arguments))]
+
+    def stores(between, lanes, warps, grid):
+        return case_of(f"stores_{between}_lanes_{lanes}_w{warps}_b{grid}", f"stores_{between}", grid, 32 * warps,
+                       ("out", lanes, rounds), 32 * warps * grid * 32 * rounds)
+
+    cases = []
+    for between in (0, 1, 2, 4, 8, 16):
+        for lanes in (1, 4, 32):
+            cases += stores(between, lanes, 1, 1)
+    for warps, grid in [(2, 1), (4, 1), (8, 1), (16, 1), (32, 1), (8, SMS), (32, SMS)]:
+        for between, lanes in [(0, 1), (0, 4), (0, 32), (4, 4), (4, 32)]:
+            cases += stores(between, lanes, warps, grid)
+    for lines in (1, 2, 3, 4, 8):
+        for warps in (1, 4):
+            cases += case_of(f"stores_round_{lines}_w{warps}", f"stores_round_{lines}", 1, 32 * warps, ("out", rounds),
+                             32 * warps * lines * 4 * (rounds + 1))
+    for warps, grid in [(1, 1), (8, 1), (8, SMS)]:
+        cases += case_of(f"stores_halves_w{warps}_b{grid}", "stores_halves", grid, 32 * warps, ("out", rounds),
+                         32 * warps * grid * 8 * (rounds + 1))
+    for kind in (0, 1, 2):
+        cases += case_of(f"stores_find_{kind}", "stores_find", 1, 128, ("out", "sink", rounds, kind), 128 * 4 * rounds, sink=4096)
+    for whole in (0, 1):
+        cases += case_of(f"stores_load_{whole}", "stores_load", 1, 128, ("out", "sink", rounds, whole), 128 * 4 * rounds, sink=4096)
+    return {"micro_l1_stores": cases}
+
+
 def waves():
     """Grids around whole waves, blocks of unequal length, and where blocks go. Dynamic shared memory sets the blocks an SM holds."""
     def grid_of(name, kernel, blocks, threads, shared, arguments, **buffers):
@@ -420,5 +472,5 @@ def turnover():
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, shared, l1, l1_tags,
              l1_strides, l2,
-             l2_policy, l2_modify, dram, waves, turnover, queue)
+             l2_policy, l2_dirty, l1_stores, l2_modify, dram, waves, turnover, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

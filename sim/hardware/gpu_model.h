@@ -177,6 +177,7 @@ struct LaunchSpec {
   int block_start_cycles = 0;                  ///< slot granted to first instruction fetch
   int warp_start_interval = 0;                 ///< between the first issues of two warps of a block
   int block_end_cycles = 0;                    ///< last EXIT to slot reusable
+  int read_bytes = 0;                          ///< from memory, besides the code, for a launch in cold caches
   double stream_gap_us = 0, graph_gap_us = 0;  ///< start-to-start overhead of dependent launches
   double hand_over_us = 0;  ///< from the end of a kernel to the start of the next, which waits for it
 };

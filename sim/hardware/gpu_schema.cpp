@@ -308,6 +308,7 @@ void read_launch(Group& g, LaunchSpec& s) {
   s.block_start_cycles = g.cycles("block_start_cycles");
   s.warp_start_interval = g.cycles("warp_start_interval");
   s.block_end_cycles = g.cycles("block_end_cycles");
+  s.read_bytes = g.integer("read_bytes", "bytes", 0, 1 << 20);
   s.stream_gap_us = g.number("stream_gap_us", "us", 0, kHuge);
   s.graph_gap_us = g.number("graph_gap_us", "us", 0, kHuge);
   s.hand_over_us = g.number("hand_over_us", "us", 0, kHuge);

@@ -70,19 +70,45 @@ BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave)
     for (BlockDispatcher::Grant grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now))
       sm_of_.push_back(static_cast<std::uint16_t>(grant.sm));
   }
+  count_lines();
+}
+
+void BlockFootprint::count_lines() {
   std::uint64_t total = 0, blocks = 0;
-  for (const BlockClass& cls : context.trace.classes) {
+  for (const BlockClass& cls : context_.trace.classes) {
     std::uint64_t lines = 0;
-    if (context.trace.classes.size() <= kKeptClasses) {
-      lines = footprint(static_cast<std::uint32_t>(&cls - context.trace.classes.data())).lines.size();
+    if (context_.trace.classes.size() <= kKeptClasses) {
+      lines = footprint(static_cast<std::uint32_t>(&cls - context_.trace.classes.data())).lines.size();
     } else {
       for (const WarpTrace& warp : cls.warps)
-        for (const Access& access : warp.accesses) lines += context.patterns.lines(access.pattern).size();
+        for (const Access& access : warp.accesses)
+          if (!writes_only_ || context_.trace.patterns[access.pattern].kind != MemoryKind::Load)
+            lines += context_.patterns.lines(access.pattern).size();
     }
     total += lines * cls.population;
     blocks += cls.population;
   }
   lines_per_block_ = blocks == 0 ? 0 : (total + blocks - 1) / blocks;
+}
+
+void BlockFootprint::drop_reads(Footprint& footprint) {
+  Footprint kept;
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < footprint.lines.size(); ++i) {
+    while (next < footprint.begin.size() && footprint.begin[next] <= i) {
+      kept.begin.push_back(static_cast<std::uint32_t>(kept.lines.size()));
+      ++next;
+    }
+    if (footprint.lines[i].write) kept.lines.push_back(footprint.lines[i]);
+  }
+  kept.begin.resize(footprint.begin.size(), static_cast<std::uint32_t>(kept.lines.size()));
+  footprint = std::move(kept);
+}
+
+void BlockFootprint::keep_writes() {
+  writes_only_ = true;
+  for (auto& [cls, footprint] : by_class_) drop_reads(footprint);
+  count_lines();
 }
 
 BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
@@ -127,6 +153,7 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
     }
   }
   made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
+  if (writes_only_) drop_reads(made);
   return made;
 }
 

@@ -22,6 +22,8 @@ class BlockFootprint {
 
   /// At most so many lines are touched by a block, in the mean over the grid.
   std::uint64_t lines_per_block() const { return lines_per_block_; }
+  /// From now on only what is written counts.
+  void keep_writes();
 
   /// Touches L2 for blocks first ... first + count - 1.
   SkippedAccesses::Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&);
@@ -49,6 +51,8 @@ class BlockFootprint {
     std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
   };
   Footprint gather(const BlockClass&) const;
+  static void drop_reads(Footprint&);
+  void count_lines();
   const Footprint& footprint(std::uint32_t cls);
   Running start(std::uint64_t block, std::uint32_t from_step, std::uint16_t sm);
   SkippedAccesses::Traffic run(std::span<const Running>, MemorySystem&) const;
@@ -57,6 +61,7 @@ class BlockFootprint {
   std::uint64_t wave_ = 1;
   std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
   std::uint64_t lines_per_block_ = 0;
+  bool writes_only_ = false;
   std::unordered_map<std::uint32_t, Footprint> by_class_;
 };
 

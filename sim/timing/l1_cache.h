@@ -1,5 +1,6 @@
-// The tags of one SM's L1 data cache: sectored, write-through, no allocation on writes. Only presence is kept; the
-// memory pipe decides what a hit or a miss costs.
+// The tags of one SM's L1 data cache: sectored, write-through. A store takes a line as a load does, and hits where the
+// line is, with whatever sectors; what it wrote in whole sectors is found by loads (kernels/micro l1_stores,
+// stores_find, stores_load). Only presence is kept; the memory pipe decides what a hit or a miss costs.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ class L1Cache {
 
   struct Line {
     std::uint64_t tag = kNoLine;
-    std::uint32_t used = 0;          ///< for least-recently-used replacement
-    std::uint16_t miss = kNoMiss;    ///< entry of the miss table while sectors are on their way
-    std::uint8_t present = 0;        ///< sectors with data
+    std::uint32_t used = 0;        ///< for least-recently-used replacement
+    std::uint16_t miss = kNoMiss;  ///< entry of the miss table while sectors are on their way
+    std::uint8_t present = 0;      ///< sectors with data
   };
   static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
   static constexpr std::uint16_t kNoMiss = 0xffff;

@@ -151,9 +151,10 @@ void MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
     if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
   } else {
     counters_.store_sectors += static_cast<unsigned>(std::popcount(sectors));
-    if (cached != nullptr)
-      counters_.store_hit_sectors +=
-          static_cast<unsigned>(std::popcount(static_cast<std::uint8_t>(sectors & cached->present)));
+    if (cached != nullptr) counters_.store_hit_sectors += static_cast<unsigned>(std::popcount(sectors));
+    if (cached == nullptr) cached = l1_.allocate(line);
+    if (cached != nullptr && timing_[operation.pattern].full_sectors)
+      cached->present = static_cast<std::uint8_t>(cached->present | sectors);
   }
   MemoryRequest request;
   request.line = line;

@@ -1,5 +1,6 @@
 #include "timing/scaled_counters.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace forewarp {
@@ -49,6 +50,38 @@ void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters
   FW_ADD(memory.read_latency_cycles);
   FW_ADD(memory.read_replies);
 #undef FW_ADD
+}
+
+void set_sectors(TimingCounters& c, const AccessSectors& known) {
+  MemoryCounters& m = c.memory;
+  const auto scale = [](std::uint64_t& count, double by) {
+    count = static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * by));
+  };
+  const auto ratio = [](std::uint64_t a, std::uint64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
+  const std::uint64_t written = m.write_sectors;
+  if (c.l1_store_sectors > 0) {
+    const double by = ratio(known.stores, c.l1_store_sectors);
+    scale(c.l1_store_hit_sectors, by);
+    scale(m.write_requests, by);
+    scale(m.write_sectors, by);
+  } else {
+    m.write_sectors = known.stores;
+  }
+  c.l1_store_sectors = known.stores;
+  // Writes hit; the rest of the hits are those of reads.
+  std::uint64_t read_hits = m.hit_sectors - std::min(m.hit_sectors, written);
+  if (c.l1_load_sectors > 0) {
+    const double by = ratio(known.loads, c.l1_load_sectors);
+    scale(c.l1_load_hit_sectors, by);
+    scale(m.read_requests, by);
+    scale(m.read_sectors, by);
+    scale(m.merged_requests, by);
+    scale(m.merged_sectors, by);
+    scale(m.miss_sectors, by);
+    scale(read_hits, by);
+  }
+  c.l1_load_sectors = known.loads;
+  m.hit_sectors = read_hits + m.write_sectors;
 }
 
 }  // namespace forewarp

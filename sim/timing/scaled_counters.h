@@ -8,4 +8,13 @@ namespace forewarp {
 /// a + (b - c) * factor for every event count; b is not earlier than c.
 void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters& c, double factor);
 
+/// Sectors that loads and stores ask of L1 in a whole launch.
+struct AccessSectors {
+  std::uint64_t loads = 0, stores = 0;
+};
+
+/// Where a part of a launch was scaled up, what it asks of L1 is known all the same: L1 and L2 get their share of that.
+/// A window in the middle of a loop has none of the stores at its end.
+void set_sectors(TimingCounters&, const AccessSectors& known);
+
 }  // namespace forewarp

@@ -1,6 +1,7 @@
 #include "timing/steady_state.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 
@@ -96,6 +97,14 @@ class SteadyState {
     result.elapsed_cycles = over ? gpu_.last_end() + static_cast<Cycle>(skipped_cycles_) : virtual_now();
     put_on_the_clock(result);
     if (!over) extrapolate_rest(result);
+    if (!over || skipped_iterations_ > 0 || skipped_blocks_ > 0) set_sectors(result.counters, traced_sectors());
+    if (options_.caches == CacheState::Cold) {
+      // Code comes from memory once, and so does what the front end reads to launch it.
+      const std::uint64_t code =
+          std::min(context_.program.code_lines() * static_cast<std::uint64_t>(context_.gpu.icache.line_bytes),
+                   static_cast<std::uint64_t>(context_.gpu.icache.launch_bytes));
+      result.counters.memory.dram_read_bytes += code + static_cast<std::uint64_t>(context_.gpu.launch.read_bytes);
+    }
     result.elapsed_cycles += static_cast<Cycle>(context_.gpu.launch.end_cycles);
     result.instruction_stalls = gpu_.instruction_stalls();
     result.coverage.simulated_warp_instructions = gpu_.issued();
@@ -385,6 +394,25 @@ class SteadyState {
     skipped_instructions_ += instructions;
   }
 
+  /// What the launch asks of L1 as a whole.
+  AccessSectors traced_sectors() const {
+    AccessSectors sum;
+    for (const BlockClass& cls : context_.trace.classes) {
+      for (const WarpTrace& warp : cls.warps) {
+        for (const Access& access : warp.accesses) {
+          const AccessPattern& pattern = context_.trace.patterns[access.pattern];
+          if (pattern.space == MemorySpace::Shared) continue;
+          if (pattern.kind != MemoryKind::Load && pattern.kind != MemoryKind::Store) continue;
+          std::uint64_t sectors = 0;
+          for (const LineSectors& part : context_.patterns.lines(access.pattern))
+            sectors += static_cast<std::uint64_t>(std::popcount(unsigned{part.sectors}));
+          (pattern.kind == MemoryKind::Load ? sum.loads : sum.stores) += sectors * cls.population;
+        }
+      }
+    }
+    return sum;
+  }
+
   // --- Launches that do not settle ---------------------------------------------------------------------------------
   /// The rest runs at the rate of the last part of what was simulated; what it moves is found by touching L2.
   void extrapolate_rest(TimingResult& result) {
@@ -399,10 +427,13 @@ class SteadyState {
     add_scaled(result.counters, now.counters, reference->counters, factor);
     const std::vector<BlockProgress> in_flight = gpu_.blocks_in_flight();
     const std::uint64_t first = gpu_.dispatcher().dispatched();
-    if (footprint().lines_per_block() < kMostTouches / std::max<std::uint64_t>(1, blocks_ - first + wave_)) {
+    const std::uint64_t affordable = kMostTouches / std::max<std::uint64_t>(1, blocks_ - first + wave_);
+    const bool all = footprint().lines_per_block() < affordable;
+    if (!all) footprint().keep_writes();
+    if (footprint().lines_per_block() < affordable) {
       SkippedAccesses::Traffic traffic = footprint().finish(in_flight, gpu_.memory());
       traffic += footprint().touch(first, blocks_ - first, gpu_.memory());
-      result.counters.memory.dram_read_bytes = read + traffic.dram_read_bytes;
+      if (all) result.counters.memory.dram_read_bytes = read + traffic.dram_read_bytes;
       result.counters.memory.dram_write_bytes = written + traffic.dram_write_bytes;
     }
     const Cycle so_far = result.elapsed_cycles;

@@ -1,0 +1,47 @@
+// Calibration: when dirty lines leave L2.
+//
+// Isolates  lines written in whole, in half or in a quarter; copies, whose reads push out what was written; lines read again after
+//           they were written, which tells lines written back from lines that left.
+// Supports  l2.dirty_share, l2.clean_share, l2.victim_choices and the policies in sim/timing/l2_slice.h.
+// Launch    a block of 1024 threads an SM; a step is 16 KiB a block, 2.16 MB together. Loads go past L1.
+
+#include "micro.cuh"
+
+static __device__ __forceinline__ void write_16(uint4* at, unsigned value) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(at), "r"(value) : "memory");
+}
+
+// Every block reads `reads` steps of its own for each that it writes.
+extern "C" __global__ void l2_copy(uint4* out, const uint4* in, int writes, int reads) {
+  uint4* to = out + static_cast<unsigned long long>(blockIdx.x) * writes * blockDim.x + threadIdx.x;
+  const uint4* from = in + static_cast<unsigned long long>(blockIdx.x) * writes * reads * blockDim.x + threadIdx.x;
+#pragma unroll 1
+  for (int i = 0; i < writes; ++i, to += blockDim.x) {
+    unsigned sum = 0;
+#pragma unroll 1
+    for (int k = 0; k < reads; ++k, from += blockDim.x) sum ^= mixed(load_l2(from));
+    write_16(to, sum);
+  }
+}
+
+// The first `sectors` sectors of every line.
+extern "C" __global__ void l2_write_sectors(uint4* out, int writes, int sectors) {
+  uint4* to = out + static_cast<unsigned long long>(blockIdx.x) * writes * blockDim.x + threadIdx.x;
+#pragma unroll 1
+  for (int i = 0; i < writes; ++i, to += blockDim.x)
+    if (threadIdx.x % 8 < 2 * sectors) write_16(to, threadIdx.x);
+}
+
+// Writes, reads `reads` steps of another buffer, then what was written.
+extern "C" __global__ void l2_write_find(uint4* out, const uint4* in, unsigned* sink, int writes, int reads) {
+  uint4* to = out + static_cast<unsigned long long>(blockIdx.x) * writes * blockDim.x + threadIdx.x;
+  const uint4* from = in + static_cast<unsigned long long>(blockIdx.x) * reads * blockDim.x + threadIdx.x;
+#pragma unroll 1
+  for (int i = 0; i < writes; ++i) write_16(to + i * blockDim.x, threadIdx.x);
+  unsigned sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < reads; ++i, from += blockDim.x) sum ^= mixed(load_l2(from));
+#pragma unroll 1
+  for (int i = 0; i < writes; ++i) sum ^= mixed(load_l2(to + i * blockDim.x));
+  if (sum == 0x12345) sink[threadIdx.x] = sum;
+}
