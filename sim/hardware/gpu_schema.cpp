@@ -234,6 +234,8 @@ void read_l1(Group& g, L1Spec& s) {
   s.miss_sectors = g.integer("miss_sectors", "sectors", 1, 131072);
   s.fill_bytes_per_cycle = g.bytes_per_cycle("fill_bytes_per_cycle");
   s.store_bytes_per_cycle = g.bytes_per_cycle("store_bytes_per_cycle");
+  s.store_buffer_lines = g.integer("store_buffer_lines", "lines", 0, 64);
+  s.store_wait_cycles = g.cycles("store_wait_cycles");
 }
 
 void read_crossbar(Group& g, CrossbarSpec& s) {

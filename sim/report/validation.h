@@ -35,6 +35,8 @@ struct CounterAccuracy {
   std::size_t launches = 0, exact = 0;
   double mean = 0, worst = 0;
   double weighted_pct = 0;  ///< differences over all launches, of the sum of the measured values
+  std::size_t steady = 0;   ///< launches whose measured value repeats itself to a tenth
+  double steady_mean = 0;   ///< mean error over those
 };
 
 struct ClassAccuracy {

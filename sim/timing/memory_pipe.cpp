@@ -143,19 +143,45 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
   return true;
 }
 
-void MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
-  const bool reduction = operation.instruction->memory == MemoryKind::Reduction;
-  L1Cache::Line* cached = l1_.find(line);
-  ++counters_.tag_lookups;
-  if (reduction) {
-    if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
-  } else {
-    counters_.store_sectors += static_cast<unsigned>(std::popcount(sectors));
-    if (cached != nullptr) counters_.store_hit_sectors += static_cast<unsigned>(std::popcount(sectors));
-    if (cached == nullptr) cached = l1_.allocate(line);
-    if (cached != nullptr && timing_[operation.pattern].full_sectors)
-      cached->present = static_cast<std::uint8_t>(cached->present | sectors);
+/// Sub-partitions take turns at L1, so stores of one warp that follow each other here would not if others wait to
+/// store: once the next ones of all sub-partitions have more lines than are held, the earlier store would have left by
+/// now.
+bool MemoryPipe::crowded(Cycle now) const {
+  int lines = 0;
+  unsigned counted = 0;  // sub-partitions
+  for (std::uint32_t i = head_; i != tail_; ++i) {
+    const MemoryOperation& waiting = queue_[i & kQueueMask];
+    if (waiting.arrival > now || (counted >> waiting.sub_partition & 1) != 0) continue;
+    counted |= 1u << waiting.sub_partition;
+    if (waiting.instruction->memory == MemoryKind::Store && waiting.instruction->space != MemorySpace::Shared)
+      lines += patterns_.counts(waiting.pattern).lines;
   }
+  return lines > gpu_.l1.store_buffer_lines;
+}
+
+/// Adds a store to one of the same line that has not left yet, if there is one.
+bool MemoryPipe::merge_store(const MemoryRequest& store, Cycle now) {
+  const auto bytes = [](const MemoryRequest& r) {
+    return r.full_sectors ? kSectorBytes * std::popcount(unsigned{r.sectors}) : int{r.bytes};
+  };
+  for (std::uint32_t i = held_tail_; i-- != held_head_;) {
+    MemoryRequest& held = held_[i & kHeldMask].request;
+    if (held.line != store.line) continue;
+    if (crowded(now)) return false;
+    held_[i & kHeldMask].since = now;
+    const int sum = std::min(bytes(held) + bytes(store), kLineBytes);
+    held.sectors = static_cast<std::uint8_t>(held.sectors | store.sectors);
+    held.full_sectors = sum >= kSectorBytes * std::popcount(unsigned{held.sectors});
+    held.bytes = static_cast<std::uint8_t>(sum);
+    return true;
+  }
+  return false;
+}
+
+/// False: no room, nothing was done.
+bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors, Cycle now,
+                            std::vector<Release>& releases) {
+  const bool reduction = operation.instruction->memory == MemoryKind::Reduction;
   MemoryRequest request;
   request.line = line;
   request.tag = kStoreTag | (std::uint32_t{operation.generation} & 0x7fffu) << 16 | operation.warp;
@@ -165,8 +191,31 @@ void MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.rounds = timing_[operation.pattern].rounds;
   request.full_sectors = timing_[operation.pattern].full_sectors;
   request.bytes = timing_[operation.pattern].bytes;
+  const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
+  const bool merged = holds && merge_store(request, now);
+  if (holds && !merged && held_stores() >= gpu_.l1.store_buffer_lines) return false;
+  L1Cache::Line* cached = l1_.find(line);
+  ++counters_.tag_lookups;
+  if (reduction) {
+    if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
+  } else {
+    counters_.store_sectors += static_cast<unsigned>(std::popcount(sectors));
+    if (cached != nullptr) counters_.store_hit_sectors += static_cast<unsigned>(std::popcount(sectors));
+    if (cached == nullptr) cached = l1_.allocate(line);
+    if (cached != nullptr && request.full_sectors)
+      cached->present = static_cast<std::uint8_t>(cached->present | sectors);
+  }
+  if (merged) {
+    releases.push_back({Release::Kind::StoreAcknowledged, operation.warp, kNoScoreboard, now + 1,
+                        static_cast<std::uint16_t>(operation.generation & 0x7fffu)});
+    return true;
+  }
   ++stores_in_flight_;
-  out_[out_tail_++ & kOutMask] = request;
+  if (holds)
+    held_[held_tail_++ & kHeldMask] = {request, now};
+  else
+    out_[out_tail_++ & kOutMask] = request;
+  return true;
 }
 
 bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
@@ -230,8 +279,8 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
       if (!load_line(operation, line, sectors)) return false;
     } else if (in.memory == MemoryKind::Atomic) {
       if (!atomic_line(operation, line, sectors)) return false;
-    } else {
-      store_line(operation, line, sectors);
+    } else if (!store_line(operation, line, sectors, now, releases)) {
+      return false;
     }
   }
   if (next_line_ < lines.size()) return false;
@@ -316,8 +365,15 @@ void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>
 }
 
 Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
-  while (out_head_ != out_tail_ && memory.accepts(sm_, now)) memory.push(out_[out_head_++ & kOutMask], now);
-  return out_head_ == out_tail_ ? kNever : retry(now, memory);
+  const auto due = [&] { return held_[held_head_ & kHeldMask].since + static_cast<Cycle>(gpu_.l1.store_wait_cycles); };
+  // Loads and stores that are both ready take turns.
+  while (true) {
+    const bool store = held_head_ != held_tail_ && due() <= now, other = out_head_ != out_tail_;
+    if (!store && !other) return held_head_ == held_tail_ ? kNever : due();
+    if (!memory.accepts(sm_, now)) return retry(now, memory);
+    store_was_last_ = store && (!other || !store_was_last_);
+    memory.push(store_was_last_ ? held_[held_head_++ & kHeldMask].request : out_[out_head_++ & kOutMask], now);
+  }
 }
 
 /// When to offer the next request again; kNever: after a reply, with which this pipe is looked at in any case.
@@ -348,7 +404,10 @@ Cycle MemoryPipe::serve_head(Cycle now, std::vector<Release>& releases) {
   }
   // More lines of the same instruction, unless the miss table is full: then a reply wakes the pipe.
   const bool room = miss_lines_ < gpu_.l1.miss_lines && miss_sectors_ < gpu_.l1.miss_sectors;
-  return room && !out_full() ? now + 1 : kNever;
+  // send() says when a held store has left.
+  const bool held =
+      operation.instruction->memory == MemoryKind::Store && held_stores() >= std::max(1, gpu_.l1.store_buffer_lines);
+  return room && !out_full() && !held ? now + 1 : kNever;
 }
 
 }  // namespace forewarp

@@ -39,6 +39,7 @@ struct MemoryOperation {
   std::uint32_t pattern = 0;
   std::uint16_t warp = 0, generation = 0;
   Cycle arrival = 0;  ///< at the shared unit
+  std::uint8_t sub_partition = 0;
 };
 
 struct MemoryPipeCounters {
@@ -53,6 +54,7 @@ class MemoryPipe {
 
   void push(const MemoryOperation& operation) { queue_[tail_++ & kQueueMask] = operation; }
   bool idle() const { return head_ == tail_ && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
+  int held_stores() const { return static_cast<int>(held_tail_ - held_head_); }
 
   /// Serves what can be served at `now`; releases are appended. Returns the next cycle with work, kNever if none is
   /// known (a reply will wake it).
@@ -78,6 +80,10 @@ class MemoryPipe {
     std::uint32_t load = 0, next = kNone;
     std::uint8_t sectors = 0;
   };
+  struct HeldStore {
+    MemoryRequest request;
+    Cycle since = 0;
+  };
   struct Miss {
     std::uint64_t line = 0;
     std::uint32_t waiters = kNone, next_free = kNone;
@@ -88,6 +94,7 @@ class MemoryPipe {
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
   static constexpr std::uint32_t kQueueMask = 255;  ///< more than four sub-partitions can have queued
   static constexpr std::uint32_t kOutMask = 255;
+  static constexpr std::uint32_t kHeldMask = 63;
   static constexpr std::uint8_t kLastOfPass = 0x80;
   static constexpr std::uint32_t kOutRoom = 32;  ///< requests L1 holds for the crossbar
   static constexpr Cycle kBankSlack = 8;         ///< cycles the banks may be booked ahead of the tags
@@ -100,7 +107,10 @@ class MemoryPipe {
   void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool load_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
   bool request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
-  void store_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  bool store_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, Cycle now,
+                  std::vector<Release>& releases);
+  bool crowded(Cycle now) const;
+  bool merge_store(const MemoryRequest&, Cycle now);
   bool atomic_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
   Cycle further_latency(int wavefronts, int wide) const;
   void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
@@ -128,6 +138,12 @@ class MemoryPipe {
 
   std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
   std::uint32_t out_head_ = 0, out_tail_ = 0;
+  /// Stores wait a little for others to the same lines: eight stores to the words of a sector, 6 cycles apart, are one
+  /// at L2, 12 cycles apart eight; of 2 warps that store 8 lines each all are put together, of 4 none (kernels/micro
+  /// l1_stores).
+  std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
+  std::uint32_t held_head_ = 0, held_tail_ = 0;
+  bool store_was_last_ = false;  ///< of what left for the crossbar
 
   std::vector<Load> loads_;
   std::uint32_t free_load_ = kNone;

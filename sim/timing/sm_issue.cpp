@@ -232,6 +232,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   operation.instruction = &in;
   operation.warp = warp_index;
   operation.generation = warp.generation;
+  operation.sub_partition = warp.sub_partition;
   if (in.path == Path::Memory) {
     const Access& access = *warp.access++;
     operation.pattern = access.pattern;

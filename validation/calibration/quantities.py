@@ -334,6 +334,15 @@ def l2_policy():
     return wholes("micro_l2_policy", "l2.dirty_share l2.partial_share")
 
 
+def l2_dirty():
+    return wholes("micro_l2_dirty", "l2.dirty_share l2.clean_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
+
+
+def l1_stores():
+    return wholes("micro_l1_stores", "l1.store_buffer_lines l1.store_wait_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
+                  unit="sectors")
+
+
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
@@ -341,7 +350,8 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_waves": waves,
-             "micro_turnover": turnover, "micro_l2_modify": l2_modify}
+             "micro_turnover": turnover, "micro_l2_modify": l2_modify,
+             "micro_l2_dirty": l2_dirty, "micro_l1_stores": l1_stores}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 
