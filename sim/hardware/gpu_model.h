@@ -142,18 +142,17 @@ struct L2Spec {
   int hit_cycles = 0;             ///< lookup to data, inside the slice
   int slice_bytes_per_cycle = 0;  ///< data stage of one slice
   int slice_tags_per_cycle = 0;
-  int atomic_interval = 0;           ///< cycles between two atomic sectors of one slice
-  int atomic_word_interval = 0;      ///< cycles between two lanes that add to one word
-  int fetch_bytes = 0;               ///< a read miss fetches aligned pieces of this size from memory
-  int miss_entries = 0;              ///< sector misses in flight per slice
-  double clock_ratio = 1;            ///< L2 clock over SM clock
-  bool replicate_far_lines = false;  ///< a line homed in the other partition is also kept near
-  double partial_share = 1;          ///< of the lines; partly written ones beyond it are read and written back
-  int coalescer_requests = 1;        ///< reads of one line by SMs of one GPC that are merged before the slice
-  int coalescer_cycles = 0;          ///< how long after its lookup a hit can still be joined
-  double dirty_share = 1;            ///< of the lines; what is written beyond it is written back
-  double clean_share = 1;  ///< of a set's lines: younger ones, from which a write may have an old line written back
-  int victim_choices = 1;  ///< of so many of a set's oldest lines one leaves
+  int atomic_interval = 0;            ///< cycles between two atomic sectors of one slice
+  int atomic_word_interval = 0;       ///< cycles between two lanes that add to one word
+  int fetch_bytes = 0;                ///< a read miss fetches aligned pieces of this size from memory
+  int miss_entries = 0;               ///< sector misses in flight per slice
+  double clock_ratio = 1;             ///< L2 clock over SM clock
+  bool replicate_far_lines = false;   ///< a line homed in the other partition is also kept near
+  double partial_share = 1;           ///< of the lines; partly written ones beyond it are read and written back
+  int coalescer_requests = 1;         ///< reads of one line by SMs of one GPC that are merged before the slice
+  int coalescer_cycles = 0;           ///< how long after its lookup a hit can still be joined
+  double dirty_share = 1;             ///< of the lines; what is written beyond it is written back
+  int victim_choices = 1;             ///< of so many of a set's oldest lines one leaves
   std::int64_t cold_dirty_bytes = 0;  ///< dirty data of others in caches that a profiler has flushed
 };
 

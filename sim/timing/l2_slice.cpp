@@ -33,7 +33,6 @@ L2Geometry::L2Geometry(const GpuModel& model) {
   fetch_sectors = std::max(burst_sectors, static_cast<std::uint32_t>(l2.fetch_bytes / kSectorBytes));
   partial_limit = static_cast<std::uint32_t>(l2.partial_share * static_cast<double>(sets.divisor() * ways));
   dirty_limit = static_cast<std::uint32_t>(l2.dirty_share * static_cast<double>(sets.divisor() * ways));
-  clean_from = static_cast<std::uint32_t>(std::lround(l2.clean_share * static_cast<double>(ways)));
   victim_choices = static_cast<std::uint32_t>(l2.victim_choices);
 }
 
@@ -57,7 +56,6 @@ void L2Slice::copy_lines(const L2Slice& other) {
   clock_ = other.clock_;
   dirty_sectors_ = other.dirty_sectors_;
   dirty_lines_ = other.dirty_lines_;
-  used_lines_ = other.used_lines_;
   partial_lines_ = other.partial_lines_;
 }
 
@@ -113,7 +111,6 @@ Eviction L2Slice::replace(std::uint32_t way, Place p) {
     clear_dirty(line, 15);
   }
   set_partial(way, 0);
-  used_lines_ += tags_[way] == kFree ? 1 : 0;
   line = Line{};
   tags_[way] = p.tag;
   return e;
@@ -207,21 +204,6 @@ std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more) const {
   return found;
 }
 
-std::uint32_t L2Slice::aged(std::uint32_t way) const {
-  // A slice that is not as full as that has hardly a set that is.
-  if (std::uint64_t{used_lines_} * 2 <= geometry_.clean_from * geometry_.sets.divisor()) return kNoWay;
-  if (dirty_lines_ == 0) return kNoWay;
-  const std::uint32_t found = oldest_dirty(way, false);
-  if (found == kNoWay) return kNoWay;
-  const std::uint32_t first = way - way % geometry_.ways, age = clock_ - lines_[found].used;
-  std::uint32_t younger = 0;
-  for (std::uint32_t w = first; w < first + geometry_.ways; ++w)
-    younger += tags_[w] != kFree && clock_ - lines_[w].used < age ? 1 : 0;
-  if (younger <= geometry_.clean_from) return kNoWay;
-  const std::uint32_t steps = geometry_.ways - 1 - geometry_.clean_from;
-  return chance() % steps < younger - geometry_.clean_from ? found : kNoWay;
-}
-
 bool L2Slice::holds_up(std::uint32_t way) const {
   if (write_backs_ == 0) return false;
   const std::uint32_t oldest = to_clean(way, 1);
@@ -230,8 +212,7 @@ bool L2Slice::holds_up(std::uint32_t way) const {
 
 Eviction L2Slice::clean_one(std::uint32_t way) {
   Eviction e;
-  std::uint32_t oldest = to_clean(way, 0);
-  if (oldest == kNoWay) oldest = aged(way);
+  const std::uint32_t oldest = to_clean(way, 0);
   if (oldest == kNoWay || !room(false, 0, oldest)) return e;
   Line& line = lines_[oldest];
   e = {index_of(oldest), line.dirty, line.partial};
@@ -298,9 +279,7 @@ void L2Slice::invalidate_copy(std::uint64_t index, std::uint8_t sectors) {
   const std::uint32_t way = find(place(index, true));
   if (way == kNoWay) return;
   lines_[way].valid = bits(lines_[way].valid & ~sectors);
-  if (lines_[way].valid != 0 || lines_[way].miss != kNoMiss) return;
-  tags_[way] = kFree;
-  --used_lines_;
+  if (lines_[way].valid == 0 && lines_[way].miss == kNoMiss) tags_[way] = kFree;
 }
 
 Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors) {

@@ -20,9 +20,6 @@
 // - No more than dirty_share of a slice's lines are dirty: a write beyond that has the set's least recently used dirty
 //   line written back, which stays as a clean one. On an H200 29 MB of lines are left dirty however much is written and
 //   however little of each, and no time passing writes anything back (l2_write, l2_write_sectors, l2_write_wait).
-// - A write also has the set's oldest dirty line written back if that is old enough: the likelier, the more of the
-// set's
-//   lines are younger, from clean_share of them on. Copies of 12 to 268 MB write what this predicts (l2_copy).
 // - The line that leaves is one of the set's victim_choices oldest: of 43 and 52 MB read in turn, a little more than
 // the
 //   slices hold, some are found again, of 61 MB none (l2_reread).
@@ -47,7 +44,6 @@ struct L2Geometry {
   std::uint32_t fetch_sectors = 0;   ///< sectors that a miss fetches together: 1, 2 or 4
   std::uint32_t dirty_limit = 0;     ///< lines of a slice
   std::uint32_t partial_limit = 0;   ///< lines of a slice
-  std::uint32_t clean_from = 0;      ///< lines of a set that are younger than one that a write may have written back
   std::uint32_t victim_choices = 1;  ///< 1: the oldest line leaves; 2: it or the next
 
   /// All sectors of the bursts that the given sectors lie in.
@@ -171,13 +167,11 @@ class L2Slice {
   void set_partial(std::uint32_t way, std::uint8_t sectors);
   /// What has to be written back if so many more lines were dirty than are; never the way itself.
   std::uint32_t to_clean(std::uint32_t way, std::uint32_t more) const;
-  /// What a write to this way has written back for its age, kNoWay if nothing.
-  std::uint32_t aged(std::uint32_t way) const;
   /// Evenly spread bits that differ from use to use.
   std::uint32_t chance() const { return (clock_ * 0x9E3779B1u) ^ (clock_ >> 7) * 0x85EBCA6Bu; }
   /// Too much is dirty already, and DRAM takes no more: a write to this way has to wait.
   bool holds_up(std::uint32_t way) const;
-  /// Where too much is dirty, or too old: that line becomes clean.
+  /// Where too much is dirty: to_clean becomes clean.
   Eviction clean_one(std::uint32_t way);
   std::uint16_t new_miss(std::uint32_t way, bool copy);
   void clear_dirty(Line&, std::uint8_t sectors);
@@ -196,7 +190,6 @@ class L2Slice {
   std::uint64_t dirty_sectors_ = 0;
   std::uint32_t dirty_lines_ = 0;
   std::uint32_t partial_lines_ = 0;  ///< lines with sectors that are written in part
-  std::uint32_t used_lines_ = 0;     ///< lines that hold something
 };
 
 }  // namespace forewarp

@@ -198,23 +198,6 @@ TEST_CASE("dirty lines count, however little of them was written") {
   CHECK(third.cleaned.dirty == 0b1001);
 }
 
-TEST_CASE("a write has an old dirty line written back, once enough of its set is younger") {
-  GpuModel m = tiny();
-  m.l2.clean_share = 0.5;
-  const L2Geometry g(m);
-  L2Slice s(g);
-  s.write(1, 15, true, 0);
-  load(s, 2);
-  load(s, 3);
-  CHECK(s.write(3, 15, true, 0).cleaned.dirty == 0);  // two of four are younger
-  load(s, 4);
-  const auto fourth = s.write(3, 15, true, 0);  // all others are: certain
-  CHECK(fourth.cleaned.index == 1);
-  CHECK(s.valid(1, false) == 15);
-  s.written_back(4);
-  CHECK(s.write(3, 15, true, 0).cleaned.dirty == 0);  // nothing else is dirty
-}
-
 TEST_CASE("one of the two oldest lines leaves, so that lines read in turn are found again now and then") {
   GpuModel m = tiny();
   const auto misses = [&](int choices) {

@@ -335,7 +335,7 @@ def l2_policy():
 
 
 def l2_dirty():
-    return wholes("micro_l2_dirty", "l2.dirty_share l2.clean_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
+    return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
 
 def l1_stores():
