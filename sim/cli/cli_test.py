@@ -276,6 +276,12 @@ class Results(Base):
         self.assertEqual(case["coverage"]["warp_instructions"], case["metrics"]["smsp__inst_executed.sum"])
         self.assertEqual(self.files(), ["out.json"])
 
+    def test_compare_and_swap_under_contention_is_warned_of(self):
+        result = run("predict", os.path.join(TRACES, "sm_90", "field_01_reduce_scan_sort.cubin"), "--launch",
+                     os.path.join(TRACES, "field_01_reduce_scan_sort.yaml"), "--case", "cas_loop_64ki", "--gpu", GPU, "--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(any("compare-and-swap" in warning for warning in json.loads(result.stdout)["cases"][0]["warnings"]))
+
     def test_json_to_standard_output_is_alone_there(self):
         result = self.predict_case("--json", "-")
         self.assertEqual(result.returncode, 0, result.stderr)

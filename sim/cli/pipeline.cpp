@@ -41,6 +41,18 @@ void add_sampling_warnings(const LaunchInfo& launch, std::vector<std::string>& w
         "data decides the way of this kernel, and the launches before it are too long to be run for their results");
 }
 
+/// Blocks are followed one after another, so none comes between another's load and its compare-and-swap.
+void add_contention_warning(const Kernel& kernel, std::vector<std::string>& warnings) {
+  const auto swaps = [](const Instruction& in) {
+    return in.memory == MemoryKind::Atomic && in.space != MemorySpace::Shared && in.has(Modifier::CAS);
+  };
+  if (std::any_of(kernel.instructions.begin(), kernel.instructions.end(), swaps))
+    warnings.push_back(
+        "compare-and-swap on global memory: a loop that tries again when another block was first makes no second tries "
+        "here; "
+        "on a GPU it does, and takes longer");
+}
+
 }  // namespace
 
 Workload load_workload(const std::string& image, const std::string& launch_file, bool assume_opcodes) {
@@ -114,6 +126,7 @@ Prediction make_prediction(const GpuModel& model, const KernelTrace& trace, cons
   const Occupancy occupancy = occupancy_of(model, trace);
   Prediction p = build_prediction(model, *trace.kernel, trace, occupancy, time(occupancy), options.caches);
   add_sampling_warnings(trace.launch, p.warnings);
+  add_contention_warning(*trace.kernel, p.warnings);
   return p;
 }
 
