@@ -7,7 +7,8 @@
 
 #include "micro.cuh"
 
-// Lane i reads (i mod 2^bits) x pitch bytes on.
+// Lane i reads (i mod 2^bits) x pitch bytes on. ptxas makes one load of all of them, so passes a load can be compared, cycles of
+// iterations can not (l1_strides.cu has loads that stay).
 extern "C" __global__ void l1_tags(const char* in, unsigned* out, int iterations, unsigned pitch, int bits) {
   const char* at = in + (threadIdx.x & ((1u << bits) - 1)) * static_cast<unsigned long long>(pitch);
   unsigned sum = 0;

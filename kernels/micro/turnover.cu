@@ -2,7 +2,7 @@
 //
 // Isolates  the time from a block's last warp to its successor's first instruction, and whether stores under way lengthen it
 //           (turnover_work: a store between two stretches of arithmetic; turnover_copy: one load and one store a thread).
-// Supports  launch.block_start_cycles, launch.block_end_cycles, memory_pipe.store_drain.
+// Supports  launch.block_start_cycles, launch.block_end_cycles, launch.warp_start_interval, issue.exit_cycles.
 // Launch    any grid; dynamic shared memory sets how many blocks an SM holds.
 // Args      record[warps]: the SM's clock as the warp starts, as its first stretch (or load) is over, as it has stored, and its
 //           SM and hardware warp; read with `forewarp-run --dump record=FILE`. Trips of 64 dependent FFMA.
@@ -49,7 +49,7 @@ extern "C" __global__ void turnover_copy(const float* in, float* out, uint4* rec
   if (threadIdx.x % 32 == 0) record[thread / 32] = make_uint4(start, loaded, stored, place());
 }
 
-// The same without the store of each thread.
+// The same without the store of each thread. The compiler reads the second clock before the load has come back.
 extern "C" __global__ void turnover_read(const float* in, uint4* record) {
   const unsigned start = clock_now();
   const unsigned thread = thread_of_grid();

@@ -22,11 +22,10 @@ constexpr std::uint32_t kInstructionBytes = 16;
 CommandLine make_command_line() {
   CommandLine c(
       "addresses IMAGE --launch FILE [--case ID] [--out FILE|-]",
-      "Lists the global memory accesses of every thread of a case's launches, in the order of the thread's program: "
-      "which\n"
-      "instruction (its place in the function, in bytes), whether it reads (r), writes (w) or is an atomic (a), how "
-      "many\n"
-      "bytes, in which buffer and where in it. For small launches: kernels/addresses compares them with a GPU's.",
+      "Lists the global memory accesses of every thread of a case's launches, in the order of the thread's program:\n"
+      "which instruction (its place in the function, in bytes), whether it reads (r), writes (w) or is an atomic (a),\n"
+      "how many bytes, in which buffer and where in it. For small launches: kernels/addresses compares them with a "
+      "GPU's.",
       {"forewarp addresses traces/sm_90/copy_02_strided.cubin --launch traces/copy_02_strided.yaml \\\n"
        "      --case copy_strided_check_1000_stride_3",
        "forewarp addresses traces/sm_90/attention_03_flash.cubin --launch traces/attention_03_flash.yaml \\\n"
@@ -81,9 +80,7 @@ bool accesses_memory(const Instruction& in) {
 
 void list_warp(const KernelTrace& trace, const BlockClass& cls, std::size_t warp, std::uint64_t block,
                const Buffers& buffers, std::string& out) {
-  const Dim3 index = trace.block_index(block), at = cls.representative;
-  const std::int64_t dx = std::int64_t{index.x} - at.x, dy = std::int64_t{index.y} - at.y,
-                     dz = std::int64_t{index.z} - at.z;
+  const BlockDistance distance(cls.representative, trace.block_index(block));
   LaneLines lines;
   const std::uint64_t threads = trace.launch.block.count();
   const auto who = [&](std::size_t lane) {
@@ -99,10 +96,9 @@ void list_warp(const KernelTrace& trace, const BlockClass& cls, std::size_t warp
       for (int part = 0; part < parts; ++part, ++access) {
         const AccessPattern& pattern = trace.patterns[access->pattern];
         if (pattern.space != MemorySpace::Global) continue;
-        const BlockSlope& s = trace.slopes[access->slope];
         const std::string head = std::to_string(pc * kInstructionBytes) + "," + kind_letter(pattern.kind) + "," +
                                  std::to_string(pattern.bytes) + ",";
-        add_access(*access, pattern, s.x * dx + s.y * dy + s.z * dz, head, buffers, lines);
+        add_access(*access, pattern, trace.slopes[access->slope].over(distance), head, buffers, lines);
       }
     }
   }

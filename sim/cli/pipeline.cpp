@@ -48,9 +48,8 @@ void add_contention_warning(const Kernel& kernel, std::vector<std::string>& warn
   };
   if (std::any_of(kernel.instructions.begin(), kernel.instructions.end(), swaps))
     warnings.push_back(
-        "compare-and-swap on global memory: a loop that tries again when another block was first makes no second tries "
-        "here; "
-        "on a GPU it does, and takes longer");
+        "compare-and-swap on global memory: a loop that tries again when another block was first makes no second "
+        "tries here; on a GPU it does, and takes longer");
 }
 
 }  // namespace

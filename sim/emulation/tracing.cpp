@@ -101,17 +101,13 @@ std::uint64_t executed(const BlockClass& c) {
 
 /// Whether block `b` accesses what block `a` does, moved by the slopes: with same_way, the same trace.
 bool same_accesses(const KernelTrace& trace, const BlockClass& a, const BlockClass& b) {
-  const auto distance = [](std::uint32_t from, std::uint32_t to) { return std::int64_t{to} - std::int64_t{from}; };
-  const std::int64_t dx = distance(a.representative.x, b.representative.x),
-                     dy = distance(a.representative.y, b.representative.y),
-                     dz = distance(a.representative.z, b.representative.z);
+  const BlockDistance distance(a.representative, b.representative);
   for (std::size_t w = 0; w < a.warps.size(); ++w) {
     const std::vector<Access>&p = a.warps[w].accesses, &q = b.warps[w].accesses;
     if (p.size() != q.size()) return false;
     for (std::size_t i = 0; i < p.size(); ++i) {
       if (p[i].pattern != q[i].pattern || p[i].slope != q[i].slope) return false;
-      const BlockSlope& s = trace.slopes[p[i].slope];
-      const std::uint64_t moved = p[i].base + static_cast<std::uint64_t>(s.x * dx + s.y * dy + s.z * dz);
+      const std::uint64_t moved = p[i].base + static_cast<std::uint64_t>(trace.slopes[p[i].slope].over(distance));
       if (trace.patterns[p[i].pattern].lanes != 0 && moved != q[i].base) return false;
     }
   }
@@ -255,11 +251,7 @@ struct CaseTracer::State {
   bool incomplete = false;
 
   State(const Program& p, const Case& c, const TraceOptions& o)
-      : program(p),
-        item(c),
-        options(o),
-        global(c, p.module_data),
-        order(c, global.addresses(), p.module_data.size()) {}
+      : program(p), item(c), options(o), global(c, p.module_data), order(c, global.addresses(), p.module_data.size()) {}
 
   void run_launches_before(int launch_index) {
     for (const int run : order.run_before(launch_index)) {

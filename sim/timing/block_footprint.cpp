@@ -166,12 +166,10 @@ const BlockFootprint::Footprint& BlockFootprint::footprint(std::uint32_t cls) {
 BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint32_t from_step, std::uint16_t sm) {
   const KernelTrace& trace = context_.trace;
   const std::uint32_t cls = context_.classes.class_of(block);
-  const Dim3 index = trace.block_index(block), at = trace.classes[cls].representative;
-  const std::int64_t dx = std::int64_t{index.x} - at.x, dy = std::int64_t{index.y} - at.y,
-                     dz = std::int64_t{index.z} - at.z;
+  const BlockDistance distance(trace.classes[cls].representative, trace.block_index(block));
   Running running{&footprint(cls), from_step, sm, {}};
   for (const BlockSlope& s : trace.slopes)
-    running.shifts.push_back(static_cast<std::uint64_t>((s.x * dx + s.y * dy + s.z * dz) / kLineBytes));
+    running.shifts.push_back(static_cast<std::uint64_t>(s.over(distance) / kLineBytes));
   return running;
 }
 

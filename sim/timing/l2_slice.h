@@ -6,23 +6,21 @@
 //   and merges; evicting it costs a DRAM read besides the write (HBM with ECC has no masked write). When the partial
 //   writes to a line add up to all its partial sectors, these count as complete (no byte mask is kept).
 // - A fetch brings whole pieces of fetch_bytes (64 B: both sectors), from DRAM and from the other partition alike;
-// these
-//   are the "promoted" sectors that lts__t_sectors_lookup_miss counts. A copy's hits do not keep its home line young.
+//   these are the "promoted" sectors that lts__t_sectors_lookup_miss counts. A copy's hits do not keep its home line
+//   young.
 // - A way may hold a copy of a line homed in the other partition. Copies are clean and age as home lines do: on an H200
 //   34.6 MB read again by the same SMs all hit, of 43.3 MB a fifth misses and of 51.9 MB nearly all, for half of the
 //   lines have a copy; when other SMs read them, misses begin at 34.6 MB (kernels/micro l2_policy, l2_reread).
-// - A line whose whole sectors are written from the far side stays there as a copy: on an H200 17.3 MB written and 34.6
-// MB
-//   read need more room than there is when they are used again, as 51.9 MB that are read do (l2_write_2_read_4, warm).
+// - A line whose whole sectors are written from the far side stays there as a copy: on an H200 17.3 MB written and
+//   34.6 MB read need more room than there is when they are used again, as 51.9 MB that are read do (l2_write_2_read_4,
+//   warm).
 // - No more than partial_share of the lines are written in part: the set's oldest one is read, merged and written back.
-// On an
-//   H200 6.2 to 6.9 MB of such lines are left unread however many are written (l2_write_parts).
+//   On an H200 6.2 to 6.9 MB of such lines are left unread however many are written (l2_write_parts).
 // - No more than dirty_share of a slice's lines are dirty: a write beyond that has the set's least recently used dirty
 //   line written back, which stays as a clean one. On an H200 29 MB of lines are left dirty however much is written and
 //   however little of each, and no time passing writes anything back (l2_write, l2_write_sectors, l2_write_wait).
 // - The line that leaves is one of the set's victim_choices oldest: of 43 and 52 MB read in turn, a little more than
-// the
-//   slices hold, some are found again, of 61 MB none (l2_reread).
+//   the slices hold, some are found again, of 61 MB none (l2_reread).
 #pragma once
 
 #include <bit>

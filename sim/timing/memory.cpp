@@ -107,6 +107,7 @@ struct MemorySystem::State {
   bool process_write(std::uint32_t id, Cycle now);
   void fetch(Record&, const L2Slice::Access&, Cycle now);
   void evict(std::uint16_t slice, const Eviction&, Cycle at);
+  Eviction write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, bool whole_from_afar);
   std::uint32_t bursts(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
                        std::uint32_t after, std::uint16_t& channel);
   void finish(std::uint32_t id, Cycle now, bool forwarded);
@@ -342,12 +343,8 @@ bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
   }
   if (a.evicted.dirty != 0) evict(r.slice, a.evicted, now + hit_cycles_ + controller_out_);
   if (a.cleaned.dirty != 0) evict(r.slice, a.cleaned, now + hit_cycles_ + controller_out_);
-  if (replicate_ && r.crosses && r.full) {
-    const Eviction e = slices_[mirror(r.slice)].cache.keep_copy(r.index, r.sectors);
-    if (e.dirty != 0) evict(mirror(r.slice), e, now + hit_cycles_ + controller_out_);
-  } else if (replicate_) {
-    slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
-  }
+  if (const Eviction e = write_copy(r.slice, r.index, r.sectors, r.crosses && r.full); e.dirty != 0)
+    evict(mirror(r.slice), e, now + hit_cycles_ + controller_out_);
   counters_.hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (r.crosses) counters_.fabric_hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   const Cycle start = fine_ceil(slice.data.take(to_fine(now), data_cost_[static_cast<std::size_t>(count(r.sectors))]));
@@ -406,6 +403,17 @@ std::uint32_t MemorySystem::State::bursts(std::uint16_t slice, std::uint64_t ind
   return after;
 }
 
+/// What a write to a line does to its copy in the other partition: whole sectors from there stay as one, any others end
+/// it. Returns what gives way.
+Eviction MemorySystem::State::write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors,
+                                         bool whole_from_afar) {
+  if (!replicate_) return {};
+  L2Slice& copies = slices_[mirror(slice)].cache;
+  if (whole_from_afar) return copies.keep_copy(index, sectors);
+  copies.invalidate_copy(index, sectors);
+  return {};
+}
+
 /// The sectors of a request are all there: read or modify them and send the answer. Arriving data is forwarded without
 /// reading it back: all SMs of an H200 read 40 MB, of which a third must be far hits, as fast as 4 MB (hardware.md
 /// section 4), so a far hit can not take the data stage of two slices.
@@ -429,7 +437,7 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
     start = fine_ceil(slice.atomics.take(to_fine(now), busy) + busy - std::min(busy, atomic_cost_));
     const Eviction cleaned = slice.cache.modify(r.way, r.sectors);
     if (cleaned.dirty != 0) evict(r.slice, cleaned, now + hit_cycles_ + controller_out_);
-    if (replicate_) slices_[mirror(r.slice)].cache.invalidate_copy(r.index, r.sectors);
+    write_copy(r.slice, r.index, r.sectors, false);
   }
   start += latency;
   if (r.kind == RequestKind::Reduction) {
@@ -654,13 +662,11 @@ int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, st
     const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write, full, bytes);
     account(a);
     fetched += count(a.fetch);
-    if (write && s.replicate_ && crosses && full) {
-      L2Slice::Access kept;
-      kept.evicted = s.slices_[s.mirror(home.slice)].cache.keep_copy(home.index, sectors);
-      s.slices_[s.mirror(home.slice)].cache.written_back(count(kept.evicted.dirty));
-      account(kept);
-    } else if (write && s.replicate_) {
-      s.slices_[s.mirror(home.slice)].cache.invalidate_copy(home.index, sectors);
+    L2Slice::Access copy;
+    if (write) copy.evicted = s.write_copy(home.slice, home.index, sectors, crosses && full);
+    if (copy.evicted.dirty != 0) {
+      s.slices_[s.mirror(home.slice)].cache.written_back(count(copy.evicted.dirty));
+      account(copy);
     }
   }
   if (written_back != nullptr) *written_back = written;

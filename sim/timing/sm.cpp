@@ -30,7 +30,6 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   const KernelTrace& trace = context_.trace;
   const std::uint32_t class_index = context_.classes.class_of(linear);
   const BlockClass& cls = trace.classes[class_index];
-  const Dim3 index = trace.block_index(linear);
   block.used = true;
   block.linear = linear;
   block.start = now;
@@ -39,11 +38,8 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   block.live_warps = static_cast<int>(cls.warps.size());
   block.warps.clear();
   block.shifts.resize(trace.slopes.size());
-  const std::int64_t dx = std::int64_t{index.x} - cls.representative.x,
-                     dy = std::int64_t{index.y} - cls.representative.y,
-                     dz = std::int64_t{index.z} - cls.representative.z;
-  for (std::size_t s = 0; s < trace.slopes.size(); ++s)
-    block.shifts[s] = (trace.slopes[s].x * dx + trace.slopes[s].y * dy + trace.slopes[s].z * dz) / kLineBytes;
+  const BlockDistance distance(cls.representative, trace.block_index(linear));
+  for (std::size_t s = 0; s < trace.slopes.size(); ++s) block.shifts[s] = trace.slopes[s].over(distance) / kLineBytes;
   if (resident_++ == 0) active_since_ = now;
 
   const LaunchSpec& launch = context_.gpu.launch;

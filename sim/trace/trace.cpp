@@ -26,12 +26,9 @@ void InstructionCount::add(const InstructionCount& other, std::uint64_t times) {
 
 bool BlockClass::contains(const Dim3& block) const {
   if (single) return block == representative;
-  const std::int64_t dx = std::int64_t{block.x} - representative.x;
-  const std::int64_t dy = std::int64_t{block.y} - representative.y;
-  const std::int64_t dz = std::int64_t{block.z} - representative.z;
+  const BlockDistance distance(representative, block);
   for (const BlockCondition& condition : conditions) {
-    const BlockSlope& c = condition.coefficient;
-    const std::int64_t value = c.x * dx + c.y * dy + c.z * dz;
+    const std::int64_t value = condition.coefficient.over(distance);
     if (value < condition.low || value > condition.high) return false;
     if (condition.modulus > 1 && value % condition.modulus != 0) return false;
   }

@@ -46,9 +46,17 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
+/// From one block to another, in blocks.
+struct BlockDistance {
+  BlockDistance(const Dim3& from, const Dim3& to)
+      : x(std::int64_t{to.x} - from.x), y(std::int64_t{to.y} - from.y), z(std::int64_t{to.z} - from.z) {}
+  std::int64_t x, y, z;
+};
+
 /// Bytes by which an access moves per unit of block index; multiples of kLineBytes within a class.
 struct BlockSlope {
   std::int64_t x = 0, y = 0, z = 0;
+  std::int64_t over(const BlockDistance& d) const { return x * d.x + y * d.y + z * d.z; }
   bool operator==(const BlockSlope&) const = default;
 };
 
@@ -118,13 +126,14 @@ struct LaunchInfo {
   int launch_index = 0;
   Dim3 grid, block, cluster{0, 0, 0};
   std::uint32_t dynamic_shared_bytes = 0;
-  // Where data decides the way of a kernel, a sample of its blocks is followed and the others are taken to be like them.
-  std::uint64_t sampled_blocks = 0;    ///< followed
-  std::uint64_t inferred_blocks = 0;   ///< taken to be like them
-  bool inputs_incomplete = false;      ///< earlier launches were too long to be run for the values they leave
-  bool samples_differ = false;         ///< the followed ones did not all go the same way
-  /// Totals of the grid by instruction, where the blocks that samples stand for were counted one by one; empty: what the
-  /// classes add up to.
+  // Where data decides the way of a kernel, a sample of its blocks is followed and the others are taken to be like
+  // them.
+  std::uint64_t sampled_blocks = 0;   ///< followed
+  std::uint64_t inferred_blocks = 0;  ///< taken to be like them
+  bool inputs_incomplete = false;     ///< earlier launches were too long to be run for the values they leave
+  bool samples_differ = false;        ///< the followed ones did not all go the same way
+  /// Totals of the grid by instruction, where the blocks that samples stand for were counted one by one; empty: what
+  /// the classes add up to.
   std::vector<InstructionCount> counted;
   bool operator==(const LaunchInfo&) const = default;
 };

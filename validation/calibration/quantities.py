@@ -314,7 +314,7 @@ def waves():
 
 
 def turnover():
-    return wholes("micro_turnover", "launch.block_end_cycles launch.block_start_cycles launch.warp_start_interval")
+    return wholes("micro_turnover", "launch.block_end_cycles launch.block_start_cycles launch.warp_start_interval issue.exit_cycles")
 
 
 def l2_modify():
