@@ -8,6 +8,7 @@
 namespace forewarp {
 namespace {
 
+constexpr std::uint32_t kPrefetched = 8;   // lines ahead
 constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more has a class for nearly every block
 
 bool below_l1(const AccessPattern& pattern) { return pattern.space != MemorySpace::Shared && pattern.lanes != 0; }
@@ -179,8 +180,11 @@ SkippedAccesses::Traffic BlockFootprint::run(std::span<const Running> blocks, Me
     for (const Running& block : blocks) {
       if (step < block.from_step) continue;
       const Footprint& footprint = *block.footprint;
+      const auto last = static_cast<std::uint32_t>(footprint.lines.size() - 1);
       for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
         const Line& line = footprint.lines[i];
+        const Line& later = footprint.lines[std::min(i + kPrefetched, last)];
+        memory.prefetch(later.line + block.shifts[later.slope], later.write, block.sm);
         int written_back = 0;
         const int missed = memory.touch(line.line + block.shifts[line.slope], line.sectors, line.write, block.sm,
                                         &written_back, line.full, line.bytes);

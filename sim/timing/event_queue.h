@@ -1,6 +1,6 @@
 // Future events of the memory system: a ring of one bucket a cycle for the near future, a heap for the far one.
-// Events of one cycle come out in the order they went in, so a run is a pure function of its input. Nodes live in one
-// growing array with a free list; after warming up nothing is allocated.
+// Events of one cycle come out in the order they went in, so a run is a pure function of its input. They lie in chunks
+// of a few, in one growing array with a free list; after warming up nothing is allocated.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Event {
 
 class EventQueue {
  public:
-  static constexpr std::uint32_t kBuckets = 4096;  ///< cycles ahead that the ring holds
+  static constexpr std::uint32_t kBuckets = 2048;  ///< cycles ahead that the ring holds
 
   EventQueue() { buckets_.fill({kNone, kNone}); }
 
@@ -52,23 +52,26 @@ class EventQueue {
     return now_ + ((bucket - start) % kBuckets);
   }
 
-  /// Takes the earliest event not after `limit`; the current time moves to its cycle.
-  bool pop(Cycle limit, Event& event, Cycle& at) {
+  /// Takes all events of the earliest cycle that has any, if it is not after `limit`; the current time moves to it.
+  /// What is pushed for that cycle from then on comes with the next call.
+  bool take(Cycle limit, std::vector<Event>& events, Cycle& at) {
+    events.clear();
     at = next();
     if (at > limit || at == kNever) return false;
     advance(at);
     const std::uint32_t bucket = static_cast<std::uint32_t>(at) % kBuckets;
-    const std::uint32_t node = buckets_[bucket].head;
-    event = nodes_[node].event;
-    buckets_[bucket].head = nodes_[node].next;
-    if (buckets_[bucket].head == kNone) {
-      buckets_[bucket].tail = kNone;
-      words_[bucket / 64] &= ~(std::uint64_t{1} << (bucket % 64));
-      if (words_[bucket / 64] == 0) summary_ &= ~(std::uint64_t{1} << (bucket / 64));
+    for (std::uint32_t id = buckets_[bucket].head; id != kNone;) {
+      Chunk& chunk = chunks_[id];
+      events.insert(events.end(), chunk.events.begin(), chunk.events.begin() + chunk.count);
+      const std::uint32_t next = chunk.next;
+      chunk.next = free_;
+      free_ = id;
+      id = next;
     }
-    nodes_[node].next = free_;
-    free_ = node;
-    --size_;
+    buckets_[bucket] = {kNone, kNone};
+    words_[bucket / 64] &= ~(std::uint64_t{1} << (bucket % 64));
+    if (words_[bucket / 64] == 0) summary_ &= ~(std::uint64_t{1} << (bucket / 64));
+    size_ -= events.size();
     return true;
   }
 
@@ -88,9 +91,9 @@ class EventQueue {
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
-  struct Node {
-    Event event;
-    std::uint32_t next;
+  struct alignas(128) Chunk {
+    std::array<Event, 15> events;
+    std::uint32_t count, next;
   };
   struct Bucket {
     std::uint32_t head, tail;
@@ -102,25 +105,33 @@ class EventQueue {
   };
   static bool later(const Far& a, const Far& b) { return a.at != b.at ? a.at > b.at : a.sequence > b.sequence; }
 
-  void append(Cycle at, Event event) {
-    std::uint32_t node = free_;
-    if (node != kNone) {
-      free_ = nodes_[node].next;
-      nodes_[node] = {event, kNone};
+  std::uint32_t new_chunk() {
+    std::uint32_t id = free_;
+    if (id != kNone) {
+      free_ = chunks_[id].next;
     } else {
-      node = static_cast<std::uint32_t>(nodes_.size());
-      nodes_.push_back({event, kNone});
+      id = static_cast<std::uint32_t>(chunks_.size());
+      chunks_.emplace_back();
     }
+    chunks_[id].count = 0;
+    chunks_[id].next = kNone;
+    return id;
+  }
+
+  void append(Cycle at, Event event) {
     const std::uint32_t index = static_cast<std::uint32_t>(at) % kBuckets;
     Bucket& bucket = buckets_[index];
     if (bucket.tail == kNone) {
-      bucket.head = node;
+      bucket.head = bucket.tail = new_chunk();
       words_[index / 64] |= std::uint64_t{1} << (index % 64);
       summary_ |= std::uint64_t{1} << (index / 64);
-    } else {
-      nodes_[bucket.tail].next = node;
+    } else if (chunks_[bucket.tail].count == chunks_[bucket.tail].events.size()) {
+      const std::uint32_t id = new_chunk();
+      chunks_[bucket.tail].next = id;
+      bucket.tail = id;
     }
-    bucket.tail = node;
+    Chunk& chunk = chunks_[bucket.tail];
+    chunk.events[chunk.count++] = event;
   }
 
   Cycle now_ = 0;
@@ -130,7 +141,7 @@ class EventQueue {
   std::uint32_t free_ = kNone;
   std::array<std::uint64_t, kBuckets / 64> words_{};  ///< bit of a bucket: it holds events
   std::array<Bucket, kBuckets> buckets_;
-  std::vector<Node> nodes_;
+  std::vector<Chunk> chunks_;
   std::vector<Far> far_;
 };
 

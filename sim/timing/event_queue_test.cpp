@@ -7,6 +7,19 @@
 
 using namespace forewarp;
 
+namespace {
+
+/// The events of the next cycle up to `limit`, by subject.
+std::vector<std::uint32_t> take(EventQueue& q, Cycle limit, Cycle& at) {
+  std::vector<Event> events;
+  std::vector<std::uint32_t> subjects;
+  if (q.take(limit, events, at))
+    for (const Event& e : events) subjects.push_back(e.subject);
+  return subjects;
+}
+
+}  // namespace
+
 TEST_CASE("events come out by cycle and, within one, in the order they went in") {
   EventQueue q;
   CHECK(q.next() == kNever);
@@ -15,17 +28,18 @@ TEST_CASE("events come out by cycle and, within one, in the order they went in")
   q.push(7, {3, 0, 0, 0});
   q.push(100000, {4, 0, 0, 0});
   CHECK(q.next() == 3);
-  Event e;
   Cycle at = 0;
-  std::vector<std::uint32_t> order;
-  CHECK_FALSE(q.pop(2, e, at));
-  while (q.pop(7, e, at)) {
-    order.push_back(e.subject);
-    if (e.subject == 1) q.push(7, {5, 0, 0, 0});  // joins the cycle that is being handled
-  }
-  CHECK(order == std::vector<std::uint32_t>{2, 1, 3, 5});
+  using Subjects = std::vector<std::uint32_t>;
+  CHECK(take(q, 2, at).empty());
+  CHECK(take(q, 7, at) == Subjects{2});
+  CHECK(at == 3);
+  CHECK(take(q, 7, at) == Subjects{1, 3});
+  CHECK(at == 7);
+  q.push(7, {5, 0, 0, 0});  // for the cycle that is being handled
+  CHECK(take(q, 7, at) == Subjects{5});
+  CHECK(at == 7);
   CHECK(q.next() == 100000);
-  REQUIRE(q.pop(kNever - 1, e, at));
+  CHECK(take(q, kNever - 1, at) == Subjects{4});
   CHECK(at == 100000);
   CHECK(q.size() == 0);
 }
@@ -36,13 +50,9 @@ TEST_CASE("events far ahead keep their place before later ones of the same cycle
   q.push(5000, {2, 0, 0, 0});
   q.advance(1000);  // now within the ring
   q.push(5000, {3, 0, 0, 0});
-  Event e;
   Cycle at = 0;
-  for (std::uint32_t expected = 1; expected <= 3; ++expected) {
-    REQUIRE(q.pop(6000, e, at));
-    CHECK(e.subject == expected);
-    CHECK(at == 5000);
-  }
+  CHECK(take(q, 6000, at) == std::vector<std::uint32_t>{1, 2, 3});
+  CHECK(at == 5000);
 }
 
 TEST_CASE("the queue agrees with a sorted multimap over random traffic") {
@@ -60,15 +70,32 @@ TEST_CASE("the queue agrees with a sorted multimap over random traffic") {
     }
     REQUIRE(q.next() == (reference.empty() ? kNever : reference.begin()->first));
     now += random() % 40;
-    Event e;
     Cycle at = 0;
     while (!reference.empty() && reference.begin()->first <= now) {
-      REQUIRE(q.pop(now, e, at));
-      REQUIRE(at == reference.begin()->first);
-      REQUIRE(e.subject == reference.begin()->second);
-      reference.erase(reference.begin());
+      for (const std::uint32_t subject : take(q, now, at)) {
+        REQUIRE(at == reference.begin()->first);
+        REQUIRE(subject == reference.begin()->second);
+        reference.erase(reference.begin());
+      }
     }
-    REQUIRE_FALSE(q.pop(now, e, at));
+    REQUIRE(take(q, now, at).empty());
     q.advance(now);
+  }
+}
+
+TEST_CASE("many events of one cycle keep their order") {
+  EventQueue q;
+  std::vector<std::uint32_t> expected;
+  Cycle at = 0;
+  for (int round = 0; round < 3; ++round) {
+    expected.clear();
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      q.push(q.now() + 9, {i, 0, 0, 0});
+      q.push(q.now() + 5, {1000 + i, 0, 0, 0});
+      expected.push_back(i);
+    }
+    CHECK(take(q, kNever - 1, at).size() == 100);
+    CHECK(take(q, kNever - 1, at) == expected);
+    CHECK(q.size() == 0);
   }
 }

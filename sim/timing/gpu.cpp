@@ -75,6 +75,8 @@ void Gpu::step() {
   // 1. Data arrives at the SMs.
   replies_.clear();
   memory_.run_until(now_, replies_);
+  for (const MemoryReply& reply : replies_) sms_[reply.sm]->memory_pipe().prefetch_miss(reply);
+  for (const MemoryReply& reply : replies_) sms_[reply.sm]->memory_pipe().prefetch_line(reply);
   for (const MemoryReply& reply : replies_) {
     sms_[reply.sm]->reply(reply, now_);
     sm_next_[reply.sm] = now_;

@@ -33,7 +33,8 @@ HbmTimings::HbmTimings(const GpuModel& model) {
 }
 
 HbmChannel::HbmChannel(const HbmTimings& timings, BurstPool& pool, std::uint32_t index, std::uint32_t count)
-    : t_(timings), pool_(pool), banks_(timings.banks), group_ok_(timings.bank_groups, 0) {
+    : t_(timings), pool_(pool), banks_(timings.banks) {
+  ready_.row.fill(kClosed);
   if (t_.refi != 0) next_refresh_ = t_.refi * (index + 1) / count;
 }
 
@@ -44,13 +45,13 @@ void HbmChannel::push(std::uint32_t first, Cycle now, ChannelOutput& out) {
     first = pool_[id].next;
     pool_[id].next = kNone;
     const int mode = pool_[id].write;
-    if (waiting_[mode] < t_.queue_entries) {
-      admit(id, out);
-    } else {
-      append(overflow_[mode], id);
-    }
+    append(overflow_[mode], id);
+    refill(mode, out);
   }
-  plan();
+  // What waits behind others changes nothing about the next command, nor does time that passes before it is due.
+  const int before = mode_;
+  choose_mode();
+  if (mode_ != before || changed_[mode_] || next_ <= now_) find_command();
 }
 
 void HbmChannel::append(Queue& queue, std::uint32_t id) {
@@ -62,51 +63,105 @@ void HbmChannel::append(Queue& queue, std::uint32_t id) {
   queue.last = id;
 }
 
+void HbmChannel::set_candidate(std::uint32_t bank, int mode, std::uint32_t id, std::uint32_t before, bool hit) {
+  Queue& queue = banks_[bank].queue[mode];
+  queue.candidate = id;
+  queue.before = before;
+  const std::uint64_t bit = std::uint64_t{1} << bank;
+  ready_.hit[mode] = hit ? ready_.hit[mode] | bit : ready_.hit[mode] & ~bit;
+  if (id != kNone) ready_.order[mode][bank] = pool_[id].order;
+  changed_[mode] = true;
+}
+
+/// Writes that enter the window have left their slice's responsibility.
+void HbmChannel::announce(const Burst& burst, ChannelOutput& out) const {
+  if (!burst.write) return;
+  for (std::uint8_t rest = burst.sectors, part = 0; rest != 0; rest = static_cast<std::uint8_t>(rest & ~part)) {
+    part = t_.first_access(rest);
+    out.taken.push_back({burst.slice, part});
+  }
+}
+
 void HbmChannel::admit(std::uint32_t id, ChannelOutput& out) {
   Burst& burst = pool_[id];
-  burst.order = order_++;
   const int mode = burst.write;
-  Bank& bank = banks_[burst.bank];
+  const std::uint32_t b = burst.bank, accesses = t_.accesses(burst.sectors);
+  burst.order = order_;
+  order_ += accesses;
+  waiting_[mode] += accesses;
+  Bank& bank = banks_[b];
   Queue& queue = bank.queue[mode];
   const std::uint32_t last = queue.last;
   const bool empty = queue.first == kNone;
   append(queue, id);
-  ++waiting_[mode];
-  busy_[mode] |= std::uint64_t{1} << burst.bank;
-  if (empty || (!queue.hit && burst.row == bank.row && bank.passed < t_.row_accesses)) {
-    queue.candidate = id;
-    queue.before = empty ? kNone : last;
-    queue.hit = burst.row == bank.row;
-  }
-  if (burst.write) out.taken.push_back({burst.slice, burst.sectors});
+  busy_[mode] |= std::uint64_t{1} << b;
+  const bool hit = burst.row == ready_.row[b];
+  if (empty || (hit && (ready_.hit[mode] >> b & 1) == 0 && bank.passed < t_.row_accesses))
+    set_candidate(b, mode, id, empty ? kNone : last, hit);
+  announce(burst, out);
 }
 
+/// Takes the first so many accesses of a burst as one of their own.
+std::uint32_t HbmChannel::split(std::uint32_t id, std::uint32_t accesses) {
+  const std::uint32_t part = pool_.take();
+  Burst& whole = pool_[id];
+  pool_[part] = whole;
+  std::uint8_t moved = 0;
+  for (; accesses != 0; --accesses)
+    moved = static_cast<std::uint8_t>(moved | t_.first_access(static_cast<std::uint8_t>(whole.sectors & ~moved)));
+  whole.sectors = static_cast<std::uint8_t>(whole.sectors & ~moved);
+  pool_[part].sectors = moved;
+  pool_[part].next = kNone;
+  return part;
+}
+
+/// True: the accesses follow those of the bank's last burst, to which they belong, at once and have become part of it.
+bool HbmChannel::join_last(const Burst& part, ChannelOutput& out) {
+  const std::uint32_t id = banks_[part.bank].queue[part.write].last;
+  if (id == kNone) return false;
+  Burst& last = pool_[id];
+  if (last.row != part.row || last.slice != part.slice || last.miss != part.miss || part.sectors <= last.sectors ||
+      (part.sectors & last.sectors) != 0 || last.order + t_.accesses(last.sectors) != order_)
+    return false;
+  last.sectors = static_cast<std::uint8_t>(last.sectors | part.sectors);
+  order_ += t_.accesses(part.sectors);
+  waiting_[part.write] += t_.accesses(part.sectors);
+  announce(part, out);
+  return true;
+}
+
+/// As many accesses as there is room for enter the window.
 void HbmChannel::refill(int mode, ChannelOutput& out) {
   Queue& queue = overflow_[mode];
   while (queue.first != kNone && waiting_[mode] < t_.queue_entries) {
-    const std::uint32_t id = queue.first;
-    queue.first = pool_[id].next;
-    if (queue.first == kNone) queue.last = kNone;
-    pool_[id].next = kNone;
-    admit(id, out);
+    std::uint32_t id = queue.first;
+    const std::uint32_t room = t_.queue_entries - waiting_[mode];
+    if (t_.accesses(pool_[id].sectors) > room) {
+      id = split(id, room);
+    } else {
+      queue.first = pool_[id].next;
+      if (queue.first == kNone) queue.last = kNone;
+      pool_[id].next = kNone;
+    }
+    if (join_last(pool_[id], out)) {
+      pool_.give(id);
+    } else {
+      admit(id, out);
+    }
   }
 }
 
 /// The oldest request for the open row, else the oldest. A request may be passed by at most one row's worth of hits.
-void HbmChannel::choose_candidate(Bank& bank, int mode) {
-  Queue& queue = bank.queue[mode];
-  queue.candidate = queue.first;
-  queue.before = kNone;
-  queue.hit = queue.first != kNone && pool_[queue.first].row == bank.row;
-  if (queue.first == kNone || queue.hit || bank.row == kClosed || bank.passed >= t_.row_accesses) return;
-  std::uint32_t before = queue.first;
-  for (std::uint32_t id = pool_[before].next; id != kNone; before = id, id = pool_[id].next) {
-    if (pool_[id].row != bank.row) continue;
-    queue.candidate = id;
-    queue.before = before;
-    queue.hit = true;
-    return;
+void HbmChannel::choose_candidate(std::uint32_t b, int mode) {
+  const Bank& bank = banks_[b];
+  const std::uint32_t first = bank.queue[mode].first, row = ready_.row[b];
+  const bool hit = first != kNone && pool_[first].row == row;
+  if (first != kNone && !hit && row != kClosed && bank.passed < t_.row_accesses) {
+    std::uint32_t before = first;
+    for (std::uint32_t id = pool_[before].next; id != kNone; before = id, id = pool_[id].next)
+      if (pool_[id].row == row) return set_candidate(b, mode, id, before, true);
   }
+  set_candidate(b, mode, first, kNone, hit);
 }
 
 /// Where both keep coming, a batch of one follows a batch of the other: the distance of the two marks.
@@ -124,59 +179,80 @@ void HbmChannel::choose_mode() {
   if (mode_ != before) batch_ = 0;
 }
 
-/// Finds the next command and its time. Of commands that could go at the same time the one for the oldest request goes.
 void HbmChannel::plan() {
+  choose_mode();
+  find_command();
+}
+
+namespace {
+
+/// Of commands that could go at the same time the one for the oldest request goes: the earliest time since `now`, then
+/// the order of arrival, as one number. Neither a wait nor a window of orders comes near 32 bits.
+struct Earliest {
+  std::uint64_t key = ~std::uint64_t{0};
+  std::uint32_t bank = 0;
+
+  void consider(Tick wait, std::uint32_t age_order, std::uint32_t candidate) {
+    const std::uint64_t its = wait << 32 | age_order;
+    bank = its < key ? candidate : bank;
+    key = its < key ? its : key;
+  }
+  bool none() const { return key == ~std::uint64_t{0}; }
+  Tick wait() const { return none() ? kNoTick : key >> 32; }
+};
+
+template <typename Use>
+void for_each_bank(std::uint64_t banks, Use&& use) {
+  for (; banks != 0; banks &= banks - 1) use(static_cast<std::uint32_t>(std::countr_zero(banks)));
+}
+
+}  // namespace
+
+/// Finds the next command and its time.
+void HbmChannel::find_command() {
+  changed_[mode_] = false;
   next_ = kNoTick;
   command_ = Command::None;
-  choose_mode();
   if (waiting_[mode_] == 0) return;
-  Tick best_column = kNoTick, best_activate = kNoTick, best_precharge = kNoTick;
-  std::uint32_t column_bank = 0, activate_bank = 0, precharge_bank = 0, column_order = 0, activate_order = 0;
+  const std::uint64_t busy = busy_[mode_], hits = busy & ready_.hit[mode_];
+  const std::uint32_t* order = ready_.order[mode_].data();
+  const std::uint32_t oldest = order_ - (std::uint32_t{1} << 31);  // orders go round
   const Tick column_ok = std::max(now_, column_ok_[mode_]), activate_ok = std::max(now_, activate_ok_);
-  for (std::uint64_t rest = busy_[mode_]; rest != 0; rest &= rest - 1) {
-    const auto b = static_cast<std::uint32_t>(std::countr_zero(rest));
-    Bank& bank = banks_[b];
-    const Queue& queue = bank.queue[mode_];
-    const std::uint32_t order = pool_[queue.candidate].order;
-    if (queue.hit) {
-      const Tick at = std::max({column_ok, bank.column_ok, group_ok_[b % t_.bank_groups]});
-      if (at < best_column || (at == best_column && static_cast<std::int32_t>(order - column_order) < 0)) {
-        best_column = at, column_bank = b, column_order = order;
-      }
-      continue;
+  Earliest column, activate;
+  for_each_bank(hits, [&](std::uint32_t b) {
+    const Tick at = std::max({column_ok, ready_.column_ok[b], group_ok_[b % t_.bank_groups]});
+    column.consider(at - now_, order[b] - oldest, b);
+  });
+  Tick precharge = kNoTick;
+  for_each_bank(busy & ~hits & ready_.open, [&](std::uint32_t b) {
+    if (ready_.precharge_ok[b] > now_) {
+      precharge = std::min(precharge, ready_.precharge_ok[b]);
+      return;
     }
-    if (bank.row != kClosed) {
-      if (bank.precharge_ok > now_) {
-        if (bank.precharge_ok < best_precharge) best_precharge = bank.precharge_ok, precharge_bank = b;
-        continue;
-      }
-      bank.activate_ok = std::max(bank.activate_ok, now_ + t_.rp);
-      close(bank, true);
-    }
-    const Tick at = std::max(activate_ok, bank.activate_ok);
-    if (at < best_activate || (at == best_activate && static_cast<std::int32_t>(order - activate_order) < 0)) {
-      best_activate = at, activate_bank = b, activate_order = order;
-    }
-  }
-  next_ = std::min({best_column, best_activate, best_precharge});
-  if (next_ == best_column) {
-    command_ = Command::Column, command_bank_ = column_bank;
-  } else if (next_ == best_activate) {
-    command_ = Command::Activate, command_bank_ = activate_bank;
+    ready_.activate_ok[b] = std::max(ready_.activate_ok[b], now_ + t_.rp);
+    close(b, true);
+  });
+  for_each_bank(busy & ~hits & ~ready_.open, [&](std::uint32_t b) {
+    activate.consider(std::max(activate_ok, ready_.activate_ok[b]) - now_, order[b] - oldest, b);
+  });
+  const Tick first = std::min(column.wait(), activate.wait());
+  if (first != kNoTick) next_ = now_ + first;
+  if (!column.none() && column.wait() == first && next_ <= precharge) {
+    command_ = Command::Column, command_bank_ = column.bank;
+  } else if (!activate.none() && activate.wait() == first && next_ <= precharge) {
+    command_ = Command::Activate, command_bank_ = activate.bank;
   } else {
-    command_ = Command::Precharge, command_bank_ = precharge_bank;
+    command_ = Command::Precharge;  // done when its time has come and the next command is sought
+    next_ = precharge;
   }
 }
 
-void HbmChannel::close(Bank& bank, bool conflict) {
-  bank.row = kClosed;
-  bank.conflict = conflict;
-  bank.passed = 0;
-  for (Queue& queue : bank.queue) {
-    queue.candidate = queue.first;
-    queue.before = kNone;
-    queue.hit = false;
-  }
+void HbmChannel::close(std::uint32_t b, bool conflict) {
+  ready_.row[b] = kClosed;
+  ready_.open &= ~(std::uint64_t{1} << b);
+  banks_[b].conflict = conflict;
+  banks_[b].passed = 0;
+  for (int mode = 0; mode < 2; ++mode) set_candidate(b, mode, banks_[b].queue[mode].first, kNone, false);
 }
 
 void HbmChannel::advance(Cycle now, MemoryCounters& counters, ChannelOutput& out) {
@@ -201,32 +277,28 @@ void HbmChannel::advance(Cycle now, MemoryCounters& counters, ChannelOutput& out
 void HbmChannel::refresh() {
   if (next_ - next_refresh_ >= t_.refi) next_refresh_ += (next_ - next_refresh_) / t_.refi * t_.refi;
   Tick start = next_refresh_;
-  for (const Bank& bank : banks_) {
-    if (bank.row != kClosed) start = std::max(start, std::max(bank.precharge_ok, next_refresh_) + t_.rp);
-    if (bank.row == kClosed) start = std::max(start, std::min(bank.activate_ok, now_ + t_.rp));
+  for (std::uint32_t b = 0; b < t_.banks; ++b) {
+    start = std::max(start, ready_.row[b] != kClosed ? std::max(ready_.precharge_ok[b], next_refresh_) + t_.rp
+                                                     : std::min(ready_.activate_ok[b], now_ + t_.rp));
   }
-  for (Bank& bank : banks_) {
-    bank.activate_ok = std::max(bank.activate_ok, start + t_.rfc);
-    close(bank, false);
+  for (std::uint32_t b = 0; b < t_.banks; ++b) {
+    ready_.activate_ok[b] = std::max(ready_.activate_ok[b], start + t_.rfc);
+    close(b, false);
   }
   next_refresh_ += t_.refi;
   plan();
 }
 
 void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
-  Bank& bank = banks_[command_bank_];
+  const std::uint32_t b = command_bank_;
+  Bank& bank = banks_[b];
   Queue& queue = bank.queue[mode_];
   const std::uint32_t id = queue.candidate;
   Burst& burst = pool_[id];
-  if (queue.before == kNone) {
-    queue.first = burst.next;
-    bank.passed = 0;
-  } else {
-    pool_[queue.before].next = burst.next;
-    ++bank.passed;
-  }
-  if (queue.last == id) queue.last = queue.before;
-  if (queue.first == kNone) busy_[mode_] &= ~(std::uint64_t{1} << command_bank_);
+  const std::uint8_t moved = t_.first_access(burst.sectors);
+  burst.sectors = static_cast<std::uint8_t>(burst.sectors & ~moved);
+  ++burst.order;
+  bank.passed = queue.before == kNone ? 0 : bank.passed + 1;
   --waiting_[mode_];
   ++batch_;
 
@@ -245,37 +317,44 @@ void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
   const Tick at = now_;
   if (last_mode_ == 1 - mode_) ++counters.turnarounds;
   last_mode_ = mode_;
-  group_ok_[command_bank_ % t_.bank_groups] = at + t_.ccd_l;
+  group_ok_[b % t_.bank_groups] = at + t_.ccd_l;
   if (mode_ == 0) {
-    bank.precharge_ok = std::max(bank.precharge_ok, at + t_.rtp);
+    ready_.precharge_ok[b] = std::max(ready_.precharge_ok[b], at + t_.rtp);
     column_ok_[0] = at + t_.column;
     column_ok_[1] = at + std::max(t_.rtw, t_.column);
     counters.dram_read_bytes += t_.access_bytes;
-    if (burst.miss != 0xFFFF) out.done.push_back({at + t_.cl + t_.burst, burst.slice, burst.miss, burst.sectors});
+    if (burst.miss != 0xFFFF) out.done.push_back({at + t_.cl + t_.burst, burst.slice, burst.miss, moved});
   } else {
-    bank.precharge_ok = std::max(bank.precharge_ok, at + t_.cwl + t_.burst + t_.wr);
+    ready_.precharge_ok[b] = std::max(ready_.precharge_ok[b], at + t_.cwl + t_.burst + t_.wr);
     column_ok_[1] = at + t_.column;
     column_ok_[0] = at + t_.cwl + t_.burst + t_.wtr;
     counters.dram_write_bytes += t_.access_bytes;
   }
-  pool_.give(id);
-  choose_candidate(bank, mode_);
+  if (burst.sectors == 0) {
+    (queue.before == kNone ? queue.first : pool_[queue.before].next) = burst.next;
+    if (queue.last == id) queue.last = queue.before;
+    if (queue.first == kNone) busy_[mode_] &= ~(std::uint64_t{1} << b);
+    pool_.give(id);
+  }
+  choose_candidate(b, mode_);
   refill(mode_, out);
 }
 
 void HbmChannel::activate() {
-  Bank& bank = banks_[command_bank_];
+  const std::uint32_t b = command_bank_;
+  Bank& bank = banks_[b];
   const Tick at = now_;
-  bank.row = pool_[bank.queue[mode_].candidate].row;
+  ready_.row[b] = pool_[bank.queue[mode_].candidate].row;
+  ready_.open |= std::uint64_t{1} << b;
   bank.opened = bank.conflict ? Opened::FromConflict : Opened::FromClosed;
   bank.conflict = false;
   bank.passed = 0;
-  bank.column_ok = at + t_.rcd;
-  bank.precharge_ok = std::max(bank.precharge_ok, at + t_.ras);
+  ready_.column_ok[b] = at + t_.rcd;
+  ready_.precharge_ok[b] = std::max(ready_.precharge_ok[b], at + t_.ras);
   recent_activates_[activates_++ % 4] = at + t_.faw;
   activate_ok_ = std::max(at + t_.rrd, recent_activates_[activates_ % 4]);
-  choose_candidate(bank, 0);
-  choose_candidate(bank, 1);
+  choose_candidate(b, 0);
+  choose_candidate(b, 1);
 }
 
 }  // namespace forewarp

@@ -5,6 +5,8 @@
 // Left out: per-bank refresh, power-down, read/write of the same row in one visit, ECC traffic.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -27,17 +29,31 @@ struct HbmTimings {
   Tick burst;   ///< data bus time of one access
   Tick column;  ///< between two column commands: the longer of burst and tCCD_S
   std::uint32_t bank_groups, banks, row_accesses, access_bytes, queue_entries, write_high, write_low;
+
+  /// Accesses that move these sectors of a line.
+  std::uint32_t accesses(std::uint8_t sectors) const {
+    if (access_bytes == kLineBytes) return sectors != 0;
+    if (access_bytes == kSectorBytes) return static_cast<std::uint32_t>(std::popcount(unsigned{sectors}));
+    return ((sectors & 3) != 0) + ((sectors & 12) != 0);
+  }
+  /// Those of them that the first access moves.
+  std::uint8_t first_access(std::uint8_t sectors) const {
+    if (access_bytes == kLineBytes) return sectors;
+    if (access_bytes == kSectorBytes) return static_cast<std::uint8_t>(sectors & -sectors);
+    return static_cast<std::uint8_t>((sectors & 3) != 0 ? sectors & 3 : sectors);
+  }
 };
 
-/// One column access. Lives in a pool that all channels share; `next` chains it wherever it waits.
+/// Column accesses to one line, one after another. Lives in a pool that all channels share; `next` chains it wherever
+/// it waits.
 struct Burst {
   std::uint32_t next = ~0u;
   std::uint32_t row = 0;
-  std::uint32_t order = 0;  ///< of arrival at the channel
+  std::uint32_t order = 0;  ///< of the first access's arrival at the channel; the others follow it
   std::uint16_t slice = 0;
   std::uint16_t miss = 0xFFFF;  ///< reads: L2 miss entry to fill; 0xFFFF: data that nobody waits for
   std::uint16_t bank = 0;
-  std::uint8_t sectors = 0;  ///< sectors of the line that it moves; writes: dirty ones
+  std::uint8_t sectors = 0;  ///< sectors of the line still to be moved; writes: dirty ones
   bool write = false;
 };
 
@@ -67,6 +83,22 @@ class HbmChannel {
   void push(std::uint32_t first, Cycle now, ChannelOutput&);
   /// Issues every command due in cycles up to and including `now`.
   void advance(Cycle now, MemoryCounters&, ChannelOutput&);
+  /// Brings near the host's processor what the next command is chosen by.
+  void prefetch() const {
+    for (std::size_t b = 0; b < t_.banks; b += 8) {
+      __builtin_prefetch(&ready_.column_ok[b]);
+      __builtin_prefetch(&ready_.activate_ok[b]);
+    }
+    for (std::size_t b = 0; b < t_.banks; b += 16) __builtin_prefetch(&ready_.order[mode_][b]);
+    __builtin_prefetch(&ready_.row[command_bank_]);
+    __builtin_prefetch(&banks_[command_bank_]);
+  }
+  /// ... and, that being there, the requests that it chooses from next.
+  void prefetch_candidate() const {
+    const Queue& queue = banks_[command_bank_].queue[mode_];
+    if (queue.candidate != kNone) pool_.prefetch(queue.candidate);
+    if (queue.first != kNone) pool_.prefetch(queue.first);
+  }
   /// Cycle of the next command, kNever if nothing waits.
   Cycle wake_cycle() const { return next_ == kNoTick ? kNever : next_ >> kTickBits; }
 
@@ -76,34 +108,47 @@ class HbmChannel {
   static constexpr std::uint32_t kClosed = ~0u;
   struct Queue {
     std::uint32_t first = kNone, last = kNone, candidate = kNone, before = kNone;  ///< `before` the candidate
-    bool hit = false;  ///< the candidate is for the open row
   };
   struct Bank {
-    std::uint32_t row = kClosed;
     Opened opened = Opened::Used;
     bool conflict = false;     ///< closed to make room for another row
     std::uint32_t passed = 0;  ///< row hits served while an older request of the bank waited
-    Tick column_ok = 0, activate_ok = 0, precharge_ok = 0;
-    Queue queue[2];  ///< reads, writes
+    Queue queue[2];            ///< reads, writes
+  };
+  static constexpr std::size_t kMostBanks = 64;
+  /// What finding the next command looks at in every bank, side by side: that is most of what a channel costs.
+  struct Ready {
+    std::array<Tick, kMostBanks> column_ok{}, activate_ok{}, precharge_ok{};
+    std::array<std::uint32_t, kMostBanks> row{};
+    std::array<std::uint32_t, kMostBanks> order[2] = {};  ///< of the candidates
+    std::uint64_t hit[2] = {0, 0};                        ///< banks whose candidate is for the open row
+    std::uint64_t open = 0;                               ///< banks with an open row
   };
   enum class Command : std::uint8_t { None, Column, Activate, Precharge };
 
   void admit(std::uint32_t id, ChannelOutput&);
+  std::uint32_t split(std::uint32_t id, std::uint32_t accesses);
+  bool join_last(const Burst&, ChannelOutput&);
+  void announce(const Burst&, ChannelOutput&) const;
   void refill(int mode, ChannelOutput&);
-  void choose_candidate(Bank&, int mode);
+  void choose_candidate(std::uint32_t bank, int mode);
+  void set_candidate(std::uint32_t bank, int mode, std::uint32_t id, std::uint32_t before, bool hit);
   void append(Queue&, std::uint32_t id);
   void choose_mode();
   void plan();
+  void find_command();
   void refresh();
   void column(MemoryCounters&, ChannelOutput&);
   void activate();
-  void close(Bank&, bool conflict);
+  void close(std::uint32_t bank, bool conflict);
 
   const HbmTimings& t_;
   BurstPool& pool_;
   std::vector<Bank> banks_;
-  std::vector<Tick> group_ok_;  ///< tCCD_L: next column command of a bank group
-  Tick column_ok_[2] = {0, 0};  ///< next read, next write
+  Ready ready_;
+  bool changed_[2] = {false, false};         ///< a candidate of reads, of writes is another since the last plan
+  std::array<Tick, kMostBanks> group_ok_{};  ///< tCCD_L: next column command of a bank group
+  Tick column_ok_[2] = {0, 0};               ///< next read, next write
   Tick activate_ok_ = 0;
   Tick recent_activates_[4] = {0, 0, 0, 0};  ///< plus tFAW
   std::uint32_t activates_ = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "timing/host_lines.h"
 
 namespace forewarp {
 
@@ -52,16 +53,20 @@ class L1Cache {
     return victim;
   }
 
+  /// Brings the line's set near the host's processor.
+  void prefetch(std::uint64_t line) const { __builtin_prefetch(lines_.data() + first_of(line)); }
+
   void clear();
 
  private:
-  Line* set_of(std::uint64_t line) {
+  std::size_t first_of(std::uint64_t line) const {
     // Fibonacci hashing of the line number: strides of any power of two spread over the sets.
     const std::uint64_t hash = (line * 0x9E3779B97F4A7C15ull) >> 32;
-    return &lines_[((hash * sets_) >> 32) * static_cast<std::uint64_t>(ways_)];
+    return ((hash * sets_) >> 32) * static_cast<std::uint64_t>(ways_);
   }
+  Line* set_of(std::uint64_t line) { return &lines_[first_of(line)]; }
 
-  std::vector<Line> lines_;
+  HostLines<Line> lines_;
   std::uint64_t sets_;
   int ways_;
   std::uint32_t clock_ = 0;

@@ -72,33 +72,28 @@ std::uint32_t L2Slice::find(Place p) const {
 }
 
 std::uint32_t L2Slice::victim(Place p, bool copy) const {
-  std::uint32_t best = kNoWay, next = kNoWay, copies_in_flight = 0;
-  std::uint64_t best_age = 0, next_age = 0;
-  for (std::uint32_t way = p.first_way; way < p.first_way + geometry_.ways; ++way) {
-    if (tags_[way] == kFree) {
-      if (best_age != ~std::uint64_t{0}) best = way;
-      best_age = ~std::uint64_t{0};
-      continue;
-    }
-    const bool is_copy = (tags_[way] & 1) != 0;
-    if (lines_[way].miss != kNoMiss) {
-      copies_in_flight += is_copy;
-      continue;
-    }
-    const std::uint64_t age = std::uint64_t{clock_ - lines_[way].used} + 1;
-    if (age > best_age) {
-      next_age = best_age;
-      next = best;
-      best_age = age;
-      best = way;
-    } else if (age > next_age) {
-      next_age = age;
-      next = way;
-    }
+  // Without branches, which would go either way: age and place as one number, an empty way's the highest (the first
+  // such), 0 while it is in flight.
+  constexpr std::uint64_t kEmpty = std::uint64_t{1} << 40;
+  const std::uint32_t* tags = tags_.data() + p.first_way;
+  const Line* lines = lines_.data() + p.first_way;
+  std::uint64_t oldest = 0, second = 0;
+  std::uint32_t copies_in_flight = 0;
+  for (std::uint32_t w = 0; w < geometry_.ways; ++w) {
+    const bool empty = tags[w] == kFree, flying = !empty && lines[w].miss != kNoMiss;
+    copies_in_flight += static_cast<std::uint32_t>(flying) & tags[w];
+    const std::uint64_t age = empty ? kEmpty : std::uint64_t{clock_ - lines[w].used} + 1;
+    const std::uint64_t key = flying ? 0 : age << 16 | (0xFFFF - w);
+    second = std::max(second, std::min(key, oldest));
+    oldest = std::max(oldest, key);
   }
+  const auto way_of = [&](std::uint64_t key) {
+    return key == 0 ? kNoWay : p.first_way + (0xFFFF - static_cast<std::uint32_t>(key & 0xFFFF));
+  };
+  const std::uint32_t best = way_of(oldest), next = way_of(second);
   // Two partitions whose sets are full of copies in flight, each waiting for a way in the other, would wait for ever.
   if (copy && copies_in_flight + 1 >= geometry_.ways) return kNoWay;
-  const bool full = best_age != ~std::uint64_t{0};
+  const bool full = oldest >> 16 < kEmpty;
   return full && geometry_.victim_choices > 1 && next != kNoWay && (chance() & 1) != 0 ? next : best;
 }
 

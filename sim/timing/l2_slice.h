@@ -30,6 +30,7 @@
 #include "base/types.h"
 #include "hardware/gpu_model.h"
 #include "timing/address_map.h"
+#include "timing/host_lines.h"
 
 namespace forewarp {
 
@@ -93,13 +94,14 @@ class L2Slice {
   explicit L2Slice(const L2Geometry&);
 
   /// Brings the line's set near the host's processor; the tags of a GPU's L2 are larger than the host's caches.
-  void prefetch(std::uint64_t index) const {
-    const std::size_t first = place(index, false).first_way;
+  void prefetch(std::uint64_t index, bool copy) const {
+    const std::size_t first = place(index, copy).first_way;
     __builtin_prefetch(tags_.data() + first);
     __builtin_prefetch(lines_.data() + first);
     __builtin_prefetch(lines_.data() + first + geometry_.ways / 2);
   }
-  void prefetch_miss(std::uint16_t miss) const { __builtin_prefetch(lines_.data() + misses_[miss].way); }
+  void prefetch_miss(std::uint16_t miss) const { __builtin_prefetch(misses_.data() + miss); }
+  void prefetch_way(std::uint32_t way) const { __builtin_prefetch(lines_.data() + way); }
 
   /// Looks sectors up for reading (or for an atomic). Wait: Access::miss is the entry. Stall: no room for another miss,
   /// nothing has changed.
@@ -111,6 +113,7 @@ class L2Slice {
   /// Sectors of an entry arrive. The entry lives on until release().
   Miss& arrive(std::uint16_t miss, std::uint8_t sectors);
   Miss& entry(std::uint16_t miss) { return misses_[miss]; }
+  const Miss& entry(std::uint16_t miss) const { return misses_[miss]; }
   /// Gives the entry back if nothing of it is pending.
   void release(std::uint16_t miss);
   /// Written-back sectors have been taken by the DRAM channel.
@@ -177,8 +180,8 @@ class L2Slice {
   void write_line(std::uint32_t way, std::uint8_t sectors, bool full, std::uint8_t bytes);
 
   const L2Geometry& geometry_;
-  std::vector<std::uint32_t> tags_;
-  std::vector<Line> lines_;
+  HostLines<std::uint32_t> tags_;
+  HostLines<Line> lines_;
   std::vector<std::uint8_t> partial_bytes_;
   std::vector<Miss> misses_;
   std::vector<std::uint16_t> free_misses_;

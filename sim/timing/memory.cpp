@@ -98,6 +98,8 @@ struct MemorySystem::State {
 
   void push(const MemoryRequest&, Cycle now);
   void handle(const Event&, Cycle now, std::vector<MemoryReply>&);
+  void prefetch_due() const;
+  void prefetch_lookup(std::uint32_t id) const;
   void send_to_slice(std::uint32_t id, Cycle at);
   void arrive(std::uint32_t id, Cycle now);
   bool merge(std::uint32_t id, Cycle now);
@@ -108,8 +110,8 @@ struct MemorySystem::State {
   void fetch(Record&, const L2Slice::Access&, Cycle now);
   void evict(std::uint16_t slice, const Eviction&, Cycle at);
   Eviction write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, bool whole_from_afar);
-  std::uint32_t bursts(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
-                       std::uint32_t after, std::uint16_t& channel);
+  std::uint32_t burst(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
+                      std::uint32_t after, std::uint16_t& channel);
   void finish(std::uint32_t id, Cycle now, bool forwarded);
   void fill(std::uint16_t slice, std::uint16_t miss, std::uint8_t sectors, Cycle now);
   void fabric_back(std::uint32_t id, Cycle now);
@@ -130,6 +132,7 @@ struct MemorySystem::State {
   L2Geometry geometry_;
   HbmTimings timings_;
   EventQueue events_;
+  std::vector<Event> due_;  ///< of the cycle that is being handled
   Pool<Record> records_;
   BurstPool bursts_;
   ChannelOutput output_;
@@ -209,7 +212,6 @@ void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
     r.crosses = false;
     r.slice = mirror(home.slice);
   }
-  slices_[r.slice].cache.prefetch(r.index);
   const int n = count(r.sectors);
   const auto sectors = static_cast<std::uint64_t>(n);
   if (r.kind == RequestKind::Read) {
@@ -358,7 +360,7 @@ void MemorySystem::State::fetch(Record& r, const L2Slice::Access& a, Cycle now) 
   const std::uint64_t index = r.index;
   if (!r.copy) {
     std::uint16_t channel = 0;
-    const std::uint32_t chain = bursts(slice, index, a.fetch, a.miss, false, kNone, channel);
+    const std::uint32_t chain = burst(slice, index, a.fetch, a.miss, false, kNone, channel);
     schedule(now + hit_cycles_ + controller_out_, Step::Dram, channel, chain);
     return;
   }
@@ -369,38 +371,31 @@ void MemorySystem::State::fetch(Record& r, const L2Slice::Access& a, Cycle now) 
   f.miss = a.miss;
   f.sectors = a.fetch;
   f.fetch = true;
-  slices_[f.slice].cache.prefetch(index);
   schedule(now + far_out_, Step::Arrive, 0, id);
 }
 
 void MemorySystem::State::evict(std::uint16_t slice, const Eviction& e, Cycle at) {
   std::uint16_t channel = 0;
-  std::uint32_t chain = bursts(slice, e.index, e.dirty, L2Slice::kNoMiss, true, kNone, channel);
-  if (e.partial != 0) chain = bursts(slice, e.index, e.partial, L2Slice::kNoMiss, false, chain, channel);
+  std::uint32_t chain = burst(slice, e.index, e.dirty, L2Slice::kNoMiss, true, kNone, channel);
+  if (e.partial != 0) chain = burst(slice, e.index, e.partial, L2Slice::kNoMiss, false, chain, channel);
   schedule(at, Step::Dram, channel, chain);
 }
 
-/// A chain of the column accesses that move these sectors, put before `after`.
-std::uint32_t MemorySystem::State::bursts(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors,
-                                          std::uint16_t miss, bool write, std::uint32_t after, std::uint16_t& channel) {
+/// The column accesses that move these sectors, put before `after`.
+std::uint32_t MemorySystem::State::burst(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors,
+                                         std::uint16_t miss, bool write, std::uint32_t after, std::uint16_t& channel) {
   const AddressMap::Dram place = map_.dram(slice, index);
   channel = static_cast<std::uint16_t>(place.channel);
-  const std::uint32_t step = geometry_.burst_sectors;
-  for (std::uint32_t s = 4; s >= step; s -= step) {
-    const auto part = static_cast<std::uint8_t>(sectors & (((1u << step) - 1) << (s - step)));
-    if (part == 0) continue;
-    const std::uint32_t id = bursts_.take();
-    Burst& b = bursts_[id];
-    b.next = after;
-    b.row = place.row;
-    b.bank = static_cast<std::uint16_t>(place.bank);
-    b.slice = slice;
-    b.miss = miss;
-    b.sectors = part;
-    b.write = write;
-    after = id;
-  }
-  return after;
+  const std::uint32_t id = bursts_.take();
+  Burst& b = bursts_[id];
+  b.next = after;
+  b.row = place.row;
+  b.bank = static_cast<std::uint16_t>(place.bank);
+  b.slice = slice;
+  b.miss = miss;
+  b.sectors = sectors;
+  b.write = write;
+  return id;
 }
 
 /// What a write to a line does to its copy in the other partition: whole sectors from there stay as one, any others end
@@ -549,7 +544,6 @@ void MemorySystem::State::run_channel(std::uint16_t channel_id, Cycle now) {
   channel.hbm.advance(now, counters_, output_);
   for (const ChannelOutput::Done& d : output_.done) {
     const Cycle at = ((d.at + (Tick{1} << kTickBits) - 1) >> kTickBits) + controller_back_;
-    slices_[d.slice].cache.prefetch_miss(d.miss);
     schedule(at, Step::Fill, d.slice, d.miss, d.sectors);
   }
   output_.done.clear();
@@ -564,6 +558,66 @@ void MemorySystem::State::run_channel(std::uint16_t channel_id, Cycle now) {
 }
 
 // ---- Events ---------------------------------------------------------------------------------------------------------
+
+/// Requests, channels and sets are spread over more memory than the host's nearest caches hold: what the events of a
+/// cycle will look at is fetched before the first of them is handled, what has to be looked at to know where it is
+/// first.
+void MemorySystem::State::prefetch_due() const {
+  for (const Event& e : due_) {
+    switch (static_cast<Step>(e.type)) {
+      case Step::Serve:
+        for (const Queue& queue : slices_[e.unit].queue)
+          if (queue.first != kNone) records_.prefetch(queue.first);
+        break;
+      case Step::Dram:
+        bursts_.prefetch(e.subject);
+        [[fallthrough]];
+      case Step::Channel:
+        channels_[e.unit].hbm.prefetch();
+        break;
+      case Step::Fill:
+        slices_[e.unit].cache.prefetch_miss(static_cast<std::uint16_t>(e.subject));
+        break;
+      default:
+        records_.prefetch(e.subject);
+    }
+  }
+  for (const Event& e : due_) {
+    switch (static_cast<Step>(e.type)) {
+      case Step::Arrive:
+        prefetch_lookup(e.subject);
+        break;
+      case Step::Serve:
+        for (const Queue& queue : slices_[e.unit].queue)
+          if (queue.first != kNone) prefetch_lookup(queue.first);
+        break;
+      case Step::Dram:
+      case Step::Channel:
+        channels_[e.unit].hbm.prefetch_candidate();
+        break;
+      case Step::Fill: {
+        const L2Slice& cache = slices_[e.unit].cache;
+        const L2Slice::Miss& miss = cache.entry(static_cast<std::uint16_t>(e.subject));
+        cache.prefetch_way(miss.way);
+        if (miss.first != kNone) records_.prefetch(miss.first);
+        break;
+      }
+      default:
+        break;
+    }
+  }
+}
+
+void MemorySystem::State::prefetch_lookup(std::uint32_t id) const {
+  const Record& r = records_[id];
+  const Slice& slice = slices_[r.slice];
+  slice.cache.prefetch(r.index, r.copy);
+  if (r.kind == RequestKind::Read) {
+    slice.coalescer.prefetch(r.index, r.copy, crossbar_.gpc(r.sm));
+  } else if (replicate_) {
+    slices_[mirror(r.slice)].cache.prefetch(r.index, true);
+  }
+}
 
 void MemorySystem::State::handle(const Event& e, Cycle now, std::vector<MemoryReply>& replies) {
   switch (static_cast<Step>(e.type)) {
@@ -635,10 +689,13 @@ void MemorySystem::push(const MemoryRequest& request, Cycle now) {
 Cycle MemorySystem::next_event() const { return state_->events_.next(); }
 
 void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
-  Event event;
+  State& s = *state_;
   Cycle at = 0;
-  while (state_->events_.pop(now, event, at)) state_->handle(event, at, replies);
-  state_->events_.advance(now);
+  while (s.events_.take(now, s.due_, at)) {
+    s.prefetch_due();
+    for (const Event& event : s.due_) s.handle(event, at, replies);
+  }
+  s.events_.advance(now);
 }
 
 const MemoryCounters& MemorySystem::counters() const { return state_->counters_; }
@@ -671,6 +728,14 @@ int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, st
   }
   if (written_back != nullptr) *written_back = written;
   return fetched;
+}
+
+void MemorySystem::prefetch(std::uint64_t line, bool write, std::uint16_t sm) const {
+  const State& s = *state_;
+  const AddressMap::Home home = s.map_.home(line);
+  const bool copy = s.replicate_ && s.crossbar_.partition(sm) != static_cast<int>(home.partition);
+  if (copy || (write && s.replicate_)) s.slices_[s.mirror(home.slice)].cache.prefetch(home.index, true);
+  s.slices_[home.slice].cache.prefetch(home.index, false);
 }
 
 std::vector<FineCycle> MemorySystem::atomic_backlog(Cycle now) const {

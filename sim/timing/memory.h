@@ -76,6 +76,8 @@ class MemorySystem {
   /// `bytes` as in a request.
   int touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back, bool full = true,
             std::uint8_t bytes = 0);
+  /// Brings near the host's processor what touch() of the line will look at.
+  void prefetch(std::uint64_t line, bool write, std::uint16_t sm) const;
   /// Work that the atomic unit of each slice has before it, in 1/1024 cycles, and more of it: blocks that do not wait
   /// for their reductions can end faster than L2 works them off, so skipping blocks has to leave what would have piled
   /// up.

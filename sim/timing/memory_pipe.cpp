@@ -14,7 +14,12 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
       timing_(timing),
       l1_(l1_bytes, gpu.l1.ways),
       sm_(sm),
-      lead_(static_cast<Cycle>(gpu.memory_pipe.address_interval)) {}
+      lead_(static_cast<Cycle>(gpu.memory_pipe.address_interval)) {
+  // What the sub-partitions can have queued, and no more: a ring is walked through all the time.
+  const auto most = static_cast<std::uint32_t>(gpu.issue.sub_partitions * (gpu.memory_pipe.queue_entries + 1));
+  queue_.resize(std::bit_ceil(most));
+  queue_mask_ = static_cast<std::uint32_t>(queue_.size()) - 1;
+}
 
 std::uint32_t MemoryPipe::allocate_load() {
   ++live_loads_;
@@ -150,7 +155,7 @@ bool MemoryPipe::crowded(Cycle now) const {
   int lines = 0;
   unsigned counted = 0;  // sub-partitions
   for (std::uint32_t i = head_; i != tail_; ++i) {
-    const MemoryOperation& waiting = queue_[i & kQueueMask];
+    const MemoryOperation& waiting = queue_[i & queue_mask_];
     if (waiting.arrival > now || (counted >> waiting.sub_partition & 1) != 0) continue;
     counted |= 1u << waiting.sub_partition;
     if (waiting.instruction->memory == MemoryKind::Store && waiting.instruction->space != MemorySpace::Shared)
@@ -243,6 +248,7 @@ void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t b
       const auto mask = static_cast<std::uint64_t>(gpu_.l1.tag_bank_masks[k]);
       bank |= static_cast<std::size_t>(std::popcount(address & mask) & 1) << k;
     }
+    l1_.prefetch(address / kLineBytes);
     pass_of[i] = used[bank]++;
     passes = std::max(passes, used[bank]);
   }
@@ -390,7 +396,7 @@ Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& re
 }
 
 Cycle MemoryPipe::serve_head(Cycle now, std::vector<Release>& releases) {
-  const MemoryOperation& operation = queue_[head_ & kQueueMask];
+  const MemoryOperation& operation = queue_[head_ & queue_mask_];
   // The banks may lag behind the tags by a few instructions; beyond that the pipe stands.
   const Cycle banks = data_free_ > kBankSlack ? data_free_ - kBankSlack : 0;
   const Cycle earliest = std::max({operation.arrival, accept_free_, banks});
@@ -400,7 +406,7 @@ Cycle MemoryPipe::serve_head(Cycle now, std::vector<Release>& releases) {
   if (below && out_full()) return kNever;  // send() says when there is room
   if (serve(operation, now, releases)) {
     ++head_;
-    return head_ == tail_ ? kNever : std::max({queue_[head_ & kQueueMask].arrival, accept_free_, now + 1});
+    return head_ == tail_ ? kNever : std::max({queue_[head_ & queue_mask_].arrival, accept_free_, now + 1});
   }
   // More lines of the same instruction, unless the miss table is full: then a reply wakes the pipe.
   const bool room = miss_lines_ < gpu_.l1.miss_lines && miss_sectors_ < gpu_.l1.miss_sectors;

@@ -52,7 +52,7 @@ class MemoryPipe {
   MemoryPipe(const GpuModel&, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns&,
              std::span<const PatternTiming>);
 
-  void push(const MemoryOperation& operation) { queue_[tail_++ & kQueueMask] = operation; }
+  void push(const MemoryOperation& operation) { queue_[tail_++ & queue_mask_] = operation; }
   bool idle() const { return head_ == tail_ && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
   int held_stores() const { return static_cast<int>(held_tail_ - held_head_); }
 
@@ -60,6 +60,16 @@ class MemoryPipe {
   /// known (a reply will wake it).
   Cycle tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
   void reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases);
+  /// Brings near the host's processor what a reply will look at: first its entry, then what that names.
+  void prefetch_miss(const MemoryReply& reply) const {
+    if ((reply.tag & kStoreTag) == 0) __builtin_prefetch(&misses_[reply.tag]);
+  }
+  void prefetch_line(const MemoryReply& reply) const {
+    if ((reply.tag & kStoreTag) != 0) return;
+    const Miss& miss = misses_[reply.tag];
+    if (miss.fills) l1_.prefetch(miss.line);
+    if (miss.waiters != kNone) __builtin_prefetch(&waiters_[miss.waiters]);
+  }
 
   const MemoryPipeCounters& counters() const { return counters_; }
   void invalidate() { l1_.clear(); }
@@ -92,8 +102,7 @@ class MemoryPipe {
   };
   static constexpr std::uint32_t kNone = 0xffffffffu;
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
-  static constexpr std::uint32_t kQueueMask = 255;  ///< more than four sub-partitions can have queued
-  static constexpr std::uint32_t kOutMask = 255;
+  static constexpr std::uint32_t kOutMask = 63;
   static constexpr std::uint32_t kHeldMask = 63;
   static constexpr std::uint8_t kLastOfPass = 0x80;
   static constexpr std::uint32_t kOutRoom = 32;  ///< requests L1 holds for the crossbar
@@ -128,7 +137,8 @@ class MemoryPipe {
   std::uint16_t sm_;
   Cycle lead_;
 
-  std::vector<MemoryOperation> queue_ = std::vector<MemoryOperation>(kQueueMask + 1);
+  std::vector<MemoryOperation> queue_;  ///< a ring
+  std::uint32_t queue_mask_ = 0;
   std::uint32_t head_ = 0, tail_ = 0;
   std::uint32_t next_line_ = 0;      ///< place in order_, of the operation at the head
   std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass

@@ -26,6 +26,8 @@ class Pool {
     free_ = id;
   }
   T& operator[](std::uint32_t id) { return items_[id]; }
+  const T& operator[](std::uint32_t id) const { return items_[id]; }
+  void prefetch(std::uint32_t id) const { __builtin_prefetch(items_.data() + id); }
 
  private:
   static constexpr std::uint32_t kNone = ~0u;

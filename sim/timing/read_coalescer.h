@@ -43,6 +43,10 @@ class ReadCoalescer {
     return {};
   }
 
+  void prefetch(std::uint64_t index, bool copy, int gpc) const {
+    if (!entries_.empty()) __builtin_prefetch(entries_.data() + slot(key_of(index, copy, gpc)));
+  }
+
   /// A First request has its data: others may join before `until`, for data that reaches the GPC at `response`.
   void answer(std::uint64_t index, bool copy, int gpc, std::uint32_t id, Cycle until, Cycle response) {
     if (entries_.empty()) return;

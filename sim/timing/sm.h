@@ -61,6 +61,7 @@ class Sm {
   /// Does everything due at `now`; blocks that end are appended. Returns the next cycle with work.
   Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<FinishedBlock>&);
   void reply(const MemoryReply&, Cycle now);
+  const MemoryPipe& memory_pipe() const { return pipe_; }
 
   bool idle() const { return resident_ == 0 && pipe_.idle(); }
   /// Adds this SM's events up to `now` to the launch's totals.
