@@ -131,6 +131,14 @@ def barrier():
     return {"micro_barrier": cases}
 
 
+def special():
+    cases = []
+    for kernel in ("special_sm", "special_block", "special_thread", "special_constant"):
+        for warps in (1, 16, 32):
+            cases += per_sm(kernel, (50, 250), warps=warps)
+    return {"micro_special": cases}
+
+
 def constant():
     cases = []
     # 64 bytes: one line. 1 KiB to 64 KiB in steps of 64 bytes: beyond one cache after another.
@@ -470,7 +478,7 @@ def turnover():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, shared, l1, l1_tags,
+    parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l1_stores, l2_modify, dram, waves, turnover, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

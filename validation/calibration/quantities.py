@@ -44,23 +44,23 @@ def launch_costs():
         return Quantity(name, low, high, count, unit, tuple(leaves.split()), **more)
     both = "launch.start_cycles launch.end_cycles"
     return [
-        between("empty grid, 1 block of 32", "", "empty_b1_t32", 1, "cycles", both + " launch.block_start_cycles issue.exit_cycles"),
+        between("empty grid, 1 block of 32", "", "empty_b1_t32", 1, "cycles", both + " launch.block_start_cycles issue.first_cycles issue.exit_cycles"),
         between("empty grid, 132 blocks of 32", "", "empty_b132_t32", 1, "cycles", both),
-        between("blocks of 32: 132 to 264", "empty_b132_t32", "empty_b264_t32", 132, "cycles/block", "launch.blocks_per_cycle_x16"),
-        between("blocks of 32: 264 to 1056", "empty_b264_t32", "empty_b1056_t32", 792, "cycles/block", "launch.blocks_per_cycle_x16"),
+        between("blocks of 32: 132 to 264", "empty_b132_t32", "empty_b264_t32", 132, "cycles/block", "launch.blocks_back_per_cycle_x16"),
+        between("blocks of 32: 264 to 1056", "empty_b264_t32", "empty_b1056_t32", 792, "cycles/block", "launch.blocks_back_per_cycle_x16"),
         between("blocks of 32: 1056 to 4224", "empty_b1056_t32", "empty_b4224_t32", 3168, "cycles/block",
-                "launch.blocks_per_cycle_x16"),
-        between("blocks of 32, many", "empty_b4224_t32", "empty_b33792_t32", 29568, "blocks/cycle", "launch.blocks_per_cycle_x16",
+                "launch.blocks_back_per_cycle_x16"),
+        between("blocks of 32, many", "empty_b4224_t32", "empty_b33792_t32", 29568, "blocks/cycle", "launch.blocks_back_per_cycle_x16",
                 rate=True),
         between("blocks of 128, many", "empty_b132_t128", "empty_b33792_t128", 33660, "blocks/cycle",
-                "launch.blocks_per_cycle_x16 launch.warp_start_interval launch.block_end_cycles", rate=True),
+                "launch.blocks_back_per_cycle_x16 launch.warp_start_interval launch.block_end_cycles", rate=True),
         between("blocks of 256, many", "empty_b132_t256", "empty_b33792_t256", 33660, "blocks/cycle",
-                "launch.blocks_per_cycle_x16 launch.warp_start_interval launch.block_end_cycles", rate=True),
+                "launch.blocks_back_per_cycle_x16 launch.warp_start_interval launch.block_end_cycles", rate=True),
         between("a warp more in a block: 32 to 1024", "empty_b132_t32", "empty_b132_t1024", 31, "cycles/warp",
                 "launch.warp_start_interval"),
         between("a warp more in a block alone", "empty_b1_t32", "empty_b1_t1024", 31, "cycles/warp", "launch.warp_start_interval"),
         between("a second block of 1024 on every SM", "empty_b132_t1024", "empty_b264_t1024", 1, "cycles",
-                "launch.blocks_per_cycle_x16 launch.warp_start_interval"),
+                "launch.blocks_back_per_cycle_x16 launch.warp_start_interval"),
         between("blocks of 1024 an SM, one by one", "empty_b1056_t1024", "empty_b4224_t1024", 24, "cycles/block of an SM",
                 "launch.block_start_cycles launch.block_end_cycles launch.warp_start_interval issue.exit_cycles"),
     ]
@@ -170,6 +170,13 @@ def barrier():
         slope("sync_threads_two_blocks_w16", (50, 250), 8, "cycles/barrier of both", sync)] + [
         slope(f"fence_{scope}_w{warps}", trips, 4, "cycles/store and fence", f"issue.membar_{leaf}_cycles")
         for scope, leaf, trips in [("gpu", "gpu", (10, 50)), ("block", "cta", (50, 250))] for warps in (1, 8)]
+
+
+def special():
+    reads = {"special_sm": (8, "pipes.adu.interval latency.s2r"), "special_block": (3, "pipes.adu.interval latency.s2r"),
+             "special_thread": (3, "latency.s2r"), "special_constant": (4, "pipes.adu.interval issue.constant_hit_cycles")}
+    return [slope(f"{kernel}_w{warps}", (50, 250), count * warps, "cycles/read of an SM", leaves)
+            for kernel, (count, leaves) in reads.items() for warps in (1, 16, 32)]
 
 
 def constant():
@@ -347,7 +354,7 @@ def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
              "micro_opcodes": opcodes, "micro_wide": wide, "micro_branch": branch,
-             "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_shared": shared,
+             "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
