@@ -3,35 +3,18 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "program/analysis.h"
 
 namespace forewarp {
 
 namespace {
-
-/// Whether an S2R reads what differs between the lanes of a warp: the load/store unit delivers that, the ADU the rest.
-bool is_lane_attribute(const Instruction& instruction) {
-  const auto& operands = instruction.operands;
-  return std::any_of(operands.begin(), operands.begin() + instruction.operand_count, [](const Operand& operand) {
-    if (operand.kind != OperandKind::Special) return false;
-    switch (operand.special) {
-      case SpecialRegister::TidX:
-      case SpecialRegister::TidY:
-      case SpecialRegister::TidZ:
-      case SpecialRegister::CombinedTid:
-      case SpecialRegister::LaneId:
-        return true;
-      default:
-        return false;
-    }
-  });
-}
 
 /// Passes of the data stage, counted with shared memory's, for instructions that move nothing of it: shuffles, lane
 /// attributes, memory instructions none of whose lanes takes part (they pass once all the same), and fences (two; one
 /// within the block).
 std::uint64_t other_wavefronts(const Instruction& instruction, const InstructionCount& count) {
   if (instruction.opcode == Opcode::SHFL) return count.executed;
-  if (instruction.opcode == Opcode::S2R) return is_lane_attribute(instruction) ? count.executed : 0;
+  if (instruction.opcode == Opcode::S2R) return reads_lane_attribute(instruction) ? count.executed : 0;
   if (instruction.opcode == Opcode::MEMBAR) return count.executed * (instruction.has(Modifier::CTA) ? 1 : 2);
   const bool memory = instruction.memory != MemoryKind::None && instruction.pipe == Pipe::Lsu;
   return memory ? count.executed - count.executed_on : 0;
@@ -71,7 +54,7 @@ Pipe counted_pipe(const Instruction& instruction) {
     case Opcode::S2UR:
       return Pipe::Adu;
     case Opcode::S2R:
-      return is_lane_attribute(instruction) ? Pipe::Lsu : Pipe::Adu;
+      return reads_lane_attribute(instruction) ? Pipe::Lsu : Pipe::Adu;
     default:
       return instruction.pipe;
   }
@@ -147,7 +130,7 @@ namespace {
 /// kernels/micro makes one pass for 250 barriers).
 bool passes_data_stage(const Instruction& instruction) {
   return (instruction.space == MemorySpace::Shared && instruction.memory != MemoryKind::None) ||
-         instruction.opcode == Opcode::SHFL || (instruction.opcode == Opcode::S2R && is_lane_attribute(instruction));
+         instruction.opcode == Opcode::SHFL || (instruction.opcode == Opcode::S2R && reads_lane_attribute(instruction));
 }
 
 /// Barriers on the way of a warp that find passes of the data stage since the one before. `barriers` and `accesses`

@@ -53,6 +53,7 @@ struct IssueSpec {
   int branch_cycles = 0;            ///< from issue of a taken branch to the next issue of that warp (branch_resolving)
   int barrier_release_cycles = 0;   ///< last arrival to first issue after BAR.SYNC, alone
   int barrier_per_warp_cycles = 0;  ///< more for each further warp of the block (SM-wide: two blocks share the unit)
+  int first_cycles = 0;             ///< from there to its first issue, at least
   int exit_cycles = 0;              ///< EXIT to warp slot free
   int scoreboard_visible_cycles = 0;  ///< issue of a setter to its counter being seen by a waiter
   int membar_gpu_cycles = 0, membar_cta_cycles = 0;
@@ -173,9 +174,10 @@ struct HbmSpec {
 struct LaunchSpec {
   int start_cycles = 0;                        ///< gpc cycles before the first block starts
   int end_cycles = 0;                          ///< after the last block has left
-  int blocks_per_cycle_x16 = 0;                ///< blocks handed out GPU-wide in 16 cycles
+  int blocks_per_cycle_x16 = 0;                ///< blocks handed out GPU-wide in 16 cycles, while there is room
+  int blocks_back_per_cycle_x16 = 0;           ///< ... and taken back when they have ended
   std::vector<int> dispatch_groups;            ///< TPCs of each group that blocks are dealt to; empty: the GPCs
-  int block_start_cycles = 0;                  ///< slot granted to first instruction fetch
+  int block_start_cycles = 0;                  ///< slot granted to the sub-partition having the warp
   int warp_start_interval = 0;                 ///< between the first issues of two warps of a block
   int block_end_cycles = 0;                    ///< last EXIT to slot reusable
   int read_bytes = 0;                          ///< from memory, besides the code, for a launch in cold caches

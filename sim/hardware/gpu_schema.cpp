@@ -139,6 +139,7 @@ void read_issue(Group& g, IssueSpec& s) {
   s.branch_cycles = g.cycles("branch_cycles");
   s.barrier_release_cycles = g.cycles("barrier_release_cycles");
   s.barrier_per_warp_cycles = g.cycles("barrier_per_warp_cycles");
+  s.first_cycles = g.cycles("first_cycles");
   s.exit_cycles = g.cycles("exit_cycles");
   s.scoreboard_visible_cycles = g.cycles("scoreboard_visible_cycles");
   s.membar_gpu_cycles = g.cycles("membar_gpu_cycles");
@@ -306,6 +307,7 @@ void read_launch(Group& g, LaunchSpec& s) {
   s.end_cycles = g.cycles("end_cycles");
   s.dispatch_groups = g.integers("dispatch_groups", "TPC", 1, 64);
   s.blocks_per_cycle_x16 = g.integer("blocks_per_cycle_x16", "blocks/16 cycles", 1, 1024);
+  s.blocks_back_per_cycle_x16 = g.integer("blocks_back_per_cycle_x16", "blocks/16 cycles", 1, 1024);
   s.block_start_cycles = g.cycles("block_start_cycles");
   s.warp_start_interval = g.cycles("warp_start_interval");
   s.block_end_cycles = g.cycles("block_end_cycles");

@@ -200,4 +200,21 @@ bool is_control(Opcode opcode) {
   }
 }
 
+bool reads_lane_attribute(const Instruction& instruction) {
+  const auto& operands = instruction.operands;
+  return std::any_of(operands.begin(), operands.begin() + instruction.operand_count, [](const Operand& operand) {
+    if (operand.kind != OperandKind::Special) return false;
+    switch (operand.special) {
+      case SpecialRegister::TidX:
+      case SpecialRegister::TidY:
+      case SpecialRegister::TidZ:
+      case SpecialRegister::CombinedTid:
+      case SpecialRegister::LaneId:
+        return true;
+      default:
+        return false;
+    }
+  });
+}
+
 }  // namespace forewarp

@@ -53,6 +53,9 @@ Effects effects(const Instruction&);
 /// 1 for kinds that are no registers.
 int operand_width(const Instruction&, int index);
 
+/// Whether an S2R reads what differs between the lanes of a warp: the load/store unit delivers that, the ADU the rest.
+bool reads_lane_attribute(const Instruction&);
+
 /// Edges between instructions, both ways, as compressed lists.
 class ControlFlow {
  public:

@@ -26,12 +26,15 @@ void add_scheduler(const Inputs& in, MetricSet& m) {
   const double active = number(c.smsp_active_cycles);
   const double eligible = number(c.stalls[static_cast<std::size_t>(Stall::Selected)] +
                                  c.stalls[static_cast<std::size_t>(Stall::NotSelected)]);
+  // Warps count for the SM from when they have a slot, for their sub-partition from when it has them.
+  double warps = 0;
+  for (const std::uint64_t stall : c.stalls) warps += number(stall);
   double executed = 0;
   for (const InstructionCount& t : in.totals) executed += number(t.executed);
   m.set("sm__warps_active.avg.pct_of_peak_sustained_active",
         percent(number(c.warp_cycles), number(c.sm_active_cycles) * in.model.occupancy.max_warps));
   m.set("sm__warps_active.avg.per_cycle_active", ratio(number(c.warp_cycles), number(c.sm_active_cycles)));
-  m.set("smsp__warps_active.avg.per_cycle_active", ratio(number(c.warp_cycles), active));
+  m.set("smsp__warps_active.avg.per_cycle_active", ratio(warps, active));
   m.set("smsp__warps_eligible.avg.per_cycle_active", ratio(eligible, active));
   m.set("smsp__issue_active.avg.per_cycle_active", ratio(issued, active));
   m.set("smsp__issue_active.sum", issued);
@@ -39,7 +42,7 @@ void add_scheduler(const Inputs& in, MetricSet& m) {
   m.set("smsp__inst_issued.sum", issued);
   m.set("sm__inst_executed.avg.per_cycle_active", ratio(executed, number(c.sm_active_cycles)));
   m.set("sm__inst_executed.avg.per_cycle_elapsed", executed / (in.sms * in.cycles));
-  m.set("smsp__average_warp_latency_per_inst_issued.ratio", ratio(number(c.warp_cycles), issued));
+  m.set("smsp__average_warp_latency_per_inst_issued.ratio", ratio(warps, issued));
   for (std::size_t r = 0; r < kStallReasons; ++r) {
     const std::string name = stall_name(static_cast<Stall>(r));
     m.set("smsp__average_warps_issue_stalled_" + name + "_per_issue_active.ratio", ratio(number(c.stalls[r]), issued));

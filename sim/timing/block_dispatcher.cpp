@@ -58,6 +58,7 @@ BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int 
       total_free_(gpu.chip.sm_count * blocks_per_sm),
       next_x16_(static_cast<std::uint64_t>(gpu.launch.start_cycles) * 16),
       interval_x16_(std::max(1, 256 / std::max(1, gpu.launch.blocks_per_cycle_x16))),
+      back_interval_x16_(gpu.launch.blocks_back_per_cycle_x16 > 0 ? 256 / gpu.launch.blocks_back_per_cycle_x16 : 0),
       block_end_cycles_(gpu.launch.block_end_cycles) {
   const std::vector<std::vector<int>> groups = dispatch_groups(gpu);
   for (const int tpc : level_order(groups))
@@ -110,6 +111,13 @@ BlockDispatcher::Grant BlockDispatcher::next(Cycle now) {
   --total_free_;
   next_x16_ = std::max(next_x16_, now * 16) + static_cast<std::uint64_t>(interval_x16_);
   return {next_block_++, sm};
+}
+
+Cycle BlockDispatcher::finished(int sm, Cycle end) {
+  back_x16_ = std::max(back_x16_, end * 16) + static_cast<std::uint64_t>(back_interval_x16_);
+  const Cycle back = back_x16_ / 16;
+  leaving_.push_back({back + static_cast<Cycle>(block_end_cycles_), sm});
+  return back;
 }
 
 Cycle BlockDispatcher::wake(Cycle now) const {

@@ -1,5 +1,6 @@
 // Hands out thread blocks: x fastest, at most so many a cycle over the whole GPU, each to the SM that holds the
-// fewest. A slot that a block leaves takes its next one a little later. As kernels/micro waves saw on an H200, blocks
+// fewest. Blocks that end are taken back one after another, several times more slowly than they are handed out; their
+// slots take the next ones a little later. As kernels/micro waves saw on an H200, blocks
 // are dealt in levels, one to each SM: to both SMs of a TPC in turn, to the groups of one TPC first, then to whichever
 // group has the most TPCs left at this level. A grid that does not fill the GPU is spread evenly: where its last level
 // does not reach every SM, the TPCs of the last groups get none for their second SM, however late in the level it is
@@ -23,7 +24,8 @@ class BlockDispatcher {
     int sm = -1;  ///< -1: nothing can be handed out now
   };
   Grant next(Cycle now);
-  void finished(int sm, Cycle end) { leaving_.push_back({end + static_cast<Cycle>(block_end_cycles_), sm}); }
+  /// A block has ended. Returns the cycle at which it is taken back: the launch is not over before.
+  Cycle finished(int sm, Cycle end);
 
   bool exhausted() const { return next_block_ == blocks_; }
   std::uint64_t dispatched() const { return next_block_; }
@@ -48,7 +50,8 @@ class BlockDispatcher {
   int total_free_;
   std::vector<Leaving> leaving_;
   std::uint64_t next_x16_ = 0;  ///< earliest next grant, in sixteenths of a cycle
-  int interval_x16_;
+  std::uint64_t back_x16_ = 0;  ///< the same of the next block taken back
+  int interval_x16_, back_interval_x16_;
   int block_end_cycles_;
 };
 

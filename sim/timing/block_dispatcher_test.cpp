@@ -81,3 +81,18 @@ TEST_CASE("a slot that a block leaves takes the next one") {
   CHECK(dispatcher.next(5020).sm == 17);
   CHECK(dispatcher.exhausted());
 }
+
+TEST_CASE("blocks that end together are taken back one after another") {
+  GpuModel gpu = h200_like();
+  gpu.launch.blocks_back_per_cycle_x16 = 4;
+  gpu.launch.block_end_cycles = 20;
+  BlockDispatcher dispatcher(gpu, 134, 1);
+  for (Cycle now = 0; now < 4000; now += 16)
+    while (dispatcher.next(now).sm >= 0) {
+    }
+  CHECK(dispatcher.finished(17, 5000) == 5004);
+  CHECK(dispatcher.finished(18, 5000) == 5008);
+  CHECK(dispatcher.next(5024).sm == 17);
+  CHECK(dispatcher.next(5027).sm == -1);
+  CHECK(dispatcher.next(5028).sm == 18);
+}

@@ -88,8 +88,7 @@ void Gpu::step() {
     if (sm_next_[sm] > now_) continue;
     sm_next_[sm] = sms_[sm]->tick(now_, memory_, instruction_caches_[gpc_of_[sm]], finished_);
     for (const FinishedBlock& block : finished_) {
-      dispatcher_.finished(static_cast<int>(sm), block.end);
-      last_end_ = std::max(last_end_, block.end);
+      last_end_ = std::max(last_end_, dispatcher_.finished(static_cast<int>(sm), block.end));
       ++finished_blocks_;
       if (spans_.size() < kMostSpans)
         spans_.push_back({block.block, static_cast<std::uint16_t>(sm), block.start, block.end});

@@ -15,31 +15,31 @@ namespace forewarp {
 
 /// Why a warp did not issue in a cycle, by Nsight Compute's names
 /// (smsp__average_warps_issue_stalled_<name>_per_issue_active.ratio).
-#define FW_STALL_REASONS(X)                                                                                            \
-  X(Selected, "selected", "issued an instruction")                                                                     \
-  X(Barrier, "barrier", "waited for the other warps of its block at a barrier")                                        \
-  X(BranchResolving, "branch_resolving", "waited for a branch target to be computed")                                  \
-  X(DispatchStall, "dispatch_stall", "waited because the dispatcher held the warp back (register ports)")              \
-  X(Drain, "drain", "waited after EXIT for its stores to leave")                                                       \
-  X(ImcMiss, "imc_miss", "waited for a miss of the immediate constant cache")                                          \
-  X(LgThrottle, "lg_throttle", "waited for room in the queue of local and global memory instructions")                 \
-  X(LongScoreboard, "long_scoreboard", "waited for data from global or local memory")                                  \
-  X(MathPipeThrottle, "math_pipe_throttle", "waited for an execution pipe to be free")                                 \
-  X(Membar, "membar", "waited at a memory barrier")                                                                    \
-  X(MioThrottle, "mio_throttle", "waited for room in the queue of shared-memory and special instructions")             \
-  X(Misc, "misc", "waited for another reason")                                                                         \
-  X(NoInstruction, "no_instruction", "waited for its next instruction to be fetched")                                  \
-  X(NotSelected, "not_selected", "was ready, but another warp issued")                                                 \
-  X(ShortScoreboard, "short_scoreboard", "waited for shared memory, special functions or a constant load")             \
-  X(Sleeping, "sleeping", "slept (NANOSLEEP)")                                                                         \
-  X(TexThrottle, "tex_throttle", "waited for room in the texture queue")                                               \
+#define FW_STALL_REASONS(X)                                                                                \
+  X(Selected, "selected", "issued an instruction")                                                         \
+  X(Barrier, "barrier", "waited for the other warps of its block at a barrier")                            \
+  X(BranchResolving, "branch_resolving", "waited for a branch target to be computed")                      \
+  X(DispatchStall, "dispatch_stall", "waited because the dispatcher held the warp back (register ports)")  \
+  X(Drain, "drain", "waited after EXIT for its stores to leave")                                           \
+  X(ImcMiss, "imc_miss", "waited for a miss of the immediate constant cache")                              \
+  X(LgThrottle, "lg_throttle", "waited for room in the queue of local and global memory instructions")     \
+  X(LongScoreboard, "long_scoreboard", "waited for data from global or local memory")                      \
+  X(MathPipeThrottle, "math_pipe_throttle", "waited for an execution pipe to be free")                     \
+  X(Membar, "membar", "waited at a memory barrier")                                                        \
+  X(MioThrottle, "mio_throttle", "waited for room in the queue of shared-memory and special instructions") \
+  X(Misc, "misc", "waited for another reason")                                                             \
+  X(NoInstruction, "no_instruction", "waited for its next instruction to be fetched")                      \
+  X(NotSelected, "not_selected", "was ready, but another warp issued")                                     \
+  X(ShortScoreboard, "short_scoreboard", "waited for shared memory, special functions or a constant load") \
+  X(Sleeping, "sleeping", "slept (NANOSLEEP)")                                                             \
+  X(TexThrottle, "tex_throttle", "waited for room in the texture queue")                                   \
   X(Wait, "wait", "waited for a fixed latency, as the compiler scheduled it")
 
 enum class Stall : std::uint8_t {
 #define X(id, name, meaning) id,
   FW_STALL_REASONS(X)
 #undef X
-  Count
+      Count
 };
 inline constexpr std::size_t kStallReasons = static_cast<std::size_t>(Stall::Count);
 using StallCycles = std::array<std::uint64_t, kStallReasons>;  ///< warp-cycles by reason
@@ -59,18 +59,19 @@ struct SkippedTime {
 };
 
 struct TimingCounters {
-  std::uint64_t instructions_issued = 0;      ///< warp instructions that were simulated
-  std::uint64_t issue_active_cycles = 0;      ///< smsp cycles with an issue, summed over sub-partitions
-  std::uint64_t smsp_active_cycles = 0;       ///< smsp cycles with a warp in flight, summed
-  std::uint64_t sm_active_cycles = 0;         ///< SM cycles with a warp in flight, summed
-  std::uint64_t warp_cycles = 0;              ///< warps in flight, summed over cycles (sm__warps_active.sum)
-  StallCycles stalls{};                       ///< sums to warp_cycles
-  std::uint64_t l1_load_sectors = 0, l1_load_hit_sectors = 0;    ///< global + local loads through L1
+  std::uint64_t instructions_issued = 0;  ///< warp instructions that were simulated
+  std::uint64_t issue_active_cycles = 0;  ///< smsp cycles with an issue, summed over sub-partitions
+  std::uint64_t smsp_active_cycles = 0;   ///< smsp cycles with a warp in flight, summed
+  std::uint64_t sm_active_cycles = 0;     ///< SM cycles with a warp in flight, summed
+  std::uint64_t warp_cycles = 0;          ///< warps in flight, summed over cycles (sm__warps_active.sum)
+  StallCycles stalls{};                   ///< sums to warp_cycles but for starts
+  std::uint64_t l1_load_sectors = 0, l1_load_hit_sectors = 0;  ///< global + local loads through L1
   std::uint64_t l1_store_sectors = 0, l1_store_hit_sectors = 0;
   std::uint64_t l1_tag_lookups = 0, l1_data_wavefronts = 0, shared_wavefronts = 0;
-  std::uint64_t l1_data_cycles = 0;           ///< SM cycles the L1/shared data stage was busy
+  std::uint64_t l1_data_cycles = 0;  ///< SM cycles the L1/shared data stage was busy
   std::uint64_t icache_l0_misses = 0, icache_l1_misses = 0, icache_l2_misses = 0;
-  std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)> pipe_cycles{};  ///< sub-partition cycles a pipe was busy
+  std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)>
+      pipe_cycles{};  ///< sub-partition cycles a pipe was busy
   MemoryCounters memory;
 };
 
@@ -79,16 +80,16 @@ struct Coverage {
   std::uint64_t warp_instructions = 0;            ///< of the launch, exact
   std::uint64_t simulated_warp_instructions = 0;  ///< of those, replayed in detail
   bool extrapolated = false;
-  std::string method;                             ///< one clause: how the rest was obtained
-  double uncertainty_pct = 0;                     ///< of the cycles, from how steady the extrapolated rate was
+  std::string method;          ///< one clause: how the rest was obtained
+  double uncertainty_pct = 0;  ///< of the cycles, from how steady the extrapolated rate was
 };
 
 struct TimingResult {
-  Cycle elapsed_cycles = 0;            ///< gpc__cycles_elapsed.max
-  TimingCounters counters;             ///< extrapolated to the whole launch where coverage says so
-  std::vector<BlockSpan> spans;        ///< of simulated blocks, in order of end; at most a few ten thousand. Their times
-                                       ///< count what was skipped, so that they fit elapsed_cycles
-  std::vector<SkippedTime> skipped;    ///< ascending, disjoint
+  Cycle elapsed_cycles = 0;          ///< gpc__cycles_elapsed.max
+  TimingCounters counters;           ///< extrapolated to the whole launch where coverage says so
+  std::vector<BlockSpan> spans;      ///< of simulated blocks, in order of end; at most a few ten thousand. Their times
+                                     ///< count what was skipped, so that they fit elapsed_cycles
+  std::vector<SkippedTime> skipped;  ///< ascending, disjoint
   std::vector<StallCycles> instruction_stalls;  ///< by instruction index: warp-cycles waited before its issue
   Coverage coverage;
   std::vector<std::string> warnings;

@@ -82,25 +82,28 @@ class Sm {
   std::string describe_wait(Cycle now) const;
 
  private:
-  static constexpr int kSlots = 16;  ///< warp slots of a sub-partition
+  static constexpr int kSlots = 16;      ///< warp slots of a sub-partition
+  static constexpr int kQueueMost = 64;  ///< most places of its queue to the shared units
 
   struct SubPartition {
     alignas(64) std::array<Cycle, kSlots> ready{};  ///< per slot; kNever: empty, or no time known
     std::array<std::uint16_t, kSlots> warp{};       ///< index into warps_
     std::array<std::uint64_t, kSlots> order{};      ///< the lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
-    std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves
-    Cycle dispatch_free = 0;                ///< an instruction issued before holds dispatch until then
-    Cycle held = 0;                         ///< cycles in which dispatch was held so far
-    std::array<Cycle, 2> bank_free{};       ///< register-file read ports
-    std::array<std::uint32_t, 3> reused{};  ///< operand cache: warp << 8 | register, by slot
-    Cycle next = kNever;                    ///< earliest cycle at which a warp may be ready
-    Cycle address_free = 0;                 ///< address unit
-    int queued_memory = 0;                  ///< memory instructions not yet taken by the shared unit
-    bool waits_for_queue = false;           ///< a ready warp was refused because that queue is full
-    std::uint32_t wants_memory = 0;         ///< slots whose next instruction goes to the memory queue
-    std::uint32_t turned_away = 0;          ///< of those, the ones the full queue has refused
-    std::uint32_t live_mask = 0;            ///< slots in use
+    std::array<Cycle, 2> fma_half_free{};         ///< heavy, lite, where the FMA pipe has two halves
+    Cycle dispatch_free = 0;                      ///< an instruction issued before holds dispatch until then
+    Cycle held = 0;                               ///< cycles in which dispatch was held so far
+    std::array<Cycle, 2> bank_free{};             ///< register-file read ports
+    std::array<std::uint32_t, 3> reused{};        ///< operand cache: warp << 8 | register, by slot
+    Cycle next = kNever;                          ///< earliest cycle at which a warp may be ready
+    Cycle address_free = 0;                       ///< address unit
+    int queued_memory = 0;                        ///< memory instructions not yet taken by the shared unit
+    std::array<Cycle, kQueueMost> index_start{};  ///< when the ADU takes what was sent to it last
+    std::uint32_t index_sent = 0;                 ///< instructions sent to the ADU so far
+    bool waits_for_queue = false;                 ///< a ready warp was refused because that queue is full
+    std::uint32_t wants_memory = 0;               ///< slots whose next instruction goes to the memory queue
+    std::uint32_t turned_away = 0;                ///< of those, the ones the full queue has refused
+    std::uint32_t live_mask = 0;                  ///< slots in use
     int live = 0;
     int starting = 0;  ///< warps that have not asked for their first instruction
     int last = -1;     ///< slot of the warp that issued last
@@ -140,6 +143,7 @@ class Sm {
   void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
   void send_to_memory(SubPartition&, Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   Cycle constant_ready(const TimedInstruction&, Cycle now);
+  Cycle enter_adu(SubPartition&, const TimedInstruction&, Cycle now);
   void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
   void evaluate(Warp&, Cycle now);
   void wake(Warp&, Cycle at);
@@ -164,8 +168,9 @@ class Sm {
   Cycle pipe_next_ = kNever;
   std::vector<Release> releases_;
   std::vector<FinishedBlock>* finished_ = nullptr;
-  Cycle barrier_free_ = 0, membar_free_ = 0;  ///< the SM's barrier unit and its fences take the next warp
-  std::vector<Cycle> constant_arrival_;       ///< by constant line modulo the table
+  Cycle adu_free_ = 0, membar_free_ = 0;  ///< the SM's ADU (barriers, indices, LDC) and its fences take the next warp
+  Cycle warp_start_free_ = 0;             ///< the SM can start the next warp
+  std::vector<Cycle> constant_arrival_;   ///< by constant line modulo the table
   int resident_ = 0;
   std::uint32_t next_age_ = 0;
   std::size_t next_sub_ = 0;  ///< sub-partition of the next block's first warp

@@ -16,7 +16,9 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
       if (!warp.needs_fetch || warp.started > now) continue;
       warp.needs_fetch = false;
       --sub.starting;
-      warp.fetched_at = fetch_.fetch(index, warp.pc / context_.program.instructions_per_line(), now, gpc, icache_);
+      warp.fetched_at =
+          std::max(fetch_.fetch(index, warp.pc / context_.program.instructions_per_line(), now, gpc, icache_),
+                   now + static_cast<Cycle>(context_.gpu.issue.first_cycles));
       evaluate(warp, now);
     }
   }
@@ -122,6 +124,14 @@ bool Sm::structurally_free(SubPartition& sub, const TimedInstruction& in, Cycle 
   }
   const GpuModel& gpu = context_.gpu;
   if (in.path == Path::Memory || in.path == Path::Shuffle) return true;
+  if (in.path == Path::ConstantLoad || in.path == Path::Index) {
+    // Room in the queue to the ADU comes when it takes the oldest entry.
+    const auto places = static_cast<std::uint32_t>(std::min(gpu.memory_pipe.queue_entries, kQueueMost));
+    if (sub.index_sent < places) return true;
+    until = sub.index_start[(sub.index_sent - places) % kQueueMost];
+    reason = Stall::MioThrottle;
+    return until <= now;
+  }
   const auto pipe = static_cast<std::size_t>(in.pipe);
   if (in.path == Path::Queued) {
     const Cycle backlog = static_cast<Cycle>(gpu.memory_pipe.queue_entries) * in.interval;
@@ -176,6 +186,15 @@ Cycle Sm::constant_ready(const TimedInstruction& in, Cycle now) {
   Cycle& arrival = constant_arrival_[in.constant_line % constant_arrival_.size()];
   if (arrival == kNever) arrival = now + static_cast<Cycle>(context_.gpu.issue.constant_miss_cycles);
   return arrival;
+}
+
+/// Sends an instruction to the ADU, which serves the whole SM (kernels/micro special: S2R of SM and warp indices and
+/// LDC take 2 cycles each, from however many warps). Returns when it is served.
+Cycle Sm::enter_adu(SubPartition& sub, const TimedInstruction& in, Cycle now) {
+  const Cycle start = std::max(now, adu_free_);
+  adu_free_ = start + in.interval;
+  sub.index_start[sub.index_sent++ % kQueueMost] = start;
+  return start;
 }
 
 /// Charges the cycles since the warp's last issue to their reasons, in the order in which they held it.
@@ -304,8 +323,14 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
       break;
     }
     case Path::ConstantLoad: {
-      const Cycle at = std::max(constant_ready(in, now), now) + static_cast<Cycle>(gpu.issue.constant_hit_cycles);
-      set_scoreboards(warp, in, at, now + in.interval);
+      const Cycle start = enter_adu(sub, in, now);
+      const Cycle at = std::max(constant_ready(in, now), start) + static_cast<Cycle>(gpu.issue.constant_hit_cycles);
+      set_scoreboards(warp, in, at, start + in.interval);
+      break;
+    }
+    case Path::Index: {
+      const Cycle start = enter_adu(sub, in, now);
+      set_scoreboards(warp, in, start + in.latency, start + in.interval);
       break;
     }
     case Path::Barrier:

@@ -245,6 +245,44 @@ TEST_CASE("a barrier releases all warps after the last arrival") {
   CHECK(HandMadeTrace(code, 4).simulate(gpu).elapsed_cycles == at_once.elapsed_cycles + 6);
 }
 
+TEST_CASE("an SM reads one index every two cycles, for all its sub-partitions together") {
+  const auto elapsed = [](SpecialRegister special, int warps) {
+    Instruction read = plain(Pipe::Lsu, 1);
+    read.opcode = Opcode::S2R;
+    read.operands[1].kind = OperandKind::Special;
+    read.operands[1].special = special;
+    read.operand_count = 2;
+    read.control.write_barrier = 0;
+    std::vector<Instruction> code = repeat(read, 20);
+    code.back() = waiting(exit_instruction(), 0);
+    GpuModel gpu = sm_model();
+    gpu.pipes[static_cast<std::size_t>(Pipe::Adu)].interval = 2;
+    return HandMadeTrace(code, warps).simulate(gpu).elapsed_cycles;
+  };
+  const std::uint64_t alone = elapsed(SpecialRegister::CtaIdX, 1);
+  CHECK(elapsed(SpecialRegister::CtaIdX, 16) >= alone + 15 * 2 * 19);
+  CHECK(elapsed(SpecialRegister::CtaIdX, 16) < alone + 15 * 2 * 19 + 40);
+  CHECK(elapsed(SpecialRegister::TidX, 16) < alone + 100);
+}
+
+TEST_CASE("warps count for the SM from their slot on, and find the way on before they drain") {
+  GpuModel gpu = sm_model();
+  gpu.launch.block_start_cycles = 20;
+  gpu.launch.warp_start_interval = 2;
+  gpu.issue.first_cycles = 9;
+  gpu.issue.exit_cycles = 30;
+  Instruction last = exit_instruction();
+  last.control.stall = 5;
+  const TimingResult r = HandMadeTrace({last}, 4).simulate(gpu);
+  // Each: 20 cycles until its sub-partition has it, 9 until the EXIT, its issue and 30 less that.
+  CHECK(r.counters.warp_cycles == 4 * (20 + 9 + 30));
+  CHECK(stalled(r, Stall::NoInstruction) == 4 * 9);
+  CHECK(stalled(r, Stall::Wait) == 4 * 5);
+  CHECK(stalled(r, Stall::BranchResolving) == 4 * 8);
+  CHECK(stalled(r, Stall::Drain) == 4 * (30 - 1 - 5 - 8));
+  CHECK(all_stalls(r) == r.counters.warp_cycles - 4 * 20);
+}
+
 TEST_CASE("a barrier that some warps never reach is a deadlock with the warps named") {
   Instruction barrier = plain(Pipe::Adu, 1);
   barrier.opcode = Opcode::BAR;

@@ -87,6 +87,10 @@ Path path_of(const Instruction& in) {
       return Path::Shuffle;
     case Opcode::LDC:
       return Path::ConstantLoad;
+    case Opcode::S2UR:
+      return Path::Index;
+    case Opcode::S2R:
+      return reads_lane_attribute(in) ? Path::Scoreboarded : Path::Index;
     default:
       break;
   }
@@ -136,6 +140,8 @@ TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
     out.interval = static_cast<std::uint8_t>(gpu.issue.wide_product_interval);
     out.dispatch = static_cast<std::uint8_t>(gpu.issue.wide_product_dispatch_cycles);
   }
+  if (out.path == Path::ConstantLoad || out.path == Path::Index)
+    out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Adu).interval));
   if (in.memory == MemoryKind::Load) out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
   out.control = leaves_line(in.opcode);
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
@@ -145,7 +151,7 @@ TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
   if (out.path == Path::Queued) {
     const int latency = queued_latency(in.opcode, gpu.latency);
     out.latency = static_cast<std::uint16_t>(latency > 0 ? latency : gpu.latency.conversion);
-  } else if (out.path == Path::Scoreboarded) {
+  } else if (out.path == Path::Scoreboarded || out.path == Path::Index) {
     out.latency = static_cast<std::uint16_t>(scoreboarded_latency(in, gpu.latency));
   }
   out.block_fence = in.opcode == Opcode::MEMBAR && in.has(Modifier::CTA);

@@ -17,11 +17,12 @@ enum class Path : std::uint8_t {
   Queued,         ///< the same behind the sub-partition's memory-input queue (MUFU, conversions)
   Memory,         ///< the memory pipe: global, local or shared
   Shuffle,        ///< the memory pipe, but no address
-  ConstantLoad,   ///< LDC
+  ConstantLoad,   ///< LDC, by way of the SM's ADU
+  Index,          ///< S2R and S2UR of what is the same for all lanes: the same way
   Barrier,        ///< BAR.SYNC and BAR.RED
   BarrierArrive,  ///< BAR.ARV
   Membar,
-  Depbar,         ///< waits until a scoreboard has counted down to `count`
+  Depbar,  ///< waits until a scoreboard has counted down to `count`
   Exit,
 };
 
@@ -32,25 +33,25 @@ struct TimedInstruction {
   Pipe pipe = Pipe::None;
   MemorySpace space = MemorySpace::None;
   MemoryKind memory = MemoryKind::None;
-  std::uint8_t stall = 1;          ///< cycles before the warp's next issue, at least 1
+  std::uint8_t stall = 1;  ///< cycles before the warp's next issue, at least 1
   std::uint8_t wait_mask = 0;
   std::uint8_t write_barrier = kNoScoreboard;
   std::uint8_t read_barrier = kNoScoreboard;
-  std::uint8_t interval = 1;       ///< cycles the pipe is held
-  std::uint8_t dispatch = 1;       ///< cycles in which the sub-partition issues nothing else
-  bool product = false;            ///< a 64-bit product: two passes
-  std::uint8_t wide = 0;           ///< registers that a lane loads beyond the first
+  std::uint8_t interval = 1;          ///< cycles the pipe is held
+  std::uint8_t dispatch = 1;          ///< cycles in which the sub-partition issues nothing else
+  bool product = false;               ///< a 64-bit product: two passes
+  std::uint8_t wide = 0;              ///< registers that a lane loads beyond the first
   std::uint8_t wavefront_factor = 1;  ///< passes through the banks for each that the pattern takes
-  std::uint8_t count = 0;          ///< Depbar: the threshold; Barrier: id
+  std::uint8_t count = 0;             ///< Depbar: the threshold; Barrier: id
   std::uint8_t depbar_scoreboard = 0;
-  bool bypass_l1 = false;          ///< .STRONG.GPU and stronger loads go to L2
-  bool long_wait = false;          ///< its scoreboards count as long (global, local) rather than short
-  bool block_fence = false;        ///< MEMBAR of the block alone: waits for no store
-  bool control = false;            ///< may leave the straight line
-  bool constant_operand = false;   ///< reads c[][] as an ALU operand
-  std::uint16_t constant_line = 0; ///< of that operand or of LDC: line number in its bank
-  std::uint16_t latency = 0;       ///< Scoreboarded, Queued: result after so many cycles
-  std::uint16_t barrier_threads = 0;   ///< Barrier: explicit thread count, 0 = the whole block
+  bool bypass_l1 = false;             ///< .STRONG.GPU and stronger loads go to L2
+  bool long_wait = false;             ///< its scoreboards count as long (global, local) rather than short
+  bool block_fence = false;           ///< MEMBAR of the block alone: waits for no store
+  bool control = false;               ///< may leave the straight line
+  bool constant_operand = false;      ///< reads c[][] as an ALU operand
+  std::uint16_t constant_line = 0;    ///< of that operand or of LDC: line number in its bank
+  std::uint16_t latency = 0;          ///< Scoreboarded, Queued: result after so many cycles
+  std::uint16_t barrier_threads = 0;  ///< Barrier: explicit thread count, 0 = the whole block
   // Register operands by bank, for the read ports: slot i reads register `source[i]`, 255 = none.
   std::uint8_t source[3] = {255, 255, 255};
   std::uint8_t reuse = 0;

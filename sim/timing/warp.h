@@ -20,24 +20,25 @@ struct Warp {
   const Run* runs_end = nullptr;
   const Access* access = nullptr;
   std::uint32_t pc = 0;
-  std::uint32_t left = 0;             ///< instructions of the current run, pc included
+  std::uint32_t left = 0;  ///< instructions of the current run, pc included
 
   // When its next instruction may issue, cause by cause.
-  Cycle started = 0;
-  Cycle issued = 0;                   ///< its last issue (or its start)
-  Cycle fixed_at = 0;                 ///< stall count, branch, barrier or fence of the last instruction
-  Cycle conflict = 0;                 ///< cycles of that in which its operands held dispatch
-  Cycle held_before = 0;              ///< SubPartition::held when that was set
-  Cycle fetched_at = 0;               ///< the instruction is decoded
-  std::array<Cycle, kScoreboards> scoreboard_at{};       ///< counted down by then, as far as known
-  std::array<std::uint8_t, kScoreboards> pending{};      ///< releases whose time is not known yet
-  std::uint64_t throttled = 0;        ///< cycles since it was ready that a full pipe or queue has already explained
-  Cycle refused_at = kNever;          ///< first cycle in which a full queue refused it; kNever: not refused
+  Cycle placed = 0;                                  ///< it has a slot of the SM
+  Cycle started = 0;                                 ///< its sub-partition has it
+  Cycle issued = 0;                                  ///< its last issue (or its start)
+  Cycle fixed_at = 0;                                ///< stall count, branch, barrier or fence of the last instruction
+  Cycle conflict = 0;                                ///< cycles of that in which its operands held dispatch
+  Cycle held_before = 0;                             ///< SubPartition::held when that was set
+  Cycle fetched_at = 0;                              ///< the instruction is decoded
+  std::array<Cycle, kScoreboards> scoreboard_at{};   ///< counted down by then, as far as known
+  std::array<std::uint8_t, kScoreboards> pending{};  ///< releases whose time is not known yet
+  std::uint64_t throttled = 0;  ///< cycles since it was ready that a full pipe or queue has already explained
+  Cycle refused_at = kNever;    ///< first cycle in which a full queue refused it; kNever: not refused
   Stall refused_reason = Stall::LgThrottle;
   Stall fixed_reason = Stall::Wait;
-  std::uint8_t long_mask = 0;         ///< scoreboards last set by a global or local access
+  std::uint8_t long_mask = 0;  ///< scoreboards last set by a global or local access
   std::uint8_t sub_partition = 0;
-  std::uint8_t slot = 0;              ///< within its sub-partition
+  std::uint8_t slot = 0;  ///< within its sub-partition
   std::uint16_t block_slot = 0;
   std::uint32_t stores_in_flight = 0;
   std::uint32_t queued = 0;           ///< memory instructions the shared unit has not taken yet
@@ -46,11 +47,11 @@ struct Warp {
   std::uint32_t age = 0;              ///< of its block: order of arrival at the SM
   std::uint8_t barrier = kNoBarrier;  ///< the barrier it is held at
   bool alive = false;
-  bool first = true;                  ///< has not issued yet
-  bool needs_fetch = false;           ///< its first instruction has not been asked for
-  bool held = false;                  ///< at a barrier or fence: no time known
-  bool wants_fence = false;           ///< waits for its stores
-  bool draining = false;              ///< has exited, but its memory instructions are still queued
+  bool first = true;         ///< has not issued yet
+  bool needs_fetch = false;  ///< its first instruction has not been asked for
+  bool held = false;         ///< at a barrier or fence: no time known
+  bool wants_fence = false;  ///< waits for its stores
+  bool draining = false;     ///< has exited, but its memory instructions are still queued
 
   bool done() const { return run == runs_end; }
 };
