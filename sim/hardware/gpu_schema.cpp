@@ -268,10 +268,12 @@ void read_l2(Group& g, L2Spec& s) {
   s.replicate_far_lines = g.boolean("replicate_far_lines");
   s.dirty_share = g.number("dirty_share", "ratio", 0.01, 1);
   s.victim_choices = g.integer("victim_choices", "lines", 1, 2);
+  s.spare_dirty = g.number("spare_dirty", "ratio", 0, 1);
   s.partial_share = g.number("partial_share", "ratio", 0.01, 1);
   s.coalescer_requests = g.integer("coalescer_requests", "requests", 1, 64);
   s.coalescer_cycles = g.cycles("coalescer_cycles");
   s.cold_dirty_bytes = g.size("cold_dirty_bytes", "bytes", 0, std::int64_t{1} << 30);
+  s.cold_dirty_sets = g.integer("cold_dirty_sets", "sets", 1, 64);
 }
 
 void read_hbm(Group& g, HbmSpec& s) {

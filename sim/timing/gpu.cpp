@@ -130,12 +130,12 @@ LoopProgress Gpu::loop_progress() const {
 }
 
 SkippedAccesses::Traffic Gpu::skip_iterations(const LoopProgress& progress, std::span<const std::uint32_t> counts) {
-  SkippedAccesses skipped;
+  SkippedAccesses skipped(memory_);
   for (std::size_t b = 0; b < counts.size(); ++b) {
     const BlockLoop& block = progress.blocks[b];
     if (counts[b] > 0) sms_[block.sm]->skip_iterations(*loops_, block.slot, counts[b], skipped);
   }
-  return skipped.apply(memory_);
+  return skipped.apply();
 }
 
 int Gpu::live_warps() const {

@@ -32,7 +32,8 @@ L2Geometry::L2Geometry(const GpuModel& model) {
   burst_sectors = static_cast<std::uint32_t>(access / kSectorBytes);
   fetch_sectors = std::max(burst_sectors, static_cast<std::uint32_t>(l2.fetch_bytes / kSectorBytes));
   partial_limit = static_cast<std::uint32_t>(l2.partial_share * static_cast<double>(sets.divisor() * ways));
-  dirty_limit = static_cast<std::uint32_t>(l2.dirty_share * static_cast<double>(sets.divisor() * ways));
+  dirty_limit = static_cast<std::uint32_t>(std::lround(l2.dirty_share * ways * kDirtyUnit));
+  spare_of_256 = static_cast<std::uint32_t>(std::lround(l2.spare_dirty * 256));
   victim_choices = static_cast<std::uint32_t>(l2.victim_choices);
 }
 
@@ -41,6 +42,7 @@ L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
   tags_.assign(ways, kFree);
   lines_.resize(ways);
   partial_bytes_.assign(ways, 0);
+  dirty_lines_.assign(geometry.sets.divisor(), 0);
   // Every entry has at least one sector in flight, home lines and copies each within their own limit.
   misses_.resize(std::size_t{2} * geometry.miss_entries);
   FW_CHECK(misses_.size() < kNoMiss, "too many miss entries a slice");
@@ -71,7 +73,7 @@ std::uint32_t L2Slice::find(Place p) const {
   return kNoWay;
 }
 
-std::uint32_t L2Slice::victim(Place p, bool copy) const {
+std::uint32_t L2Slice::victim(Place p, bool copy, bool reading) const {
   // Without branches, which would go either way: age and place as one number, an empty way's the highest (the first
   // such), 0 while it is in flight.
   constexpr std::uint64_t kEmpty = std::uint64_t{1} << 40;
@@ -93,8 +95,21 @@ std::uint32_t L2Slice::victim(Place p, bool copy) const {
   const std::uint32_t best = way_of(oldest), next = way_of(second);
   // Two partitions whose sets are full of copies in flight, each waiting for a way in the other, would wait for ever.
   if (copy && copies_in_flight + 1 >= geometry_.ways) return kNoWay;
-  const bool full = oldest >> 16 < kEmpty;
-  return full && geometry_.victim_choices > 1 && next != kNoWay && (chance() & 1) != 0 ? next : best;
+  if (oldest >> 16 >= kEmpty) return best;
+  const std::uint32_t chosen = geometry_.victim_choices > 1 && next != kNoWay && (chance() & 1) != 0 ? next : best;
+  if (!reading || chosen == kNoWay || lines_[chosen].dirty == 0 || lines_[chosen].used <= others_) return chosen;
+  if (((chance() >> 8) & 255) >= geometry_.spare_of_256) return chosen;
+  const std::uint32_t clean = oldest_clean(p);
+  return clean == kNoWay ? chosen : clean;
+}
+
+std::uint32_t L2Slice::oldest_clean(Place p) const {
+  std::uint32_t oldest = kNoWay;
+  for (std::uint32_t way = p.first_way; way < p.first_way + geometry_.ways; ++way) {
+    if (lines_[way].dirty != 0 || lines_[way].miss != kNoMiss) continue;
+    if (oldest == kNoWay || clock_ - lines_[way].used > clock_ - lines_[oldest].used) oldest = way;
+  }
+  return oldest;
 }
 
 Eviction L2Slice::replace(std::uint32_t way, Place p) {
@@ -103,7 +118,7 @@ Eviction L2Slice::replace(std::uint32_t way, Place p) {
   if (line.dirty != 0) {
     e = {index_of(way), line.dirty, line.partial};
     write_backs_ += static_cast<std::uint32_t>(std::popcount(unsigned{line.dirty}));
-    clear_dirty(line, 15);
+    clear_dirty(way);
   }
   set_partial(way, 0);
   line = Line{};
@@ -128,13 +143,13 @@ std::uint16_t L2Slice::new_miss(std::uint32_t way, bool copy) {
   return id;
 }
 
-L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t sectors) {
+L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t sectors, bool for_copy) {
   Access a;
   const Place p = place(index, copy);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
     a.fetch = geometry_.whole_fetches(sectors);
-    way = victim(p, copy);
+    way = victim(p, copy, true);
     if (way == kNoWay || !room(copy, a.fetch, tags_[way] == kFree ? kNoWay : way)) return a;
     a.evicted = replace(way, p);
     a.missing = a.missed = sectors;
@@ -147,6 +162,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
     a.fetch = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
     if (!room(copy, a.fetch, kNoWay)) return a;
     if (!copy) a.fetch = geometry_.whole_bursts(a.fetch);
+    if (for_copy && line.dirty != 0 && line.partial == 0) a.cleaned = write_back(way);
   }
   Line& line = lines_[way];
   line.used = ++clock_;
@@ -168,7 +184,7 @@ L2Slice::Access L2Slice::write(std::uint64_t index, std::uint8_t sectors, bool f
   const Place p = place(index, false);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
-    way = victim(p, false);
+    way = victim(p, false, false);
     if (way == kNoWay || !room(false, 0, tags_[way] == kFree ? kNoWay : way)) return a;
     if (holds_up(way)) return a;
     a.evicted = replace(way, p);
@@ -195,8 +211,15 @@ std::uint32_t L2Slice::oldest_dirty(std::uint32_t besides, bool partial) const {
 std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more) const {
   std::uint32_t found = kNoWay;
   if (partial_lines_ + more > geometry_.partial_limit) found = oldest_dirty(way, true);
-  if (found == kNoWay && dirty_lines_ + more > geometry_.dirty_limit) found = oldest_dirty(way, false);
+  const std::uint32_t set = way / geometry_.ways;
+  if (found == kNoWay && dirty_lines_[set] + more > dirty_limit(set)) found = oldest_dirty(way, false);
   return found;
+}
+
+std::uint32_t L2Slice::dirty_limit(std::uint32_t set) const {
+  // Sets are numbered in the order of addresses: those that hold one more are spread over them.
+  const std::uint32_t turn = (set * 0x9E3779B1u) >> 24;
+  return (geometry_.dirty_limit + turn) / L2Geometry::kDirtyUnit;
 }
 
 bool L2Slice::holds_up(std::uint32_t way) const {
@@ -206,22 +229,25 @@ bool L2Slice::holds_up(std::uint32_t way) const {
 }
 
 Eviction L2Slice::clean_one(std::uint32_t way) {
-  Eviction e;
   const std::uint32_t oldest = to_clean(way, 0);
-  if (oldest == kNoWay || !room(false, 0, oldest)) return e;
-  Line& line = lines_[oldest];
-  e = {index_of(oldest), line.dirty, line.partial};
+  return oldest == kNoWay ? Eviction{} : write_back(oldest);
+}
+
+Eviction L2Slice::write_back(std::uint32_t way) {
+  if (!room(false, 0, way)) return {};
+  Line& line = lines_[way];
+  const Eviction e = {index_of(way), line.dirty, line.partial};
   write_backs_ += static_cast<std::uint32_t>(std::popcount(unsigned{line.dirty}));
-  clear_dirty(line, 15);
+  clear_dirty(way);
   line.valid = bits(line.valid | line.partial);  // read to be merged
-  set_partial(oldest, 0);
+  set_partial(way, 0);
   return e;
 }
 
 void L2Slice::write_line(std::uint32_t way, std::uint8_t sectors, bool full, std::uint8_t bytes) {
   Line& line = lines_[way];
   line.used = ++clock_;
-  set_dirty(line, sectors);
+  set_dirty(way, sectors);
   if (full) {
     line.valid = bits(line.valid | sectors);
     set_partial(way, bits(line.partial & ~sectors));
@@ -246,7 +272,7 @@ void L2Slice::set_partial(std::uint32_t way, std::uint8_t sectors) {
 }
 
 Eviction L2Slice::modify(std::uint32_t way, std::uint8_t sectors) {
-  set_dirty(lines_[way], sectors);
+  set_dirty(way, sectors);
   return clean_one(way);
 }
 
@@ -282,7 +308,7 @@ Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors) {
   const Place p = place(index, true);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
-    way = victim(p, true);
+    way = victim(p, true, false);
     if (way == kNoWay || !room(true, 0, tags_[way] == kFree ? kNoWay : way)) return e;
     e = replace(way, p);
   }
@@ -292,12 +318,12 @@ Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors) {
 }
 
 L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full,
-                               std::uint8_t bytes) {
+                               std::uint8_t bytes, bool for_copy) {
   Access a;
   const Place p = place(index, copy);
   a.way = find(p);
   if (a.way == kNoWay) {
-    a.way = victim(p, copy);
+    a.way = victim(p, copy, !write);
     if (a.way == kNoWay) return a;
     a.evicted = replace(a.way, p);
     written_back(std::popcount(unsigned{a.evicted.dirty}));
@@ -311,6 +337,10 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   }
   Line& line = lines_[a.way];
   line.used = ++clock_;
+  if (for_copy && line.dirty != 0 && line.partial == 0) {
+    a.cleaned = write_back(a.way);
+    written_back(std::popcount(unsigned{a.cleaned.dirty}));
+  }
   a.missing = bits(sectors & ~line.valid);
   a.missed = bits(a.missing & ~line.pending);
   a.added = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
@@ -321,15 +351,17 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   return a;
 }
 
-void L2Slice::clear_dirty(Line& line, std::uint8_t sectors) {
-  dirty_sectors_ -= static_cast<std::uint64_t>(std::popcount(unsigned{line.dirty} & sectors));
-  dirty_lines_ -= line.dirty != 0 && (line.dirty & ~sectors) == 0 ? 1 : 0;
-  line.dirty = bits(line.dirty & ~sectors);
+void L2Slice::clear_dirty(std::uint32_t way) {
+  Line& line = lines_[way];
+  dirty_sectors_ -= static_cast<std::uint64_t>(std::popcount(unsigned{line.dirty}));
+  if (line.dirty != 0) --dirty_lines_[way / geometry_.ways];
+  line.dirty = 0;
 }
 
-void L2Slice::set_dirty(Line& line, std::uint8_t sectors) {
+void L2Slice::set_dirty(std::uint32_t way, std::uint8_t sectors) {
+  Line& line = lines_[way];
   dirty_sectors_ += static_cast<std::uint64_t>(std::popcount(unsigned{sectors} & ~unsigned{line.dirty}));
-  dirty_lines_ += line.dirty == 0 && sectors != 0 ? 1 : 0;
+  if (line.dirty == 0 && sectors != 0) ++dirty_lines_[way / geometry_.ways];
   line.dirty = bits(line.dirty | sectors);
 }
 

@@ -185,6 +185,57 @@ TEST_CASE("beyond its share of dirty lines a slice writes the oldest back and ke
   CHECK(s.write(2, 15, true, 0).outcome == Outcome::Hit);
 }
 
+TEST_CASE("a share of dirty lines that is no whole number of ways holds on average over the sets") {
+  GpuModel m = tiny();
+  m.l2.bytes *= 256;
+  m.l2.dirty_share = 0.625;  // of four ways
+  const L2Geometry g(m);
+  L2Slice s(g);
+  for (std::uint64_t line = 0; line < 4 * 256; ++line) {
+    const auto a = s.write(line, 15, true, 0);
+    s.written_back(std::popcount(unsigned{a.cleaned.dirty}));
+  }
+  CHECK(s.dirty_sectors() / 4 == Approx(2.5 * 256).epsilon(0.01));
+}
+
+TEST_CASE("a read that needs a way spares dirty lines, a write does not, and neither those of others") {
+  GpuModel m = tiny();
+  m.l2.spare_dirty = 1;
+  const L2Geometry g(m);
+  for (const bool others : {false, true}) {
+    L2Slice s(g);
+    s.write(1, 15, true, 0);
+    s.write(2, 15, true, 0);
+    if (others) s.spare_nothing_so_far();
+    load(s, 3);
+    load(s, 4);
+    const auto read = load(s, 5);
+    CHECK(read.evicted.dirty == (others ? 15 : 0));
+    CHECK(s.valid(3, false) == (others ? 15 : 0));
+    CHECK(s.write(6, 15, true, 0).evicted.index == (others ? 2 : 1));
+  }
+  L2Slice s(g);
+  for (std::uint64_t line = 1; line < 5; ++line) s.write(line, 15, true, 0);
+  CHECK(load(s, 5).evicted.index == 1);  // nothing clean is left to leave
+}
+
+TEST_CASE("a dirty line is written back before a copy of it is made") {
+  const L2Geometry g(tiny());
+  L2Slice s(g);
+  s.write(1, 0b0110, true, 0);
+  CHECK(s.read(1, false, 0b0010).cleaned.dirty == 0);
+  const auto a = s.read(1, false, 0b0010, true);
+  CHECK(a.outcome == Outcome::Hit);
+  CHECK(a.cleaned.index == 1);
+  CHECK(a.cleaned.dirty == 0b0110);
+  CHECK(s.dirty_sectors() == 0);
+  CHECK(s.valid(1, false) == 0b0110);
+  s.written_back(2);
+  CHECK(s.touch(1, false, 0b0010, false, true, 0, true).cleaned.dirty == 0);
+  s.write(1, 0b0110, true, 0);
+  CHECK(s.touch(1, false, 0b0010, false, true, 0, true).cleaned.dirty == 0b0110);
+}
+
 TEST_CASE("dirty lines count, however little of them was written") {
   GpuModel m = tiny();
   m.l2.dirty_share = 0.5;

@@ -184,10 +184,15 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   posted_limit_ = static_cast<std::uint16_t>(std::clamp<Cycle>(lines, 8, 0xFFFF));
   if (start == L2Start::Empty) return;
   // What a profiler leaves in the caches it has flushed: lines that no buffer of a kernel lies in.
-  for (std::int64_t line = 0; line * kLineBytes < l2.cold_dirty_bytes; ++line) {
-    const AddressMap::Home home = map_.home(kForeignLine + static_cast<std::uint64_t>(line));
-    slices_[home.slice].cache.touch(home.index, false, 15, true);
+  std::int64_t left = l2.cold_dirty_bytes / kLineBytes;
+  for (std::uint64_t line = kForeignLine; left > 0; ++line) {
+    const AddressMap::Home home = map_.home(line);
+    L2Slice& cache = slices_[home.slice].cache;
+    if (cache.set_of(home.index) % static_cast<std::uint32_t>(l2.cold_dirty_sets) != 0) continue;
+    cache.touch(home.index, false, 15, true);
+    --left;
   }
+  for (Slice& slice : slices_) slice.cache.spare_nothing_so_far();
 }
 
 // ---- SM to slice ----------------------------------------------------------------------------------------------------
@@ -310,7 +315,7 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   Record& r = records_[id];
   const std::uint16_t slice_id = r.slice;
   L2Slice& cache = slices_[slice_id].cache;
-  const L2Slice::Access a = cache.read(r.index, r.copy, r.sectors);
+  const L2Slice::Access a = cache.read(r.index, r.copy, r.sectors, r.fetch);
   if (a.outcome == L2Slice::Outcome::Stall) {
     Queue& queue = slices_[slice_id].queue[r.fetch];
     queue.copy = r.copy;
@@ -322,6 +327,7 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   (r.fetch ? counters_.fabric_miss_sectors : counters_.miss_sectors) += static_cast<std::uint64_t>(count(a.added));
   r.way = a.way;
   r.missing = a.missing;
+  if (a.cleaned.dirty != 0) evict(slice_id, a.cleaned, now + hit_cycles_ + controller_out_);
   if (a.outcome == L2Slice::Outcome::Hit) {
     finish(id, now, false);
     return true;
@@ -700,6 +706,10 @@ void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
 
 const MemoryCounters& MemorySystem::counters() const { return state_->counters_; }
 
+std::uint8_t MemorySystem::partition(std::uint16_t sm) const {
+  return static_cast<std::uint8_t>(state_->crossbar_.partition(sm));
+}
+
 int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back,
                         bool full, std::uint8_t bytes) {
   State& s = *state_;
@@ -710,13 +720,15 @@ int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, st
     written += count(s.geometry_.whole_bursts(a.evicted.dirty)) + count(s.geometry_.whole_bursts(a.cleaned.dirty));
     fetched += count(s.geometry_.whole_bursts(a.evicted.partial)) + count(s.geometry_.whole_bursts(a.cleaned.partial));
   };
+  bool for_copy = false;
   if (crosses && s.replicate_ && !write) {
     const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false, true, 0);
     account(a);
-    sectors = a.outcome == L2Slice::Outcome::Stall ? sectors : a.fetch;
+    for_copy = a.outcome != L2Slice::Outcome::Stall;
+    if (for_copy) sectors = a.fetch;
   }
   if (sectors != 0) {
-    const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write, full, bytes);
+    const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write, full, bytes, for_copy);
     account(a);
     fetched += count(a.fetch);
     L2Slice::Access copy;

@@ -71,6 +71,9 @@ class MemorySystem {
 
   const MemoryCounters& counters() const;
 
+  /// L2 partition that is near the SM.
+  std::uint8_t partition(std::uint16_t sm) const;
+
   /// Functional effects without time, for fast-forwarding and for warm runs: as if the sectors had been read or
   /// written. Returns sectors that DRAM is read for, and dirty sectors written back through *written_back. `full` and
   /// `bytes` as in a request.

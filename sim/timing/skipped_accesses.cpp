@@ -9,12 +9,14 @@ namespace forewarp {
 
 std::size_t SkippedAccesses::find(const Walk& walk) const {
   std::uint64_t hash = walk.address / kLineBytes * 0x9E3779B97F4A7C15ull;
-  hash ^= (static_cast<std::uint64_t>(walk.step) + (walk.write ? 1 : 0)) * 0xC2B2AE3D27D4EB4Full;
+  hash ^= (static_cast<std::uint64_t>(walk.step) + (walk.write ? 1 : 0) + 2 * walk.partition) * 0xC2B2AE3D27D4EB4Full;
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t slot = (hash >> 20) & mask;; slot = (slot + 1) & mask) {
     if (slots_[slot] == 0) return slot;
     const Walk& other = walks_[slots_[slot] - 1];
-    if (other.address == walk.address && other.step == walk.step && other.write == walk.write) return slot;
+    if (other.address == walk.address && other.step == walk.step && other.write == walk.write &&
+        other.partition == walk.partition)
+      return slot;
   }
 }
 
@@ -32,7 +34,8 @@ void SkippedAccesses::add(std::uint64_t address, std::int64_t step, std::uint8_t
   const int first = std::countr_zero(unsigned{sectors});
   const std::uint64_t line = address / kLineBytes * kLineBytes;
   const std::uint64_t begin = line + static_cast<std::uint64_t>(first) * kSectorBytes + address % kSectorBytes;
-  const Walk walk{begin, step, iterations, sm, static_cast<std::uint8_t>(sectors >> first), write};
+  const Walk walk{begin, step, iterations, sm, static_cast<std::uint8_t>(sectors >> first), write,
+                  memory_.partition(sm)};
   const std::size_t slot = find(walk);
   if (slots_[slot] != 0) {
     Walk& known = walks_[slots_[slot] - 1];
@@ -51,23 +54,23 @@ void SkippedAccesses::add_once(std::uint64_t line, std::uint8_t sectors, bool wr
   most_iterations_ = std::max(most_iterations_, iteration + 1);
 }
 
-void SkippedAccesses::touch(const Single& single, MemorySystem& memory, Traffic& traffic) {
+void SkippedAccesses::touch(const Single& single, Traffic& traffic) const {
   int written_back = 0;
-  const int missed = memory.touch(single.line, single.sectors, single.write, single.sm, &written_back);
+  const int missed = memory_.touch(single.line, single.sectors, single.write, single.sm, &written_back);
   traffic.dram_read_bytes += static_cast<std::uint64_t>(missed) * kSectorBytes;
   traffic.dram_write_bytes += static_cast<std::uint64_t>(written_back) * kSectorBytes;
 }
 
-void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, MemorySystem& memory, Traffic& traffic) {
+void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, Traffic& traffic) const {
   constexpr unsigned kSectors = kLineBytes / kSectorBytes;
   const unsigned mask = unsigned{walk.sectors} << sector % kSectors;
   const std::uint64_t line = sector / kSectors;
-  if ((mask & 15u) != 0) touch({line, walk.sm, static_cast<std::uint8_t>(mask & 15u), walk.write}, memory, traffic);
+  if ((mask & 15u) != 0) touch({line, walk.sm, static_cast<std::uint8_t>(mask & 15u), walk.write}, traffic);
   if (mask >> kSectors != 0)
-    touch({line + 1, walk.sm, static_cast<std::uint8_t>(mask >> kSectors), walk.write}, memory, traffic);
+    touch({line + 1, walk.sm, static_cast<std::uint8_t>(mask >> kSectors), walk.write}, traffic);
 }
 
-SkippedAccesses::Traffic SkippedAccesses::apply(MemorySystem& memory) const {
+SkippedAccesses::Traffic SkippedAccesses::apply() const {
   Traffic traffic;
   for (std::uint32_t i = 0; i < most_iterations_; ++i) {
     for (const Walk& walk : walks_) {
@@ -76,10 +79,10 @@ SkippedAccesses::Traffic SkippedAccesses::apply(MemorySystem& memory) const {
           (walk.address + static_cast<std::uint64_t>(walk.step * std::int64_t{i})) / kSectorBytes;
       const std::uint64_t previous =
           (walk.address + static_cast<std::uint64_t>(walk.step * (std::int64_t{i} - 1))) / kSectorBytes;
-      if (i == 0 || sector != previous) touch(walk, sector, memory, traffic);
+      if (i == 0 || sector != previous) touch(walk, sector, traffic);
     }
     if (i < singles_.size())
-      for (const Single& single : singles_[i]) touch(single, memory, traffic);
+      for (const Single& single : singles_[i]) touch(single, traffic);
   }
   return traffic;
 }

@@ -1,5 +1,6 @@
 // What skipped loop iterations would have read and written, so that L2 holds it afterwards and DRAM traffic is counted
-// for it. Warps that walk over the same sectors in the same steps are counted once: the later ones would have hit.
+// for it. Warps of one L2 partition that walk over the same sectors in the same steps are counted once: the later ones
+// would have hit.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,8 @@ namespace forewarp {
 
 class SkippedAccesses {
  public:
+  explicit SkippedAccesses(MemorySystem& memory) : memory_(memory) {}
+
   /// Sectors of a line that are accessed in each of so many iterations, moving by `step` bytes from one to the next.
   /// `address`: where in the line the access begins, or the line's start.
   void add(std::uint64_t address, std::int64_t step, std::uint8_t sectors, bool write, std::uint16_t sm,
@@ -28,7 +31,7 @@ class SkippedAccesses {
     }
   };
   /// Touches L2, iteration by iteration, from the one that is due next.
-  Traffic apply(MemorySystem& memory) const;
+  Traffic apply() const;
 
  private:
   struct Walk {
@@ -38,6 +41,7 @@ class SkippedAccesses {
     std::uint16_t sm = 0;
     std::uint8_t sectors = 0;  ///< from that sector on; bit 0 is set
     bool write = false;
+    std::uint8_t partition = 0;
   };
   struct Single {
     std::uint64_t line = 0;
@@ -47,9 +51,10 @@ class SkippedAccesses {
   };
   void grow();
   std::size_t find(const Walk&) const;
-  static void touch(const Single&, MemorySystem&, Traffic&);
-  static void touch(const Walk&, std::uint64_t sector, MemorySystem&, Traffic&);
+  void touch(const Single&, Traffic&) const;
+  void touch(const Walk&, std::uint64_t sector, Traffic&) const;
 
+  MemorySystem& memory_;
   std::vector<std::vector<Single>> singles_;  ///< by iteration
   std::vector<Walk> walks_;
   std::uint32_t most_iterations_ = 0;
