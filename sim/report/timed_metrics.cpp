@@ -73,12 +73,13 @@ void add_caches(const Inputs& in, MetricSet& m) {
         number(mem.read_requests - mem.merged_requests + mem.write_requests + mem.atomic_requests));
   m.set("lts__t_sectors_srcunit_tex_lookup_hit.sum", number(mem.hit_sectors));
   m.set("lts__t_sectors_srcunit_tex_lookup_miss.sum", number(mem.miss_sectors));
-  // Lookups on behalf of the other partition count as well; sectors fetched along with missed ones count in neither.
-  const std::uint64_t fabric = mem.fabric_hit_sectors + mem.fabric_miss_sectors;
+  // Lookups on behalf of the other partition count as well, and those for what was written in part and has to be read;
+  // sectors fetched along with missed ones count in neither.
+  const std::uint64_t besides = mem.fabric_hit_sectors + mem.fabric_miss_sectors + mem.merge_sectors;
   const std::uint64_t asked =
       mem.read_sectors - mem.merged_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors;
   m.set("lts__t_sector_hit_rate.pct",
-        percent(number(mem.hit_sectors + mem.fabric_hit_sectors), number(asked + fabric)));
+        percent(number(mem.hit_sectors + mem.fabric_hit_sectors), number(asked + besides)));
   const double dram = number(mem.dram_read_bytes + mem.dram_write_bytes);
   m.set("dram__bytes_read.sum", number(mem.dram_read_bytes));
   m.set("dram__bytes_write.sum", number(mem.dram_write_bytes));

@@ -63,6 +63,9 @@ BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int 
   const std::vector<std::vector<int>> groups = dispatch_groups(gpu);
   for (const int tpc : level_order(groups))
     for (int i = 0; i < sms_per_tpc_; ++i) order_.push_back(tpc * sms_per_tpc_ + i);
+  ended_.resize(order_.size());
+  place_.resize(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) place_[static_cast<std::size_t>(order_[i])] = i;
   if (blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
   std::vector<int> tpcs;
   for (const auto& group : groups)
@@ -99,6 +102,7 @@ int BlockDispatcher::choose_sm() const {
 }
 
 BlockDispatcher::Grant BlockDispatcher::next(Cycle now) {
+  take_back(now);
   std::erase_if(leaving_, [&](const Leaving& slot) {
     if (slot.at > now) return false;
     --held_[static_cast<std::size_t>(slot.sm)];
@@ -113,11 +117,40 @@ BlockDispatcher::Grant BlockDispatcher::next(Cycle now) {
   return {next_block_++, sm};
 }
 
-Cycle BlockDispatcher::finished(int sm, Cycle end) {
-  back_x16_ = std::max(back_x16_, end * 16) + static_cast<std::uint64_t>(back_interval_x16_);
-  const Cycle back = back_x16_ / 16;
-  leaving_.push_back({back + static_cast<Cycle>(block_end_cycles_), sm});
-  return back;
+void BlockDispatcher::finished(int sm, Cycle end) {
+  ended_[place_[static_cast<std::size_t>(sm)]].push_back(end);
+  ++ended_count_;
+}
+
+/// Earliest time at which a block can be taken back; there is one.
+std::uint64_t BlockDispatcher::next_back_x16() const {
+  Cycle first = kNever;
+  for (const std::deque<Cycle>& ends : ended_)
+    if (!ends.empty()) first = std::min(first, ends.front());
+  return std::max(back_x16_, first * 16);
+}
+
+/// Of the SMs with blocks that have ended, the one after the last served is next.
+void BlockDispatcher::take_back(Cycle now) {
+  while (ended_count_ > 0) {
+    const std::uint64_t at = next_back_x16();
+    if (at >= (now + 1) * 16) return;
+    do turn_ = (turn_ + 1) % ended_.size();
+    while (ended_[turn_].empty() || ended_[turn_].front() * 16 > at);
+    ended_[turn_].pop_front();
+    --ended_count_;
+    back_x16_ = at + static_cast<std::uint64_t>(back_interval_x16_);
+    leaving_.push_back({back_x16_ / 16 + static_cast<Cycle>(block_end_cycles_), order_[turn_]});
+  }
+}
+
+Cycle BlockDispatcher::all_back() const {
+  std::vector<Cycle> left;
+  for (const std::deque<Cycle>& ends : ended_) left.insert(left.end(), ends.begin(), ends.end());
+  std::sort(left.begin(), left.end());
+  std::uint64_t at = back_x16_;
+  for (const Cycle end : left) at = std::max(at, end * 16) + static_cast<std::uint64_t>(back_interval_x16_);
+  return at / 16;
 }
 
 Cycle BlockDispatcher::wake(Cycle now) const {
@@ -127,6 +160,9 @@ Cycle BlockDispatcher::wake(Cycle now) const {
     at = next_x16_ / 16;
   } else {
     for (const Leaving& slot : leaving_) at = std::min(at, slot.at);
+    if (ended_count_ > 0)
+      at = std::min(at, (next_back_x16() + static_cast<std::uint64_t>(back_interval_x16_)) / 16 +
+                            static_cast<Cycle>(block_end_cycles_));
     at = at == kNever ? at : std::max(at, next_x16_ / 16);
   }
   return at == kNever ? at : std::max(at, now + 1);

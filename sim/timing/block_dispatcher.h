@@ -1,6 +1,6 @@
 // Hands out thread blocks: x fastest, at most so many a cycle over the whole GPU, each to the SM that holds the
-// fewest. Blocks that end are taken back one after another, several times more slowly than they are handed out; their
-// slots take the next ones a little later. As kernels/micro waves saw on an H200, blocks
+// fewest. Blocks that end are taken back one after another, several times more slowly than they are handed out, one of
+// each SM in turn; their slots take the next ones a little later. As kernels/micro waves saw on an H200, blocks
 // are dealt in levels, one to each SM: to both SMs of a TPC in turn, to the groups of one TPC first, then to whichever
 // group has the most TPCs left at this level. A grid that does not fill the GPU is spread evenly: where its last level
 // does not reach every SM, the TPCs of the last groups get none for their second SM, however late in the level it is
@@ -24,8 +24,9 @@ class BlockDispatcher {
     int sm = -1;  ///< -1: nothing can be handed out now
   };
   Grant next(Cycle now);
-  /// A block has ended. Returns the cycle at which it is taken back: the launch is not over before.
-  Cycle finished(int sm, Cycle end);
+  void finished(int sm, Cycle end);
+  /// Cycle at which all that have ended are taken back: the launch is not over before.
+  Cycle all_back() const;
 
   bool exhausted() const { return next_block_ == blocks_; }
   std::uint64_t dispatched() const { return next_block_; }
@@ -40,6 +41,8 @@ class BlockDispatcher {
     int sm;
   };
   int choose_sm() const;
+  std::uint64_t next_back_x16() const;
+  void take_back(Cycle now);
   void spread_evenly(const std::vector<int>& tpcs);
 
   std::uint64_t blocks_, next_block_ = 0;
@@ -49,8 +52,11 @@ class BlockDispatcher {
   std::vector<int> room_;   ///< most blocks, by SM
   int total_free_;
   std::vector<Leaving> leaving_;
-  std::uint64_t next_x16_ = 0;  ///< earliest next grant, in sixteenths of a cycle
-  std::uint64_t back_x16_ = 0;  ///< the same of the next block taken back
+  std::uint64_t next_x16_ = 0;            ///< earliest next grant, in sixteenths of a cycle
+  std::uint64_t back_x16_ = 0;            ///< the same of the next block taken back
+  std::vector<std::deque<Cycle>> ended_;  ///< ends of blocks not taken back yet, by place in order_
+  std::size_t ended_count_ = 0, turn_ = 0;
+  std::vector<std::size_t> place_;  ///< in order_, by SM
   int interval_x16_, back_interval_x16_;
   int block_end_cycles_;
 };

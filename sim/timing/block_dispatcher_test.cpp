@@ -90,9 +90,33 @@ TEST_CASE("blocks that end together are taken back one after another") {
   for (Cycle now = 0; now < 4000; now += 16)
     while (dispatcher.next(now).sm >= 0) {
     }
-  CHECK(dispatcher.finished(17, 5000) == 5004);
-  CHECK(dispatcher.finished(18, 5000) == 5008);
-  CHECK(dispatcher.next(5024).sm == 17);
-  CHECK(dispatcher.next(5027).sm == -1);
-  CHECK(dispatcher.next(5028).sm == 18);
+  dispatcher.finished(17, 5000);
+  dispatcher.finished(18, 5000);
+  CHECK(dispatcher.all_back() == 5008);
+  const auto granted = [&](Cycle from, Cycle to) {
+    std::vector<int> sms;
+    for (Cycle now = from; now <= to; ++now)
+      if (const auto grant = dispatcher.next(now); grant.sm >= 0) sms.push_back(grant.sm);
+    return sms;
+  };
+  CHECK(granted(5000, 5023).empty());
+  CHECK(granted(5024, 5027).size() == 1);
+  CHECK(granted(5028, 5028).size() == 1);
+  CHECK(dispatcher.all_back() == 5008);
+}
+
+TEST_CASE("of SMs with several blocks that have ended, one after the other is served") {
+  GpuModel gpu = h200_like();
+  gpu.launch.blocks_back_per_cycle_x16 = 4;
+  BlockDispatcher dispatcher(gpu, 270, 2);
+  for (Cycle now = 0; now < 5000; now += 16)
+    while (dispatcher.next(now).sm >= 0) {
+    }
+  for (const int sm : {17, 17, 40, 40}) dispatcher.finished(sm, 6000);
+  std::vector<int> sms;
+  for (Cycle now = 6000; now < 6100; ++now)
+    if (const auto grant = dispatcher.next(now); grant.sm >= 0) sms.push_back(grant.sm);
+  REQUIRE(sms.size() == 4);
+  CHECK(sms[0] != sms[1]);
+  CHECK(sms[2] != sms[3]);
 }

@@ -88,7 +88,7 @@ void Gpu::step() {
     if (sm_next_[sm] > now_) continue;
     sm_next_[sm] = sms_[sm]->tick(now_, memory_, instruction_caches_[gpc_of_[sm]], finished_);
     for (const FinishedBlock& block : finished_) {
-      last_end_ = std::max(last_end_, dispatcher_.finished(static_cast<int>(sm), block.end));
+      dispatcher_.finished(static_cast<int>(sm), block.end);
       ++finished_blocks_;
       if (spans_.size() < kMostSpans)
         spans_.push_back({block.block, static_cast<std::uint16_t>(sm), block.start, block.end});
@@ -109,7 +109,7 @@ bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
     const bool busy =
         !dispatcher_.exhausted() || std::any_of(sms_.begin(), sms_.end(), [](const auto& sm) { return !sm->idle(); });
     if (!busy) {
-      last_end_ = std::max(last_end_, now_);
+      last_end_ = std::max({last_end_, now_, dispatcher_.all_back()});
       return true;
     }
     if (next == kNever) report_deadlock();

@@ -230,8 +230,9 @@ void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
     ++counters_.write_requests;
     counters_.write_sectors += sectors;
   } else {
-    ++counters_.atomic_requests;
-    (r.kind == RequestKind::Atomic ? counters_.atomic_sectors : counters_.reduction_sectors) += sectors;
+    // Lanes that meet on one word are requests of their own to L2 (kernels/micro l2_modify, modify_lanes_*_by0).
+    counters_.atomic_requests += r.rounds;
+    (r.kind == RequestKind::Atomic ? counters_.atomic_sectors : counters_.reduction_sectors) += sectors * r.rounds;
   }
   schedule(crossbar_.send(r.sm, n, now), Step::GpcWrite, 0, id);
 }
@@ -324,6 +325,11 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   }
   const auto hits = static_cast<std::uint64_t>(count(r.sectors) - count(a.missed));
   (r.fetch ? counters_.fabric_hit_sectors : counters_.hit_sectors) += hits;
+  if (r.kind != RequestKind::Read) {
+    const auto sectors = static_cast<std::uint64_t>(count(r.sectors));
+    counters_.hit_sectors += sectors * (r.rounds - 1u);
+    if (r.crosses) counters_.fabric_hit_sectors += sectors * r.rounds;
+  }
   (r.fetch ? counters_.fabric_miss_sectors : counters_.miss_sectors) += static_cast<std::uint64_t>(count(a.added));
   r.way = a.way;
   r.missing = a.missing;
@@ -383,6 +389,7 @@ void MemorySystem::State::fetch(Record& r, const L2Slice::Access& a, Cycle now) 
 void MemorySystem::State::evict(std::uint16_t slice, const Eviction& e, Cycle at) {
   std::uint16_t channel = 0;
   std::uint32_t chain = burst(slice, e.index, e.dirty, L2Slice::kNoMiss, true, kNone, channel);
+  counters_.merge_sectors += static_cast<std::uint64_t>(count(e.partial));
   if (e.partial != 0) chain = burst(slice, e.index, e.partial, L2Slice::kNoMiss, false, chain, channel);
   schedule(at, Step::Dram, channel, chain);
 }

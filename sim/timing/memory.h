@@ -45,6 +45,7 @@ struct MemoryCounters {
   std::uint64_t fabric_hit_sectors = 0, fabric_miss_sectors = 0;
   /// Reads that the coalescer merged into another: no lookup of their own.
   std::uint64_t merged_requests = 0, merged_sectors = 0;
+  std::uint64_t merge_sectors = 0;   ///< written in part and read to be merged; lookups that miss
   std::uint64_t fabric_sectors = 0;  ///< moved between the partitions
   std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
   std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0, turnarounds = 0;

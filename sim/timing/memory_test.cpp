@@ -199,6 +199,23 @@ TEST_CASE("atomics on one line follow each other, those on one word at its own i
   CHECK(last(50, 1, 8) == kHit + 50 * 24 - 2);  // eight lanes on one word
 }
 
+TEST_CASE("lanes that meet on one word are requests of their own to L2") {
+  MemorySystem memory(quiet());
+  const std::uint64_t line = line_in(quiet(), 0);
+  latency_of(memory, request(line, 15), 0);
+  std::vector<MemoryReply> replies;
+  memory.run_until(1000, replies);
+  const MemoryCounters before = memory.counters();
+  MemoryRequest r = request(line, 3, RequestKind::Reduction);
+  r.rounds = 8;
+  memory.push(r, 1000);
+  drain(memory, replies);
+  const MemoryCounters& after = memory.counters();
+  CHECK(after.atomic_requests == 8);
+  CHECK(after.reduction_sectors == 16);
+  CHECK(after.hit_sectors - before.hit_sectors == 16);
+}
+
 TEST_CASE("dirty data goes to DRAM when the footprint exceeds L2, and only then") {
   GpuModel m = quiet();
   m.l2.replicate_far_lines = false;          // copies of what is written would take places, too
@@ -243,6 +260,7 @@ TEST_CASE("a write of one sector moves a whole burst, a partial sector is read f
     }
     std::vector<MemoryReply> replies;
     drain(memory, replies);
+    CHECK(memory.counters().merge_sectors == (full ? 0 : 1));
     CHECK(memory.counters().dram_write_bytes == 64);
     CHECK(memory.counters().dram_read_bytes == (full ? 0 : 64));
   }

@@ -40,6 +40,7 @@ void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters
   FW_ADD(memory.merged_sectors);
   FW_ADD(memory.fabric_hit_sectors);
   FW_ADD(memory.fabric_miss_sectors);
+  FW_ADD(memory.merge_sectors);
   FW_ADD(memory.fabric_sectors);
   FW_ADD(memory.dram_read_bytes);
   FW_ADD(memory.dram_write_bytes);
