@@ -8,6 +8,7 @@
 namespace forewarp {
 namespace {
 
+constexpr double kNearlyAll = 0.98;        // of the blocks, whose class stands for the launch
 constexpr std::uint32_t kPrefetched = 8;   // lines ahead
 constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more has a class for nearly every block
 
@@ -196,15 +197,37 @@ SkippedAccesses::Traffic BlockFootprint::run(std::span<const Running> blocks, Me
   return traffic;
 }
 
+/// Waves after which blocks are at the same places of the grid's rows (of its planes) again; 0: blocks of different
+/// classes follow each other in some way of their own.
+std::uint64_t BlockFootprint::waves_until_repeat() const {
+  const Dim3& grid = context_.trace.launch.grid;
+  std::uint64_t most = 0;
+  for (const BlockClass& cls : context_.trace.classes) most = std::max(most, cls.population);
+  if (static_cast<double>(most) < kNearlyAll * static_cast<double>(grid.count())) return 0;
+  const std::uint64_t row = grid.z > 1 ? std::uint64_t{grid.x} * grid.y : grid.y > 1 ? grid.x : 1;
+  return (row + wave_ - 1) / wave_;
+}
+
 SkippedAccesses::Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, MemorySystem& memory) {
   SkippedAccesses::Traffic traffic;
   std::vector<Running> wave;
+  std::uint64_t period = waves_until_repeat();
+  SteadyTraffic steady(static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes, period);
   for (std::uint64_t begin = first; begin < first + count; begin += wave_) {
     wave.clear();
     if (by_class_.size() > kKeptClasses) by_class_.clear();
     for (std::uint64_t block = begin; block < std::min(begin + wave_, first + count); ++block)
       wave.push_back(start(block, 0, sm_of_[block % wave_]));
-    traffic += run(wave, memory);
+    const SkippedAccesses::Traffic step = run(wave, memory);
+    traffic += step;
+    if (period == 0) continue;
+    steady.add(lines_per_block_ * wave.size(), step);
+    const std::uint64_t done = begin - first + wave.size();
+    if (const std::uint64_t skip = steady.may_skip((count - done) / wave_); skip > 0) {
+      traffic += steady.expected(skip);
+      begin += skip * wave_;
+      period = 0;
+    }
   }
   return traffic;
 }

@@ -57,6 +57,8 @@ class BlockFootprint {
   Running start(std::uint64_t block, std::uint32_t from_step, std::uint16_t sm);
   SkippedAccesses::Traffic run(std::span<const Running>, MemorySystem&) const;
 
+  std::uint64_t waves_until_repeat() const;
+
   LaunchContext context_;
   std::uint64_t wave_ = 1;
   std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it

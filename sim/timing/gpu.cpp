@@ -135,7 +135,7 @@ SkippedAccesses::Traffic Gpu::skip_iterations(const LoopProgress& progress, std:
     const BlockLoop& block = progress.blocks[b];
     if (counts[b] > 0) sms_[block.sm]->skip_iterations(*loops_, block.slot, counts[b], skipped);
   }
-  return skipped.apply();
+  return skipped.apply(static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes);
 }
 
 int Gpu::live_warps() const {

@@ -70,19 +70,40 @@ void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, Traffic& tra
     touch({line + 1, walk.sm, static_cast<std::uint8_t>(mask >> kSectors), walk.write}, traffic);
 }
 
-SkippedAccesses::Traffic SkippedAccesses::apply() const {
+/// One iteration of all walks; returns how many of them came to other sectors.
+std::uint64_t SkippedAccesses::touch_walks(std::uint32_t i, Traffic& traffic) const {
+  std::uint64_t touched = 0;
+  for (const Walk& walk : walks_) {
+    if (i >= walk.iterations) continue;
+    const std::uint64_t sector =
+        (walk.address + static_cast<std::uint64_t>(walk.step * std::int64_t{i})) / kSectorBytes;
+    const std::uint64_t previous =
+        (walk.address + static_cast<std::uint64_t>(walk.step * (std::int64_t{i} - 1))) / kSectorBytes;
+    if (i != 0 && sector == previous) continue;
+    touch(walk, sector, traffic);
+    ++touched;
+  }
+  return touched;
+}
+
+SkippedAccesses::Traffic SkippedAccesses::apply(std::uint64_t l2_lines) const {
   Traffic traffic;
+  std::uint32_t all_walk = ~0u;  // iterations that every walk takes
+  for (const Walk& walk : walks_) all_walk = std::min(all_walk, walk.iterations);
+  SteadyTraffic steady(l2_lines, kLineBytes / sizeof(float));  // steps of a word stay in a line for so many
   for (std::uint32_t i = 0; i < most_iterations_; ++i) {
-    for (const Walk& walk : walks_) {
-      if (i >= walk.iterations) continue;
-      const std::uint64_t sector =
-          (walk.address + static_cast<std::uint64_t>(walk.step * std::int64_t{i})) / kSectorBytes;
-      const std::uint64_t previous =
-          (walk.address + static_cast<std::uint64_t>(walk.step * (std::int64_t{i} - 1))) / kSectorBytes;
-      if (i == 0 || sector != previous) touch(walk, sector, traffic);
-    }
+    Traffic step;
+    const std::uint64_t touched = touch_walks(i, step);
     if (i < singles_.size())
-      for (const Single& single : singles_[i]) touch(single, traffic);
+      for (const Single& single : singles_[i]) touch(single, step);
+    traffic += step;
+    if (!singles_.empty() || i + 1 >= all_walk) continue;
+    steady.add(touched, step);
+    if (const std::uint64_t skip = steady.may_skip(all_walk - i - 1); skip > 0) {
+      traffic += steady.expected(skip);
+      i += static_cast<std::uint32_t>(skip);
+      all_walk = 0;
+    }
   }
   return traffic;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "timing/memory.h"
+#include "timing/steady_traffic.h"
 
 namespace forewarp {
 
@@ -22,16 +23,9 @@ class SkippedAccesses {
   /// A line that is accessed in one of the iterations: for accesses that do not move in equal steps.
   void add_once(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, std::uint32_t iteration);
 
-  struct Traffic {
-    std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
-    Traffic& operator+=(const Traffic& other) {
-      dram_read_bytes += other.dram_read_bytes;
-      dram_write_bytes += other.dram_write_bytes;
-      return *this;
-    }
-  };
-  /// Touches L2, iteration by iteration, from the one that is due next.
-  Traffic apply() const;
+  using Traffic = TouchTraffic;
+  /// Touches L2, which holds so many lines, iteration by iteration, from the one that is due next.
+  Traffic apply(std::uint64_t l2_lines) const;
 
  private:
   struct Walk {
@@ -51,6 +45,7 @@ class SkippedAccesses {
   };
   void grow();
   std::size_t find(const Walk&) const;
+  std::uint64_t touch_walks(std::uint32_t iteration, Traffic&) const;
   void touch(const Single&, Traffic&) const;
   void touch(const Walk&, std::uint64_t sector, Traffic&) const;
 

@@ -414,17 +414,40 @@ class SteadyState {
   }
 
   // --- Launches that do not settle ---------------------------------------------------------------------------------
+  /// Instructions of the last part of what was simulated that the rest is taken to be like: half of it, or the whole
+  /// waves nearest to half, so that blocks begin and end in it as often as they do in the rest.
+  std::uint64_t representative_part(std::uint64_t done) const {
+    const double wave = static_cast<double>(instructions_) / static_cast<double>(blocks_) * static_cast<double>(wave_);
+    const double waves = std::max(1.0, std::round(static_cast<double>(done) / 2 / wave));
+    return waves * wave < static_cast<double>(done) ? static_cast<std::uint64_t>(waves * wave) : done / 2;
+  }
+
+  /// How far the launch was when it had done so many instructions, between the checkpoints (and `now`).
+  Mark mark_at(std::uint64_t instructions, const Mark& now) const {
+    const auto after = std::upper_bound(checkpoints_.begin(), checkpoints_.end(), instructions,
+                                        [](std::uint64_t done, const Mark& m) { return done < m.instructions; });
+    Mark mark = *std::prev(after);  // the launch's start is one
+    const Mark& next = after == checkpoints_.end() ? now : *after;
+    if (next.instructions == mark.instructions) return mark;
+    const double part = static_cast<double>(instructions - mark.instructions) /
+                        static_cast<double>(next.instructions - mark.instructions);
+    const TimingCounters before = mark.counters;
+    add_scaled(mark.counters, next.counters, before, part);
+    mark.at += static_cast<Cycle>(part * static_cast<double>(next.at - mark.at));
+    mark.instructions = instructions;
+    return mark;
+  }
+
   /// The rest runs at the rate of the last part of what was simulated; what it moves is found by touching L2.
   void extrapolate_rest(TimingResult& result) {
     const Mark now = mark_now();
-    const auto reference = std::find_if(checkpoints_.rbegin(), checkpoints_.rend(),
-                                        [&](const Mark& m) { return m.instructions <= now.instructions / 2; });
-    const std::uint64_t seen = now.instructions - reference->instructions;
+    const Mark reference = mark_at(now.instructions - representative_part(now.instructions), now);
+    const std::uint64_t seen = now.instructions - reference.instructions;
     const double factor =
         static_cast<double>(instructions_ - std::min(instructions_, now.instructions)) / static_cast<double>(seen);
     const std::uint64_t read = result.counters.memory.dram_read_bytes,
                         written = result.counters.memory.dram_write_bytes;
-    add_scaled(result.counters, now.counters, reference->counters, factor);
+    add_scaled(result.counters, now.counters, reference.counters, factor);
     const std::vector<BlockProgress> in_flight = gpu_.blocks_in_flight();
     const std::uint64_t first = gpu_.dispatcher().dispatched();
     const std::uint64_t affordable = kMostTouches / std::max<std::uint64_t>(1, blocks_ - first + wave_);
@@ -438,7 +461,7 @@ class SteadyState {
     }
     const Cycle so_far = result.elapsed_cycles;
     const RestTime rest =
-        remaining_time(in_flight, observed_rate(now.counters, reference->counters, seen, context_.warps_per_block));
+        remaining_time(in_flight, observed_rate(now.counters, reference.counters, seen, context_.warps_per_block));
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
     set_residence(result.counters, now.counters, rest, context_.warps_per_block);
     result.skipped.push_back({so_far, result.elapsed_cycles});
