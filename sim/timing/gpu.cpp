@@ -28,11 +28,12 @@ std::vector<std::uint16_t> gpc_of_sms(const ChipSpec& chip) {
 Gpu::Gpu(const LaunchContext& context, const MemorySystem* before)
     : context_(context),
       memory_(context.gpu, before == nullptr ? MemorySystem::L2Start::Flushed : MemorySystem::L2Start::Empty),
+      instruction_stalls_(context.program.size()),
       dispatcher_(context.gpu, context.trace.launch.grid.count(), context.blocks_per_sm),
       sm_next_(static_cast<std::size_t>(context.gpu.chip.sm_count), kNever),
       gpc_of_(gpc_of_sms(context.gpu.chip)) {
   for (int sm = 0; sm < context.gpu.chip.sm_count; ++sm)
-    sms_.push_back(std::make_unique<Sm>(context, static_cast<std::uint16_t>(sm)));
+    sms_.push_back(std::make_unique<Sm>(context, static_cast<std::uint16_t>(sm), instruction_stalls_));
   const InstructionCacheSpec& icache = context.gpu.icache;
   for (std::size_t g = 0; g < context.gpu.chip.tpcs_per_gpc.size(); ++g)
     instruction_caches_.push_back(
@@ -160,12 +161,6 @@ TimingCounters Gpu::counters() const {
   TimingCounters total;
   for (const auto& sm : sms_) sm->collect(now_, total);
   total.memory = memory_.counters();
-  return total;
-}
-
-std::vector<StallCycles> Gpu::instruction_stalls() const {
-  std::vector<StallCycles> total(context_.program.size());
-  for (const auto& sm : sms_) sm->collect_stalls(total);
   return total;
 }
 

@@ -48,7 +48,7 @@ class Gpu {
   const std::vector<BlockSpan>& spans() const { return spans_; }
 
   TimingCounters counters() const;
-  std::vector<StallCycles> instruction_stalls() const;
+  const std::vector<StallCycles>& instruction_stalls() const { return instruction_stalls_; }
 
  private:
   Cycle next_due() const;
@@ -59,6 +59,7 @@ class Gpu {
 
   LaunchContext context_;
   MemorySystem memory_;
+  std::vector<StallCycles> instruction_stalls_;
   BlockDispatcher dispatcher_;
   std::vector<std::unique_ptr<Sm>> sms_;
   std::vector<Cycle> sm_next_;

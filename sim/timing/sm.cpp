@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kConstantLines = 4096;
 }
 
-Sm::Sm(const LaunchContext& context, std::uint16_t id)
+Sm::Sm(const LaunchContext& context, std::uint16_t id, std::vector<StallCycles>& instruction_stalls)
     : context_(context),
       id_(id),
       warps_(static_cast<std::size_t>(context.blocks_per_sm * context.warps_per_block)),
@@ -19,7 +19,7 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id)
       fetch_(context.gpu.icache, context.gpu.issue.sub_partitions, context.program.code_lines()),
       pipe_(context.gpu, id, context.l1_bytes, context.patterns, context.pattern_timing),
       constant_arrival_(kConstantLines, kNever),
-      instruction_stalls_(context.program.size()) {
+      instruction_stalls_(instruction_stalls) {
   for (SubPartition& sub : subs_) sub.ready.fill(kNever);
 }
 
@@ -273,11 +273,6 @@ void Sm::collect(Cycle now, TimingCounters& out) const {
   out.icache_l0_misses += icache_.l0_misses;
   out.icache_l1_misses += icache_.l1_misses;
   out.icache_l2_misses += icache_.l2_misses;
-}
-
-void Sm::collect_stalls(std::vector<StallCycles>& out) const {
-  for (std::size_t pc = 0; pc < instruction_stalls_.size(); ++pc)
-    for (std::size_t r = 0; r < kStallReasons; ++r) out[pc][r] += instruction_stalls_[pc][r];
 }
 
 std::string Sm::describe_wait(Cycle now) const {

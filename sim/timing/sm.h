@@ -49,7 +49,9 @@ struct FinishedBlock {
 
 class Sm {
  public:
-  Sm(const LaunchContext&, std::uint16_t id);
+  /// `instruction_stalls`: by instruction, of all SMs together. They execute the same code at nearly the same time, so
+  /// that one table stays near the host's processor where one an SM would not.
+  Sm(const LaunchContext&, std::uint16_t id, std::vector<StallCycles>& instruction_stalls);
 
   /// The lines of code that an earlier run has left in the instruction caches.
   void preload_code(std::span<const std::uint32_t> lines) { fetch_.preload(lines); }
@@ -66,7 +68,6 @@ class Sm {
   bool idle() const { return resident_ == 0 && pipe_.idle(); }
   /// Adds this SM's events up to `now` to the launch's totals.
   void collect(Cycle now, TimingCounters&) const;
-  void collect_stalls(std::vector<StallCycles>&) const;
   std::uint64_t issued() const { return issued_; }
   /// Every warp in flight is inside its loop.
   bool inside_loops(const std::vector<std::vector<PathLoop>>&) const;
@@ -177,7 +178,7 @@ class Sm {
   Cycle active_since_ = 0;
   std::uint64_t active_cycles_ = 0, warp_cycles_ = 0, issued_ = 0;
   StallCycles stalls_{};
-  std::vector<StallCycles> instruction_stalls_;
+  std::vector<StallCycles>& instruction_stalls_;
   InstructionCacheCounters icache_;
 };
 
