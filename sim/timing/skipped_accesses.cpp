@@ -34,8 +34,8 @@ void SkippedAccesses::add(std::uint64_t address, std::int64_t step, std::uint8_t
   const int first = std::countr_zero(unsigned{sectors});
   const std::uint64_t line = address / kLineBytes * kLineBytes;
   const std::uint64_t begin = line + static_cast<std::uint64_t>(first) * kSectorBytes + address % kSectorBytes;
-  const Walk walk{begin, step, iterations, sm, static_cast<std::uint8_t>(sectors >> first), write,
-                  memory_.partition(sm)};
+  const Walk walk{
+      begin, step, iterations, sm, static_cast<std::uint8_t>(sectors >> first), write, memory_.partition(sm)};
   const std::size_t slot = find(walk);
   if (slots_[slot] != 0) {
     Walk& known = walks_[slots_[slot] - 1];

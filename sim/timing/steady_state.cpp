@@ -28,6 +28,7 @@ constexpr double kUnsettled = 0.15;      // launches that did not were within th
 constexpr std::size_t kManyWaves = 6;    // waves, or times of several short ones, that make a rate
 constexpr double kLeastSkip = 6;         // iterations worth skipping
 constexpr double kGrowth = 4;            // the first wave's next part, in iterations that it has behind it
+constexpr std::uint64_t kManyLooks = 3;  // times the budget after which a wave under way is looked at once more at most
 constexpr std::uint64_t kHurry = 7;      // times the budget after which waves are left out even if they differ
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
 constexpr std::uint64_t kPatienceKnown = 5;
@@ -212,22 +213,27 @@ class SteadyState {
     const bool late = gpu_.issued() > options_.detailed_instructions,
                hurry = work_ > options_.detailed_instructions * kHurry;
     const bool dear = late && wave_work_ > options_.detailed_instructions / 2;
-    if (n < (hurry ? 2 : dear ? 3 : kManyWaves)) return false;
+    // L2 was filled after waves that agreed: one that is like them says that it made no difference.
+    const bool same =
+        n == 1 && dear && rates_differ_by(filled_rate_, cycles_per_instruction(marks_[0], marks_[1])) < 3 * kSteady;
+    if (n < (same ? 1 : hurry ? 2 : dear ? 3 : kManyWaves)) return false;
     const std::uint64_t left = blocks_ - gpu_.dispatcher().dispatched();
     if (left < (dear ? 1 : 2) * wave_) return false;
     // The more marks there are, the longer the times that are compared.
     const std::size_t width = std::max<std::size_t>(1, n / 3);
     const double last = cycles_per_instruction(marks_[n - width], marks_[n]);
-    const double drift = std::abs(last - cycles_per_instruction(marks_[n - 2 * width], marks_[n - width])) / last;
+    const double earlier = same ? filled_rate_ : cycles_per_instruction(marks_[n - 2 * width], marks_[n - width]);
+    const double drift = rates_differ_by(earlier, last);
     if (drift > (late ? 3 * kSteady : kSteady) && !hurry) return false;
     unsteady_ = unsteady_ || drift > 3 * kSteady;
     // A few waves may agree by chance: blocks that start together only fall out of step after many.
     uncertainty_ = std::max({uncertainty_, drift, n < kManyWaves ? kUnsettled : 0.0});
-    const Mark& reference = marks_[n - (hurry ? 1 : 2) * width];
+    const Mark& reference = marks_[n - (hurry || same ? 1 : 2) * width];
     const std::uint64_t most = left / wave_ - (dear ? 0 : 1);  // the tail remains
     const std::uint64_t filling = saturated_ ? 0 : waves_until_full(reference);
     if (filling > 0 && filling < most) {
       // L2 has to be full, and dirty, before the rate is the one that lasts: fill it and measure again.
+      filled_rate_ = cycles_per_instruction(reference, marks_[n]);
       skip_waves(reference, filling);
       saturated_ = true;
       const Mark now = mark_now();
@@ -244,6 +250,8 @@ class SteadyState {
     return static_cast<double>(to.at - from.at) /
            static_cast<double>(std::max<std::uint64_t>(1, to.instructions - from.instructions));
   }
+
+  static double rates_differ_by(double earlier, double later) { return std::abs(later - earlier) / later; }
 
   /// Bytes that have been put into L2.
   static double brought(const TimingCounters& c) {
@@ -316,8 +324,9 @@ class SteadyState {
     saturated_ = saturated_ || until_full <= 0;
     if (most < kLeastSkip) return;
     correct_open_skip(steady->rate);
-    // Where looking is dear: once on the way to L2's filling or half way, and not again.
-    const double step = std::max(kLeastSkip, !steady->dear            ? kGrowth * mean_position(steady->progress)
+    // Where looking is dear, or much has been spent: once on the way to L2's filling or half way, and not again.
+    const bool dear = steady->dear || gpu_.issued() > kManyLooks * options_.detailed_instructions;
+    const double step = std::max(kLeastSkip, !dear                    ? kGrowth * mean_position(steady->progress)
                                              : looked_again_ || fills ? most
                                                                       : most / 2);
     looked_again_ = true;
@@ -511,6 +520,7 @@ class SteadyState {
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, wave_work_ = 0, mark_blocks_ = 0, next_mark_ = 0;
   std::uint64_t skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0, work_ = 0;
   double skipped_cycles_ = 0, uncertainty_ = 0, last_rate_ = 0;
+  double filled_rate_ = 0;  ///< cycles per instruction of waves before L2 was filled
   TimingCounters skipped_;
   std::vector<Mark> marks_;  ///< the launch's start, then waves
   std::vector<Mark> checkpoints_;
