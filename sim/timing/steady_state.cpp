@@ -31,7 +31,7 @@ constexpr double kGrowth = 4;            // the first wave's next part, in itera
 constexpr std::uint64_t kManyLooks = 3;  // times the budget after which a wave under way is looked at once more at most
 constexpr std::uint64_t kHurry = 7;      // times the budget after which waves are left out even if they differ
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
-constexpr std::uint64_t kPatienceKnown = 5;
+constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
 constexpr double kOverdraft = 2.0;  // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
@@ -179,7 +179,11 @@ class SteadyState {
   bool out_of_patience() const {
     // Whole waves of loops whose rate is known: they would only show it again.
     const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 2 * wave_;
-    const std::uint64_t patience = options_.detailed_instructions * (known ? kPatienceKnown : kPatience);
+    // ... and where none has ended by then, there is none to compare with another.
+    const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
+    const std::uint64_t patience = options_.detailed_instructions * (known      ? kPatienceKnown
+                                                                     : compares ? kPatience
+                                                                                : kPatienceFirst);
     const double spent = static_cast<double>(work_) / static_cast<double>(patience);
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
     const double ahead =
