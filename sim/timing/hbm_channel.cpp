@@ -94,6 +94,7 @@ void HbmChannel::admit(std::uint32_t id, ChannelOutput& out) {
   const std::uint32_t last = queue.last;
   const bool empty = queue.first == kNone;
   append(queue, id);
+  ++queue.rows[part_of(burst.row)];
   busy_[mode] |= std::uint64_t{1} << b;
   const bool hit = burst.row == ready_.row[b];
   if (empty || (hit && (ready_.hit[mode] >> b & 1) == 0 && bank.passed < t_.row_accesses))
@@ -154,9 +155,11 @@ void HbmChannel::refill(int mode, ChannelOutput& out) {
 /// The oldest request for the open row, else the oldest. A request may be passed by at most one row's worth of hits.
 void HbmChannel::choose_candidate(std::uint32_t b, int mode) {
   const Bank& bank = banks_[b];
-  const std::uint32_t first = bank.queue[mode].first, row = ready_.row[b];
-  const bool hit = first != kNone && pool_[first].row == row;
-  if (first != kNone && !hit && row != kClosed && bank.passed < t_.row_accesses) {
+  const Queue& queue = bank.queue[mode];
+  const std::uint32_t first = queue.first, row = ready_.row[b];
+  const bool may_hit = first != kNone && row != kClosed && queue.rows[part_of(row)] != 0;
+  const bool hit = may_hit && pool_[first].row == row;
+  if (may_hit && !hit && bank.passed < t_.row_accesses) {
     std::uint32_t before = first;
     for (std::uint32_t id = pool_[before].next; id != kNone; before = id, id = pool_[id].next)
       if (pool_[id].row == row) return set_candidate(b, mode, id, before, true);
@@ -333,6 +336,7 @@ void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
   if (burst.sectors == 0) {
     (queue.before == kNone ? queue.first : pool_[queue.before].next) = burst.next;
     if (queue.last == id) queue.last = queue.before;
+    --queue.rows[part_of(burst.row)];
     if (queue.first == kNone) busy_[mode_] &= ~(std::uint64_t{1} << b);
     pool_.give(id);
   }

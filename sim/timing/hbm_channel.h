@@ -108,7 +108,10 @@ class HbmChannel {
   static constexpr std::uint32_t kClosed = ~0u;
   struct Queue {
     std::uint32_t first = kNone, last = kNone, candidate = kNone, before = kNone;  ///< `before` the candidate
+    std::array<std::uint16_t, 16>
+        rows{};  ///< requests by part_of(row): most rows that are not there are known not to be
   };
+  static std::size_t part_of(std::uint32_t row) { return row * 0x9E3779B1u >> 28; }
   struct Bank {
     Opened opened = Opened::Used;
     bool conflict = false;     ///< closed to make room for another row

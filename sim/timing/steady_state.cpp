@@ -214,8 +214,7 @@ class SteadyState {
     marks_.push_back(mark_now());
     const std::size_t n = marks_.size() - 1;
     // Blocks that fill the budget with a wave or two are worth fewer of them.
-    const bool late = gpu_.issued() > options_.detailed_instructions,
-               hurry = work_ > options_.detailed_instructions * kHurry;
+    const bool late = work() > options_.detailed_instructions, hurry = work_ > options_.detailed_instructions * kHurry;
     const bool dear = late && wave_work_ > options_.detailed_instructions / 2;
     // L2 was filled after waves that agreed: one that is like them says that it made no difference.
     const bool same =
