@@ -261,3 +261,45 @@ TEST_CASE("a channel that cannot work is refused") {
   m.hbm.write_low = m.hbm.write_high;
   CHECK_THROWS_AS(HbmTimings(m), InputError);
 }
+
+TEST_CASE("accesses of a line that travel together are as good as one by one, wherever the window cuts them") {
+  GpuModel m = without_refresh();
+  m.hbm.queue_entries = 17;
+  m.hbm.write_high = 12;
+  m.hbm.write_low = 4;
+  Bench together(m), apart(m);
+  std::mt19937 random(7);
+  const auto make = [](Bench& b, std::uint32_t bank, std::uint32_t row, bool write, std::uint8_t sectors) {
+    const std::uint32_t id = b.pool.take();
+    Burst& burst = b.pool[id];
+    burst.bank = static_cast<std::uint16_t>(bank);
+    burst.row = row;
+    burst.write = write;
+    burst.miss = static_cast<std::uint16_t>(row);
+    burst.sectors = sectors;
+    return id;
+  };
+  Cycle now = 0;
+  for (int i = 0; i < 3000; ++i) {
+    now += random() % 8;
+    const std::uint32_t bank = random() % 4, row = random() % 3;
+    const bool write = random() % 3 == 0;
+    together.run(now);
+    apart.run(now);
+    together.channel.push(make(together, bank, row, write, 15), now, together.output);
+    // A chain of two.
+    const std::uint32_t second = make(apart, bank, row, write, 12);
+    const std::uint32_t first = make(apart, bank, row, write, 3);
+    apart.pool[first].next = second;
+    apart.channel.push(first, now, apart.output);
+  }
+  CHECK(together.finish() == apart.finish());
+  REQUIRE(together.output.done.size() == apart.output.done.size());
+  for (std::size_t i = 0; i < apart.output.done.size(); ++i) {
+    REQUIRE(together.output.done[i].at == apart.output.done[i].at);
+    REQUIRE(together.output.done[i].sectors == apart.output.done[i].sectors);
+  }
+  CHECK(together.counters.row_hits == apart.counters.row_hits);
+  CHECK(together.counters.turnarounds == apart.counters.turnarounds);
+  CHECK(together.output.taken.size() == apart.output.taken.size());
+}

@@ -112,6 +112,48 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);
 }
 
+TEST_CASE("what is extrapolated goes at the rate of whole waves, slow starts and all") {
+  // Blocks first wait for one load after the other, then add: how fast a part of a wave was says little about a wave.
+  const GpuModel gpu = sm_model(4);
+  constexpr int kLoads = 40;
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  std::vector<Instruction> code;
+  for (int i = 0; i < kLoads; ++i) {
+    code.push_back(load);
+    code.push_back(waiting(plain(Pipe::Fma, 4), 0));
+  }
+  code.insert(code.end(), 4000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 4, 83);
+  made.runs({{0, static_cast<std::uint32_t>(code.size())}});
+  for (int w = 0; w < 4; ++w)
+    for (int i = 0; i < kLoads; ++i)
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kLoads + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+  made.trace().slopes.push_back({std::int64_t{4} * kLoads * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  made.occupancy().blocks_per_sm = 1;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 11000);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method << " "
+                 << part.coverage.simulated_warp_instructions << " of " << full.coverage.simulated_warp_instructions);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 8);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.04);
+}
+
+TEST_CASE("waves that cost much: one is enough once L2 is full, if it is like those before") {
+  GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(6, 4, 4003);
+  made.occupancy().blocks_per_sm = 4;
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 2000);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method << " "
+                 << skipping.coverage.simulated_warp_instructions << " of "
+                 << full.coverage.simulated_warp_instructions);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 20);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+}
+
 TEST_CASE("blocks whose loops take unequally long end one after the other, skipped or not") {
   // Half of the blocks wait twice as long in each iteration: theirs is the end of the launch.
   const GpuModel gpu = sm_model(4);
