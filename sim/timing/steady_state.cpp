@@ -256,9 +256,11 @@ class SteadyState {
 
   static double rates_differ_by(double earlier, double later) { return std::abs(later - earlier) / later; }
 
-  /// Bytes that have been put into L2.
+  /// Bytes that have been put into L2, the copies in the other partition too.
   static double brought(const TimingCounters& c) {
-    return static_cast<double>(c.memory.miss_sectors + c.memory.write_sectors) * kSectorBytes;
+    const MemoryCounters& m = c.memory;
+    return static_cast<double>(m.miss_sectors + m.write_sectors + m.fabric_hit_sectors + m.fabric_miss_sectors) *
+           kSectorBytes;
   }
 
   /// Waves after which everything in L2 has been replaced, at the rate at which data was brought in since `reference`.
