@@ -1,6 +1,10 @@
 #include "timing/block_footprint.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <queue>
 
 #include "base/error.h"
 #include "timing/block_dispatcher.h"
@@ -83,34 +87,12 @@ void BlockFootprint::count_lines() {
       lines = footprint(static_cast<std::uint32_t>(&cls - context_.trace.classes.data())).lines.size();
     } else {
       for (const WarpTrace& warp : cls.warps)
-        for (const Access& access : warp.accesses)
-          if (!writes_only_ || context_.trace.patterns[access.pattern].kind != MemoryKind::Load)
-            lines += context_.patterns.lines(access.pattern).size();
+        for (const Access& access : warp.accesses) lines += context_.patterns.lines(access.pattern).size();
     }
     total += lines * cls.population;
     blocks += cls.population;
   }
   lines_per_block_ = blocks == 0 ? 0 : (total + blocks - 1) / blocks;
-}
-
-void BlockFootprint::drop_reads(Footprint& footprint) {
-  Footprint kept;
-  std::size_t next = 0;
-  for (std::uint32_t i = 0; i < footprint.lines.size(); ++i) {
-    while (next < footprint.begin.size() && footprint.begin[next] <= i) {
-      kept.begin.push_back(static_cast<std::uint32_t>(kept.lines.size()));
-      ++next;
-    }
-    if (footprint.lines[i].write) kept.lines.push_back(footprint.lines[i]);
-  }
-  kept.begin.resize(footprint.begin.size(), static_cast<std::uint32_t>(kept.lines.size()));
-  footprint = std::move(kept);
-}
-
-void BlockFootprint::keep_writes() {
-  writes_only_ = true;
-  for (auto& [cls, footprint] : by_class_) drop_reads(footprint);
-  count_lines();
 }
 
 BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
@@ -155,7 +137,6 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
     }
   }
   made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
-  if (writes_only_) drop_reads(made);
   return made;
 }
 
@@ -165,36 +146,26 @@ const BlockFootprint::Footprint& BlockFootprint::footprint(std::uint32_t cls) {
                                   : by_class_.emplace(cls, gather(context_.trace.classes[cls])).first->second;
 }
 
-BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint32_t from_step, std::uint16_t sm) {
+BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint16_t sm) {
   const KernelTrace& trace = context_.trace;
   const std::uint32_t cls = context_.classes.class_of(block);
   const BlockDistance distance(trace.classes[cls].representative, trace.block_index(block));
-  Running running{&footprint(cls), from_step, sm, {}};
+  Running running{&footprint(cls), sm, {}};
   for (const BlockSlope& s : trace.slopes)
     running.shifts.push_back(static_cast<std::uint64_t>(s.over(distance) / kLineBytes));
   return running;
 }
 
-SkippedAccesses::Traffic BlockFootprint::run(std::span<const Running> blocks, MemorySystem& memory) const {
-  SkippedAccesses::Traffic traffic;
-  for (std::uint32_t step = 0; step < kSteps; ++step) {
-    for (const Running& block : blocks) {
-      if (step < block.from_step) continue;
-      const Footprint& footprint = *block.footprint;
-      const auto last = static_cast<std::uint32_t>(footprint.lines.size() - 1);
-      for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
-        const Line& line = footprint.lines[i];
-        const Line& later = footprint.lines[std::min(i + kPrefetched, last)];
-        memory.prefetch(later.line + block.shifts[later.slope], later.write, block.sm);
-        int written_back = 0;
-        const int missed = memory.touch(line.line + block.shifts[line.slope], line.sectors, line.write, block.sm,
-                                        &written_back, line.full, line.bytes);
-        traffic.dram_read_bytes += static_cast<std::uint64_t>(missed) * kSectorBytes;
-        traffic.dram_write_bytes += static_cast<std::uint64_t>(written_back) * kSectorBytes;
-      }
-    }
+void BlockFootprint::step(const Running& block, std::uint32_t step, MemorySystem& memory, L2Traffic& traffic) {
+  const Footprint& footprint = *block.footprint;
+  const auto last = static_cast<std::uint32_t>(footprint.lines.size() - 1);
+  for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
+    const Line& line = footprint.lines[i];
+    const Line& later = footprint.lines[std::min(i + kPrefetched, last)];
+    memory.prefetch(later.line + block.shifts[later.slope], later.write, block.sm);
+    traffic.add(
+        memory.touch(line.line + block.shifts[line.slope], line.sectors, line.write, block.sm, line.full, line.bytes));
   }
-  return traffic;
 }
 
 /// Waves after which blocks are at the same places of the grid's rows (of its planes) again; 0: blocks of different
@@ -208,8 +179,8 @@ std::uint64_t BlockFootprint::waves_until_repeat() const {
   return (row + wave_ - 1) / wave_;
 }
 
-SkippedAccesses::Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, MemorySystem& memory) {
-  SkippedAccesses::Traffic traffic;
+L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, MemorySystem& memory) {
+  L2Traffic traffic;
   std::vector<Running> wave;
   std::uint64_t period = waves_until_repeat();
   SteadyTraffic steady(static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes, period);
@@ -217,11 +188,13 @@ SkippedAccesses::Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_
     wave.clear();
     if (by_class_.size() > kKeptClasses) by_class_.clear();
     for (std::uint64_t block = begin; block < std::min(begin + wave_, first + count); ++block)
-      wave.push_back(start(block, 0, sm_of_[block % wave_]));
-    const SkippedAccesses::Traffic step = run(wave, memory);
-    traffic += step;
+      wave.push_back(start(block, sm_of_[block % wave_]));
+    L2Traffic by_wave;
+    for (std::uint32_t s = 0; s < kSteps; ++s)
+      for (const Running& block : wave) step(block, s, memory, by_wave);
+    traffic += by_wave;
     if (period == 0) continue;
-    steady.add(lines_per_block_ * wave.size(), step);
+    steady.add(lines_per_block_ * wave.size(), by_wave);
     const std::uint64_t done = begin - first + wave.size();
     if (const std::uint64_t skip = steady.may_skip((count - done) / wave_); skip > 0) {
       traffic += steady.expected(skip);
@@ -232,12 +205,63 @@ SkippedAccesses::Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_
   return traffic;
 }
 
-SkippedAccesses::Traffic BlockFootprint::finish(std::span<const BlockProgress> blocks, MemorySystem& memory) {
-  std::vector<Running> running;
-  if (by_class_.size() > kKeptClasses) by_class_.clear();
-  for (const BlockProgress& block : blocks)
-    running.push_back(start(block.block, static_cast<std::uint32_t>(block.done * kSteps), block.sm));
-  return run(running, memory);
+L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, std::uint64_t most, MemorySystem& memory) {
+  // Steps whose beginning lies in the part.
+  const auto step_at = [](double position) { return static_cast<std::uint32_t>(std::ceil(position * kSteps - 1e-6)); };
+  std::uint64_t steps = 0;
+  for (const RestPart& part : parts) steps += step_at(part.to) - step_at(part.from);
+  const std::uint64_t lines = steps * std::max<std::uint64_t>(1, lines_per_block_) / kSteps;
+  const bool all = lines <= most;
+  const auto kept = static_cast<std::uint64_t>(static_cast<double>(steps) * static_cast<double>(most) /
+                                               static_cast<double>(std::max<std::uint64_t>(1, lines)));
+  std::uint64_t before = all ? 0 : steps - kept;       // steps that are not touched for
+  const std::uint64_t uncounted = all ? 0 : kept / 2;  // steps until L2 is what it is in between
+
+  struct Next {
+    double at = 0;
+    std::size_t part = 0;
+    std::uint32_t step = 0;
+    bool operator>(const Next& other) const { return at != other.at ? at > other.at : part > other.part; }
+  };
+  std::vector<std::size_t> by_start(parts.size());
+  std::iota(by_start.begin(), by_start.end(), std::size_t{0});
+  std::stable_sort(by_start.begin(), by_start.end(),
+                   [&](std::size_t a, std::size_t b) { return parts[a].at < parts[b].at; });
+  const auto time_of = [&](const RestPart& part, std::uint32_t s) {
+    const double share = (static_cast<double>(s) / kSteps - part.from) / std::max(1e-9, part.to - part.from);
+    return part.at + share * (part.until - part.at);
+  };
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+  std::unordered_map<std::size_t, Running> running;
+  L2Traffic traffic, counted;
+  std::uint64_t touched = 0, counted_steps = 0;
+  for (std::size_t next = 0; next < by_start.size() || !queue.empty();) {
+    if (next < by_start.size() && (queue.empty() || parts[by_start[next]].at <= queue.top().at)) {
+      const std::size_t id = by_start[next++];
+      const std::uint32_t first = step_at(parts[id].from);
+      if (first < step_at(parts[id].to)) queue.push({time_of(parts[id], first), id, first});
+      continue;
+    }
+    const Next now = queue.top();
+    queue.pop();
+    const RestPart& part = parts[now.part];
+    if (now.step + 1 < step_at(part.to)) queue.push({time_of(part, now.step + 1), now.part, now.step + 1});
+    if (before > 0) {
+      --before;
+      continue;
+    }
+    auto found = running.find(now.part);
+    if (found == running.end()) {
+      if (by_class_.size() > kKeptClasses && running.empty()) by_class_.clear();
+      found = running.emplace(now.part, start(part.block, part.sm)).first;
+    }
+    const bool counts = touched++ >= uncounted;
+    step(found->second, now.step, memory, counts ? counted : traffic);
+    counted_steps += counts;
+    if (now.step + 1 >= step_at(part.to)) running.erase(found);
+  }
+  return all || counted_steps == 0 ? counted
+                                   : counted.scaled(static_cast<double>(steps) / static_cast<double>(counted_steps));
 }
 
 }  // namespace forewarp

@@ -7,7 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "timing/skipped_accesses.h"
+#include "timing/l2_traffic.h"
+#include "timing/rest_schedule.h"
 #include "timing/sm.h"
 
 namespace forewarp {
@@ -22,13 +23,11 @@ class BlockFootprint {
 
   /// At most so many lines are touched by a block, in the mean over the grid.
   std::uint64_t lines_per_block() const { return lines_per_block_; }
-  /// From now on only what is written counts.
-  void keep_writes();
-
-  /// Touches L2 for blocks first ... first + count - 1.
-  SkippedAccesses::Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&);
-  /// The same for what blocks in flight have still before them.
-  SkippedAccesses::Traffic finish(std::span<const BlockProgress>, MemorySystem&);
+  /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side.
+  L2Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&);
+  /// Touches L2 for parts of blocks as time passes. Where that would be more than `most` lines, for the last of them;
+  /// the second half of those stands for all.
+  L2Traffic follow(std::span<const RestPart>, std::uint64_t most, MemorySystem&);
 
  private:
   struct Line {
@@ -46,16 +45,14 @@ class BlockFootprint {
   };
   struct Running {
     const Footprint* footprint = nullptr;
-    std::uint32_t from_step = 0;
     std::uint16_t sm = 0;
     std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
   };
   Footprint gather(const BlockClass&) const;
-  static void drop_reads(Footprint&);
   void count_lines();
   const Footprint& footprint(std::uint32_t cls);
-  Running start(std::uint64_t block, std::uint32_t from_step, std::uint16_t sm);
-  SkippedAccesses::Traffic run(std::span<const Running>, MemorySystem&) const;
+  Running start(std::uint64_t block, std::uint16_t sm);
+  static void step(const Running&, std::uint32_t step, MemorySystem&, L2Traffic&);
 
   std::uint64_t waves_until_repeat() const;
 
@@ -63,7 +60,6 @@ class BlockFootprint {
   std::uint64_t wave_ = 1;
   std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
   std::uint64_t lines_per_block_ = 0;
-  bool writes_only_ = false;
   std::unordered_map<std::uint32_t, Footprint> by_class_;
 };
 

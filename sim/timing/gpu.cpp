@@ -130,7 +130,7 @@ LoopProgress Gpu::loop_progress() const {
   return total;
 }
 
-SkippedAccesses::Traffic Gpu::skip_iterations(const LoopProgress& progress, std::span<const std::uint32_t> counts) {
+L2Traffic Gpu::skip_iterations(const LoopProgress& progress, std::span<const std::uint32_t> counts) {
   SkippedAccesses skipped(memory_);
   for (std::size_t b = 0; b < counts.size(); ++b) {
     const BlockLoop& block = progress.blocks[b];

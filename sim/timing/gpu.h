@@ -34,7 +34,7 @@ class Gpu {
   bool inside_loops() const;
   LoopProgress loop_progress() const;
   /// Moves each of the blocks on by so many iterations.
-  SkippedAccesses::Traffic skip_iterations(const LoopProgress&, std::span<const std::uint32_t> counts);
+  L2Traffic skip_iterations(const LoopProgress&, std::span<const std::uint32_t> counts);
   int live_warps() const;
   std::vector<BlockProgress> blocks_in_flight() const;
   Cycle last_end() const { return last_end_; }

@@ -23,8 +23,8 @@
 // - The line that leaves is one of the set's victim_choices oldest: of 43 and 52 MB read in turn, a little more than
 //   the slices hold, some are found again, of 61 MB none (l2_reread).
 // - Where a read needs a way and the line that would leave is dirty, it is spared as often as spare_dirty says, and the
-//   oldest clean one leaves; writes spare nothing. On an H200 of 17 MB written 6, 9, 12 and 16 MB leave while 35, 43, 52
-//   and 69 MB are read; by age alone all would be gone after 52 (l2_write_read). While data is copied, as much is
+//   oldest clean one leaves; writes spare nothing. On an H200 of 17 MB written 6, 9, 12 and 16 MB leave while 35, 43,
+//   52 and 69 MB are read; by age alone all would be gone after 52 (l2_write_read). While data is copied, as much is
 //   written back as by age alone (l2_copy).
 // - A copy is only made of a clean line: a dirty one is written back first. On an H200 17 MB written, 26 MB read, then
 //   the 17 found again write 9.8 MB, of which but 1.1 MB had left (l2_write_find).
@@ -209,7 +209,7 @@ class L2Slice {
   std::uint64_t dirty_sectors_ = 0;
   std::vector<std::uint8_t> dirty_lines_;  ///< of each set
   std::uint32_t others_ = 0;               ///< lines not used since are of others
-  std::uint32_t partial_lines_ = 0;  ///< lines with sectors that are written in part
+  std::uint32_t partial_lines_ = 0;        ///< lines with sectors that are written in part
 };
 
 }  // namespace forewarp

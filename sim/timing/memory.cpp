@@ -717,36 +717,46 @@ std::uint8_t MemorySystem::partition(std::uint16_t sm) const {
   return static_cast<std::uint8_t>(state_->crossbar_.partition(sm));
 }
 
-int MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, int* written_back,
-                        bool full, std::uint8_t bytes) {
+MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, bool full,
+                                std::uint8_t bytes) {
   State& s = *state_;
   const AddressMap::Home home = s.map_.home(line);
   const bool crosses = s.crossbar_.partition(sm) != static_cast<int>(home.partition);
-  int written = 0, fetched = 0;
+  MemoryTouch t;
   const auto account = [&](const L2Slice::Access& a) {
-    written += count(s.geometry_.whole_bursts(a.evicted.dirty)) + count(s.geometry_.whole_bursts(a.cleaned.dirty));
-    fetched += count(s.geometry_.whole_bursts(a.evicted.partial)) + count(s.geometry_.whole_bursts(a.cleaned.partial));
+    t.written += count(s.geometry_.whole_bursts(a.evicted.dirty)) + count(s.geometry_.whole_bursts(a.cleaned.dirty));
+    t.read += count(s.geometry_.whole_bursts(a.evicted.partial)) + count(s.geometry_.whole_bursts(a.cleaned.partial));
   };
   bool for_copy = false;
   if (crosses && s.replicate_ && !write) {
     const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false, true, 0);
     account(a);
     for_copy = a.outcome != L2Slice::Outcome::Stall;
-    if (for_copy) sectors = a.fetch;
-  }
-  if (sectors != 0) {
-    const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write, full, bytes, for_copy);
-    account(a);
-    fetched += count(a.fetch);
-    L2Slice::Access copy;
-    if (write) copy.evicted = s.write_copy(home.slice, home.index, sectors, crosses && full);
-    if (copy.evicted.dirty != 0) {
-      s.slices_[s.mirror(home.slice)].cache.written_back(count(copy.evicted.dirty));
-      account(copy);
+    if (for_copy) {
+      t.missed = count(a.missed);
+      t.fetched = count(a.added);
+      sectors = a.fetch;
     }
   }
-  if (written_back != nullptr) *written_back = written;
-  return fetched;
+  if (sectors == 0) return t;
+  const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write, full, bytes, for_copy);
+  account(a);
+  t.read += count(a.fetch);
+  if (!for_copy) {
+    t.missed = count(a.missed);
+    t.fetched = count(a.added);
+  }
+  if (for_copy || (write && crosses)) {
+    t.fabric_hits = count(sectors) - count(a.missed);
+    t.fabric_misses = count(a.added);
+  }
+  L2Slice::Access copy;
+  if (write) copy.evicted = s.write_copy(home.slice, home.index, sectors, crosses && full);
+  if (copy.evicted.dirty != 0) {
+    s.slices_[s.mirror(home.slice)].cache.written_back(count(copy.evicted.dirty));
+    account(copy);
+  }
+  return t;
 }
 
 void MemorySystem::prefetch(std::uint64_t line, bool write, std::uint16_t sm) const {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "timing/address_map.h"
+#include "timing/l2_traffic.h"
 #include "timing/memory_test_model.h"
 
 using namespace forewarp;
@@ -143,7 +144,7 @@ TEST_CASE("a write to the far side leaves a copy on the near one") {
   latency_of(memory, part, 3000);
   CHECK(latency_of(memory, request(far, 15), 4000) > kHit + kFar);  // what is written in part is merged at home
   MemorySystem touched(m);
-  touched.touch(far, 15, true, 0, nullptr);
+  touched.touch(far, 15, true, 0);
   CHECK(latency_of(touched, request(far, 15), 1000) == kHit + 2);
 }
 
@@ -274,6 +275,7 @@ TEST_CASE("touch leaves the state that the timed path leaves, and counts the sam
     MemorySystem timed(m), touched(m);
     std::mt19937 random(7);
     std::uint64_t read_sectors = 0, written_sectors = 0;
+    L2Traffic passed;
     Cycle now = 0;
     for (int i = 0; i < 40000; ++i) {
       const bool write = random() % 3 == 0;
@@ -281,14 +283,20 @@ TEST_CASE("touch leaves the state that the timed path leaves, and counts the sam
           request(random() % 12000, static_cast<std::uint8_t>(1 + random() % 15),
                   write ? RequestKind::Write : RequestKind::Read, static_cast<std::uint16_t>(random() % 108));
       latency_of(timed, r, now += 1000);
-      int written = 0;
-      read_sectors += static_cast<std::uint64_t>(touched.touch(r.line, r.sectors, write, r.sm, &written));
-      written_sectors += static_cast<std::uint64_t>(written);
+      const MemoryTouch t = touched.touch(r.line, r.sectors, write, r.sm);
+      read_sectors += static_cast<std::uint64_t>(t.read);
+      written_sectors += static_cast<std::uint64_t>(t.written);
+      passed.add(t);
     }
     std::vector<MemoryReply> replies;
     drain(timed, replies);
     CHECK(timed.counters().dram_read_bytes == read_sectors * 32);
-    CHECK(timed.counters().dram_write_bytes == written_sectors * 32);
+    const MemoryCounters& c = timed.counters();
+    CHECK(c.dram_write_bytes == written_sectors * 32);
+    CHECK(c.hit_sectors == c.read_sectors + c.write_sectors - passed.missed);
+    CHECK(c.miss_sectors == passed.fetched);
+    CHECK(c.fabric_hit_sectors == passed.fabric_hits);
+    CHECK(c.fabric_miss_sectors == passed.fabric_misses);
     CHECK(timed.dirty_bytes() == touched.dirty_bytes());
     // The same hits from here on; only DRAM's open rows differ.
     now += 100000;

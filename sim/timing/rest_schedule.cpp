@@ -43,38 +43,90 @@ SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier,
   return rate;
 }
 
-RestTime schedule_rest(std::vector<std::vector<double>> in_flight, std::uint64_t waiting, int blocks_per_sm,
-                       const SmRate& rate, const std::function<double(std::uint64_t)>& next) {
+std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier,
+                                    int blocks_per_sm) {
+  const auto by_sm = [](std::span<const BlockProgress> blocks) {
+    std::vector<BlockProgress> sorted(blocks.begin(), blocks.end());
+    std::sort(sorted.begin(), sorted.end(), [](const BlockProgress& a, const BlockProgress& b) {
+      return a.sm != b.sm ? a.sm < b.sm : a.block < b.block;
+    });
+    return sorted;
+  };
+  const std::vector<BlockProgress> now = by_sm(later), then = by_sm(earlier);
+  std::vector<double> shares(static_cast<std::size_t>(blocks_per_sm), 0);
+  bool any = false;
+  for (std::size_t n = 0, t = 0; n < now.size();) {
+    std::size_t end = n, until = t;
+    while (end < now.size() && now[end].sm == now[n].sm) ++end;
+    while (t < then.size() && then[t].sm < now[n].sm) ++t;
+    for (until = t; until < then.size() && then[until].sm == now[n].sm;) ++until;
+    const auto same = [](const BlockProgress& a, const BlockProgress& b) { return a.block == b.block; };
+    if (end - n == shares.size() &&
+        std::equal(now.begin() + static_cast<std::ptrdiff_t>(n), now.begin() + static_cast<std::ptrdiff_t>(end),
+                   then.begin() + static_cast<std::ptrdiff_t>(t), then.begin() + static_cast<std::ptrdiff_t>(until),
+                   same)) {
+      any = true;
+      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] += now[n + i].done - then[t + i].done;
+    }
+    n = end;
+  }
+  return any ? shares : std::vector<double>{};
+}
+
+RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
+                       const SmRate& rate, const std::function<RestBlock(std::uint64_t)>& next) {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue;
   std::vector<double> since(in_flight.size(), 0);
+  std::vector<std::vector<double>> rates(in_flight.size());
   std::uint64_t taken = 0;
   RestTime rest;
-  // The rate of the i-th oldest block.
-  const auto rate_of = [&rate](std::size_t i) {
-    return std::clamp(rate.most - static_cast<double>(i) * rate.alone, 0.0, rate.alone);
+  const auto share = [&rate](std::size_t i) { return i < rate.shares.size() ? rate.shares[i] : 1.0; };
+  // The rate of the i-th oldest of n blocks.
+  const auto rate_of = [&](std::size_t i, std::size_t n) {
+    double left = rate.most, shares = 0, mine = 0;
+    for (std::size_t k = 0; k < n; ++k) shares += share(k);
+    for (std::size_t k = 0; k <= i; ++k) {
+      const double part = shares > 0 ? share(k) / shares : 1 / static_cast<double>(n - k);
+      mine = std::min(rate.alone, left * part);
+      shares -= share(k);
+      left -= mine;
+    }
+    return mine;
   };
   const auto plan = [&](std::size_t sm, double now) {
     since[sm] = now;
     double first = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < in_flight[sm].size() && rate_of(i) > 0; ++i)
-      first = std::min(first, in_flight[sm][i] / rate_of(i));
-    if (!in_flight[sm].empty()) queue.push({now + first, sm});
+    const std::size_t n = in_flight[sm].size();
+    rates[sm].resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      rates[sm][i] = rate_of(i, n);
+      if (rates[sm][i] > 0) first = std::min(first, in_flight[sm][i].left / rates[sm][i]);
+    }
+    if (n > 0) queue.push({now + first, sm});
   };
   // Free slots are filled in turn, as the dispatcher does.
   for (int slot = 0; slot < blocks_per_sm; ++slot)
-    for (std::vector<double>& blocks : in_flight)
+    for (std::vector<RestBlock>& blocks : in_flight)
       if (blocks.size() <= static_cast<std::size_t>(slot) && taken < waiting) blocks.push_back(next(taken++));
   for (std::size_t sm = 0; sm < in_flight.size(); ++sm) plan(sm, 0);
   while (!queue.empty()) {
     const Event event = queue.top();
     queue.pop();
-    std::vector<double>& blocks = in_flight[event.sm];
+    std::vector<RestBlock>& blocks = in_flight[event.sm];
     const double passed = event.at - since[event.sm];
     rest.block_cycles += passed * static_cast<double>(blocks.size());
     rest.sm_cycles += passed;
     rest.cycles = event.at;
-    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] -= passed * rate_of(i);
-    const std::size_t ended = std::erase_if(blocks, [](double left) { return left < kDone; });
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const double moved = passed * rates[event.sm][i];
+      if (moved <= 0) continue;
+      RestBlock& block = blocks[i];
+      const double from = 1 - block.left / block.all;
+      block.left -= moved;
+      const double to = block.left < kDone ? 1 : 1 - block.left / block.all;
+      rest.parts.push_back({block.block, from, to, since[event.sm], event.at, static_cast<std::uint16_t>(event.sm)});
+    }
+    const std::size_t ended = std::erase_if(blocks, [](const RestBlock& block) { return block.left < kDone; });
     for (std::size_t i = 0; i < ended && taken < waiting; ++i) blocks.push_back(next(taken++));
     plan(event.sm, event.at);
   }

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
+#include "timing/block_progress.h"
 #include "timing/result.h"
 
 namespace forewarp {
@@ -16,6 +18,8 @@ namespace forewarp {
 struct SmRate {
   double alone = 0;
   double most = 0;
+  /// What the oldest block of an SM, the next, ... get of it, where all want more; empty: as much each.
+  std::vector<double> shares;
 };
 
 /// The rate that a part of a launch shows. `later` and `earlier` bound it. What a warp waits for whatever the others do
@@ -24,18 +28,37 @@ struct SmRate {
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
                      int warps_per_block);
 
-/// What the rest takes.
-struct RestTime {
-  double cycles = 0;        ///< until all is done
-  double block_cycles = 0;  ///< blocks in flight, summed over cycles
-  double sm_cycles = 0;     ///< SMs with a block in flight, summed
+/// How far blocks of one SM came side by side, from the oldest on: of SMs that hold the same `blocks_per_sm` blocks at
+/// both times. Empty where there are none.
+std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier,
+                                    int blocks_per_sm);
+
+/// A block that has still to run, or to run on.
+struct RestBlock {
+  std::uint64_t block = 0;
+  double all = 0, left = 0;  ///< instructions
 };
 
-/// `in_flight[sm]`: instructions left of its blocks, the oldest first; `next(i)`: those of the i-th of `waiting` blocks
-/// that have not been handed out. An SM serves older blocks first (sm_issue.cpp): each goes as fast as it can by itself
-/// while the SM's rate lasts, and what is left goes to the next.
-RestTime schedule_rest(std::vector<std::vector<double>> in_flight, std::uint64_t waiting, int blocks_per_sm,
-                       const SmRate&, const std::function<double(std::uint64_t)>& next);
+/// A block goes from one part of its way (0: its start, 1: its end) to another at an even rate.
+struct RestPart {
+  std::uint64_t block = 0;
+  double from = 0, to = 0, at = 0, until = 0;
+  std::uint16_t sm = 0;
+};
+
+/// What the rest takes.
+struct RestTime {
+  double cycles = 0;            ///< until all is done
+  double block_cycles = 0;      ///< blocks in flight, summed over cycles
+  double sm_cycles = 0;         ///< SMs with a block in flight, summed
+  std::vector<RestPart> parts;  ///< in the order in which they end
+};
+
+/// `in_flight[sm]`: its blocks, the oldest first; `next(i)`: the i-th of `waiting` blocks that have not been handed
+/// out. An SM's blocks share its rate as observed, none faster than it can go by itself: where the scheduler decides,
+/// the older ones come first (sm_issue.cpp), where queues do, all come in turn.
+RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
+                       const SmRate&, const std::function<RestBlock(std::uint64_t)>& next);
 
 /// `counters` holds `before` and the rest's events in proportion to its instructions: puts the schedule's cycles of SMs
 /// and warps in place of those. What warps wait for by themselves stays in proportion; what they wait for because

@@ -53,7 +53,20 @@ void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters
 #undef FW_ADD
 }
 
-void set_sectors(TimingCounters& c, const AccessSectors& known) {
+void set_traffic(MemoryCounters& c, const MemoryCounters& before, const L2Traffic& traffic) {
+  const auto asked = [](const MemoryCounters& m) {
+    return m.read_sectors - m.merged_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors;
+  };
+  const std::uint64_t more = asked(c) - asked(before);
+  c.hit_sectors = before.hit_sectors + more - std::min(more, traffic.missed);
+  c.miss_sectors = before.miss_sectors + traffic.fetched;
+  c.fabric_hit_sectors = before.fabric_hit_sectors + traffic.fabric_hits;
+  c.fabric_miss_sectors = before.fabric_miss_sectors + traffic.fabric_misses;
+  c.dram_read_bytes = before.dram_read_bytes + traffic.read * kSectorBytes;
+  c.dram_write_bytes = before.dram_write_bytes + traffic.written * kSectorBytes;
+}
+
+void set_sectors(TimingCounters& c, const AccessSectors& known, bool misses_known) {
   MemoryCounters& m = c.memory;
   const auto scale = [](std::uint64_t& count, double by) {
     count = static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * by));
@@ -71,6 +84,8 @@ void set_sectors(TimingCounters& c, const AccessSectors& known) {
   c.l1_store_sectors = known.stores;
   // Writes hit; the rest of the hits are those of reads.
   std::uint64_t read_hits = m.hit_sectors - std::min(m.hit_sectors, written);
+  const std::uint64_t looked_up = m.read_sectors - m.merged_sectors,
+                      missed = looked_up - std::min(looked_up, read_hits);
   if (c.l1_load_sectors > 0) {
     const double by = ratio(known.loads, c.l1_load_sectors);
     scale(c.l1_load_hit_sectors, by);
@@ -78,8 +93,13 @@ void set_sectors(TimingCounters& c, const AccessSectors& known) {
     scale(m.read_sectors, by);
     scale(m.merged_requests, by);
     scale(m.merged_sectors, by);
-    scale(m.miss_sectors, by);
-    scale(read_hits, by);
+    if (misses_known) {
+      const std::uint64_t look_ups = m.read_sectors - m.merged_sectors;
+      read_hits = look_ups - std::min(look_ups, missed);
+    } else {
+      scale(m.miss_sectors, by);
+      scale(read_hits, by);
+    }
   }
   c.l1_load_sectors = known.loads;
   m.hit_sectors = read_hits + m.write_sectors;

@@ -54,24 +54,17 @@ void SkippedAccesses::add_once(std::uint64_t line, std::uint8_t sectors, bool wr
   most_iterations_ = std::max(most_iterations_, iteration + 1);
 }
 
-void SkippedAccesses::touch(const Single& single, Traffic& traffic) const {
-  int written_back = 0;
-  const int missed = memory_.touch(single.line, single.sectors, single.write, single.sm, &written_back);
-  traffic.dram_read_bytes += static_cast<std::uint64_t>(missed) * kSectorBytes;
-  traffic.dram_write_bytes += static_cast<std::uint64_t>(written_back) * kSectorBytes;
-}
-
-void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, Traffic& traffic) const {
+void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, L2Traffic& traffic) const {
   constexpr unsigned kSectors = kLineBytes / kSectorBytes;
   const unsigned mask = unsigned{walk.sectors} << sector % kSectors;
   const std::uint64_t line = sector / kSectors;
-  if ((mask & 15u) != 0) touch({line, walk.sm, static_cast<std::uint8_t>(mask & 15u), walk.write}, traffic);
+  if ((mask & 15u) != 0) traffic.add(memory_.touch(line, static_cast<std::uint8_t>(mask & 15u), walk.write, walk.sm));
   if (mask >> kSectors != 0)
-    touch({line + 1, walk.sm, static_cast<std::uint8_t>(mask >> kSectors), walk.write}, traffic);
+    traffic.add(memory_.touch(line + 1, static_cast<std::uint8_t>(mask >> kSectors), walk.write, walk.sm));
 }
 
 /// One iteration of all walks; returns how many of them came to other sectors.
-std::uint64_t SkippedAccesses::touch_walks(std::uint32_t i, Traffic& traffic) const {
+std::uint64_t SkippedAccesses::touch_walks(std::uint32_t i, L2Traffic& traffic) const {
   std::uint64_t touched = 0;
   for (const Walk& walk : walks_) {
     if (i >= walk.iterations) continue;
@@ -86,16 +79,17 @@ std::uint64_t SkippedAccesses::touch_walks(std::uint32_t i, Traffic& traffic) co
   return touched;
 }
 
-SkippedAccesses::Traffic SkippedAccesses::apply(std::uint64_t l2_lines) const {
-  Traffic traffic;
+L2Traffic SkippedAccesses::apply(std::uint64_t l2_lines) const {
+  L2Traffic traffic;
   std::uint32_t all_walk = ~0u;  // iterations that every walk takes
   for (const Walk& walk : walks_) all_walk = std::min(all_walk, walk.iterations);
   SteadyTraffic steady(l2_lines, kLineBytes / sizeof(float));  // steps of a word stay in a line for so many
   for (std::uint32_t i = 0; i < most_iterations_; ++i) {
-    Traffic step;
+    L2Traffic step;
     const std::uint64_t touched = touch_walks(i, step);
     if (i < singles_.size())
-      for (const Single& single : singles_[i]) touch(single, step);
+      for (const Single& single : singles_[i])
+        step.add(memory_.touch(single.line, single.sectors, single.write, single.sm));
     traffic += step;
     if (!singles_.empty() || i + 1 >= all_walk) continue;
     steady.add(touched, step);

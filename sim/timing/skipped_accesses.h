@@ -23,9 +23,8 @@ class SkippedAccesses {
   /// A line that is accessed in one of the iterations: for accesses that do not move in equal steps.
   void add_once(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, std::uint32_t iteration);
 
-  using Traffic = TouchTraffic;
   /// Touches L2, which holds so many lines, iteration by iteration, from the one that is due next.
-  Traffic apply(std::uint64_t l2_lines) const;
+  L2Traffic apply(std::uint64_t l2_lines) const;
 
  private:
   struct Walk {
@@ -45,9 +44,8 @@ class SkippedAccesses {
   };
   void grow();
   std::size_t find(const Walk&) const;
-  std::uint64_t touch_walks(std::uint32_t iteration, Traffic&) const;
-  void touch(const Single&, Traffic&) const;
-  void touch(const Walk&, std::uint64_t sector, Traffic&) const;
+  std::uint64_t touch_walks(std::uint32_t iteration, L2Traffic&) const;
+  void touch(const Walk&, std::uint64_t sector, L2Traffic&) const;
 
   MemorySystem& memory_;
   std::vector<std::vector<Single>> singles_;  ///< by iteration

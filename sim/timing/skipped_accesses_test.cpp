@@ -17,7 +17,7 @@ int read_again(const std::vector<std::uint16_t>& walkers, std::uint16_t sm) {
   MemorySystem memory(m);
   SkippedAccesses skipped(memory);
   for (const std::uint16_t walker : walkers) skipped.add(0, kLineBytes, 15, false, walker, kLines);
-  CHECK(skipped.apply(~std::uint64_t{0}).dram_read_bytes == kLines * kLineBytes);  // however many walk over it
+  CHECK(skipped.apply(~std::uint64_t{0}).read == kLines * 4);  // however many walk over it
   const MemoryCounters before = memory.counters();
   std::vector<MemoryReply> replies;
   Cycle now = 0;

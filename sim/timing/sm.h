@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hardware/gpu_model.h"
+#include "timing/block_progress.h"
 #include "timing/instruction_cache.h"
 #include "timing/loop_progress.h"
 #include "timing/loops.h"
@@ -32,13 +33,6 @@ struct LaunchContext {
   int blocks_per_sm = 0;
   int warps_per_block = 0;
   std::uint32_t l1_bytes = 0;
-};
-
-/// How far a block in flight has come.
-struct BlockProgress {
-  std::uint32_t block = 0;
-  std::uint16_t sm = 0;
-  double done = 0;  ///< part of its instructions
 };
 
 /// A block that has left its SM.

@@ -98,7 +98,8 @@ class SteadyState {
     result.elapsed_cycles = over ? gpu_.last_end() + static_cast<Cycle>(skipped_cycles_) : virtual_now();
     put_on_the_clock(result);
     if (!over) extrapolate_rest(result);
-    if (!over || skipped_iterations_ > 0 || skipped_blocks_ > 0) set_sectors(result.counters, traced_sectors());
+    if (!over || skipped_iterations_ > 0 || skipped_blocks_ > 0)
+      set_sectors(result.counters, traced_sectors(), misses_known_);
     if (options_.caches == CacheState::Cold) {
       // Code comes from memory once, and so does what the front end reads to launch it.
       const std::uint64_t code =
@@ -130,6 +131,7 @@ class SteadyState {
     std::uint64_t blocks = 0, instructions = 0;
     TimingCounters counters;
     std::vector<FineCycle> backlog;  ///< of L2's atomic units
+    std::vector<BlockProgress> in_flight;
   };
 
   /// Time as if nothing had been skipped.
@@ -142,8 +144,8 @@ class SteadyState {
   }
 
   Mark mark_now() const {
-    return {virtual_now(), gpu_.finished_blocks() + skipped_blocks_, gpu_.issued() + skipped_instructions_,
-            virtual_counters(), gpu_.memory().atomic_backlog(gpu_.now())};
+    return {virtual_now(),      gpu_.finished_blocks() + skipped_blocks_, gpu_.issued() + skipped_instructions_,
+            virtual_counters(), gpu_.memory().atomic_backlog(gpu_.now()), gpu_.blocks_in_flight()};
   }
 
   /// Spans as if nothing had been skipped, and where something was.
@@ -289,20 +291,18 @@ class SteadyState {
         static_cast<double>(instructions) / static_cast<double>(last.instructions - reference.instructions);
     skipped_cycles_ += factor * static_cast<double>(last.at - reference.at);
     note_skip();
-    const std::uint64_t read = skipped_.memory.dram_read_bytes, written = skipped_.memory.dram_write_bytes;
+    const MemoryCounters before = skipped_.memory;
     add_scaled(skipped_, last.counters, reference.counters, factor);
     // All of them touch L2 if that is affordable; else the last, so that the tail finds L2 as it would be.
     const std::uint64_t touched =
         std::min(count, kMostTouches / std::max<std::uint64_t>(1, footprint().lines_per_block()));
-    const SkippedAccesses::Traffic traffic = footprint().touch(first + count - touched, touched, gpu_.memory());
-    if (touched == count) {
-      skipped_.memory.dram_read_bytes = read + traffic.dram_read_bytes;
-      skipped_.memory.dram_write_bytes = written + traffic.dram_write_bytes;
-    }
+    const L2Traffic traffic = footprint().touch(first + count - touched, touched, gpu_.memory());
+    if (touched == count) set_traffic(skipped_.memory, before, traffic);
+    misses_known_ = misses_known_ && touched == count;
     std::vector<FineCycle> piled_up = last.backlog;
     for (std::size_t i = 0; i < piled_up.size(); ++i) {
-      const FineCycle before = reference.backlog.empty() ? 0 : reference.backlog[i];  // the launch's start has none
-      piled_up[i] = static_cast<FineCycle>(factor * static_cast<double>(piled_up[i] - std::min(piled_up[i], before)));
+      const FineCycle then = reference.backlog.empty() ? 0 : reference.backlog[i];  // the launch's start has none
+      piled_up[i] = static_cast<FineCycle>(factor * static_cast<double>(piled_up[i] - std::min(piled_up[i], then)));
     }
     gpu_.memory().add_atomic_backlog(piled_up);
     gpu_.dispatcher().skip(count);
@@ -395,13 +395,11 @@ class SteadyState {
     const double cycles =
         static_cast<double>(instructions) / static_cast<double>(steady.progress.iteration_instructions) / rate;
     const TimingCounters now = gpu_.counters();
-    const SkippedAccesses::Traffic traffic = gpu_.skip_iterations(steady.progress, counts);
+    const L2Traffic traffic = gpu_.skip_iterations(steady.progress, counts);
     // Lines that nobody had touched come from DRAM once; what the stretch measured would count its own reuse again.
-    const std::uint64_t read = skipped_.memory.dram_read_bytes + traffic.dram_read_bytes;
-    const std::uint64_t written = skipped_.memory.dram_write_bytes + traffic.dram_write_bytes;
+    const MemoryCounters before = skipped_.memory;
     add_scaled(skipped_, now, steady.since, cycles / static_cast<double>(steady.cycles));
-    skipped_.memory.dram_read_bytes = read;
-    skipped_.memory.dram_write_bytes = written;
+    set_traffic(skipped_.memory, before, traffic);
     skipped_cycles_ += cycles;
     note_skip();
     skipped_iterations_ += most;
@@ -459,23 +457,13 @@ class SteadyState {
     const std::uint64_t seen = now.instructions - reference.instructions;
     const double factor =
         static_cast<double>(instructions_ - std::min(instructions_, now.instructions)) / static_cast<double>(seen);
-    const std::uint64_t read = result.counters.memory.dram_read_bytes,
-                        written = result.counters.memory.dram_write_bytes;
+    const MemoryCounters before = result.counters.memory;
     add_scaled(result.counters, now.counters, reference.counters, factor);
-    const std::vector<BlockProgress> in_flight = gpu_.blocks_in_flight();
-    const std::uint64_t first = gpu_.dispatcher().dispatched();
-    const std::uint64_t affordable = kMostTouches / std::max<std::uint64_t>(1, blocks_ - first + wave_);
-    const bool all = footprint().lines_per_block() < affordable;
-    if (!all) footprint().keep_writes();
-    if (footprint().lines_per_block() < affordable) {
-      SkippedAccesses::Traffic traffic = footprint().finish(in_flight, gpu_.memory());
-      traffic += footprint().touch(first, blocks_ - first, gpu_.memory());
-      if (all) result.counters.memory.dram_read_bytes = read + traffic.dram_read_bytes;
-      result.counters.memory.dram_write_bytes = written + traffic.dram_write_bytes;
-    }
     const Cycle so_far = result.elapsed_cycles;
-    const RestTime rest =
-        remaining_time(in_flight, observed_rate(now.counters, reference.counters, seen, context_.warps_per_block));
+    SmRate rate = observed_rate(now.counters, reference.counters, seen, context_.warps_per_block);
+    rate.shares = observed_shares(now.in_flight, reference.in_flight, context_.blocks_per_sm);
+    const RestTime rest = remaining_time(now.in_flight, rate);
+    set_traffic(result.counters.memory, before, footprint().follow(rest.parts, kMostTouches, gpu_.memory()));
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
     set_residence(result.counters, now.counters, rest, context_.warps_per_block);
     result.skipped.push_back({so_far, result.elapsed_cycles});
@@ -490,15 +478,17 @@ class SteadyState {
     };
     std::vector<std::vector<BlockProgress>> by_sm(static_cast<std::size_t>(context_.gpu.chip.sm_count));
     for (const BlockProgress& block : in_flight) by_sm[block.sm].push_back(block);
-    std::vector<std::vector<double>> left(by_sm.size());
+    const auto whole = [&](std::uint64_t block) { return RestBlock{block, instructions(block), instructions(block)}; };
+    std::vector<std::vector<RestBlock>> left(by_sm.size());
     for (std::size_t sm = 0; sm < by_sm.size(); ++sm) {
       std::sort(by_sm[sm].begin(), by_sm[sm].end(),
                 [](const BlockProgress& a, const BlockProgress& b) { return a.block < b.block; });
-      for (const BlockProgress& block : by_sm[sm]) left[sm].push_back(instructions(block.block) * (1 - block.done));
+      for (const BlockProgress& block : by_sm[sm])
+        left[sm].push_back({block.block, instructions(block.block), instructions(block.block) * (1 - block.done)});
     }
     const std::uint64_t first = gpu_.dispatcher().dispatched();
     return schedule_rest(std::move(left), blocks_ - first, context_.blocks_per_sm, rate,
-                         [&](std::uint64_t i) { return instructions(first + i); });
+                         [&](std::uint64_t i) { return whole(first + i); });
   }
 
   void describe(TimingResult& result, bool over) const {
@@ -531,6 +521,7 @@ class SteadyState {
   std::vector<Mark> checkpoints_;
   std::vector<Skip> skips_;
   std::optional<BlockFootprint> footprint_;
+  bool misses_known_ = true;  ///< L2 was touched for all that was left out
   bool saturated_ = false, unsteady_ = false, looked_again_ = false;
   LoopWatch watch_;
   OpenSkip open_skip_;

@@ -5,7 +5,7 @@
 namespace forewarp {
 namespace {
 
-constexpr double kAgree = 0.005;         // of a quarter's bytes, both directions taken together
+constexpr double kAgree = 0.005;         // of a quarter's sectors, both directions taken together
 constexpr std::uint64_t kLookAgain = 4;  // after a quarter more of the steps
 
 double difference(std::uint64_t a, std::uint64_t b) {
@@ -14,7 +14,7 @@ double difference(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-void SteadyTraffic::add(std::uint64_t lines, const TouchTraffic& traffic) {
+void SteadyTraffic::add(std::uint64_t lines, const L2Traffic& traffic) {
   Sum sum = so_far_.back();
   sum.lines += lines;
   sum.traffic += traffic;
@@ -23,9 +23,7 @@ void SteadyTraffic::add(std::uint64_t lines, const TouchTraffic& traffic) {
 
 SteadyTraffic::Sum SteadyTraffic::between(std::uint64_t first, std::uint64_t last) const {
   const Sum &a = so_far_[first], &b = so_far_[last];
-  return {
-      b.lines - a.lines,
-      {b.traffic.dram_read_bytes - a.traffic.dram_read_bytes, b.traffic.dram_write_bytes - a.traffic.dram_write_bytes}};
+  return {b.lines - a.lines, b.traffic - a.traffic};
 }
 
 std::uint64_t SteadyTraffic::may_skip(std::uint64_t left) {
@@ -35,22 +33,16 @@ std::uint64_t SteadyTraffic::may_skip(std::uint64_t left) {
   const std::uint64_t quarter = n / 4;
   if (quarter < period_ || so_far_.back().lines < l2_lines_) return 0;
   const Sum earlier = between(n - 2 * quarter, n - quarter), later = between(n - quarter, n);
-  const TouchTraffic &a = earlier.traffic, &b = later.traffic;
-  const double off =
-      difference(a.dram_read_bytes, b.dram_read_bytes) + difference(a.dram_write_bytes, b.dram_write_bytes);
-  if (later.lines == 0 || off > kAgree * static_cast<double>(b.dram_read_bytes + b.dram_write_bytes)) return 0;
+  const L2Traffic &a = earlier.traffic, &b = later.traffic;
+  const double off = difference(a.read, b.read) + difference(a.written, b.written);
+  if (later.lines == 0 || off > kAgree * static_cast<double>(b.read + b.written)) return 0;
   const std::uint64_t tail = (l2_lines_ * quarter + later.lines - 1) / later.lines;
   return left > tail ? left - tail : 0;
 }
 
-TouchTraffic SteadyTraffic::expected(std::uint64_t count) const {
+L2Traffic SteadyTraffic::expected(std::uint64_t count) const {
   const std::uint64_t n = steps(), seen = n / 4 * 2;
-  const TouchTraffic sum = between(n - seen, n).traffic;
-  const double by = static_cast<double>(count) / static_cast<double>(seen);
-  const auto scaled = [by](std::uint64_t bytes) {
-    return static_cast<std::uint64_t>(std::llround(by * static_cast<double>(bytes)));
-  };
-  return {scaled(sum.dram_read_bytes), scaled(sum.dram_write_bytes)};
+  return between(n - seen, n).traffic.scaled(static_cast<double>(count) / static_cast<double>(seen));
 }
 
 }  // namespace forewarp

@@ -5,17 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace forewarp {
+#include "timing/l2_traffic.h"
 
-/// DRAM bytes that touching L2 stands for.
-struct TouchTraffic {
-  std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
-  TouchTraffic& operator+=(const TouchTraffic& other) {
-    dram_read_bytes += other.dram_read_bytes;
-    dram_write_bytes += other.dram_write_bytes;
-    return *this;
-  }
-};
+namespace forewarp {
 
 class SteadyTraffic {
  public:
@@ -25,19 +17,19 @@ class SteadyTraffic {
   }
 
   /// A step has touched so many lines.
-  void add(std::uint64_t lines, const TouchTraffic&);
+  void add(std::uint64_t lines, const L2Traffic&);
   std::uint64_t steps() const { return so_far_.size() - 1; }
 
   /// Steps of `left` that may be left out now: L2 has been replaced once, the last two quarters of all steps agree, and
   /// what remains after them replaces L2 again, so that it ends as if all had been touched.
   std::uint64_t may_skip(std::uint64_t left);
   /// What so many steps bring at the rate of the last two quarters.
-  TouchTraffic expected(std::uint64_t steps) const;
+  L2Traffic expected(std::uint64_t steps) const;
 
  private:
   struct Sum {
     std::uint64_t lines = 0;
-    TouchTraffic traffic;
+    L2Traffic traffic;
   };
   Sum between(std::uint64_t first, std::uint64_t last) const;
 

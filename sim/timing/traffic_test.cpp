@@ -80,7 +80,8 @@ TEST_CASE("an extrapolated launch has the sectors that its trace has") {
   TimingCounters c;
   c.l1_load_sectors = 100, c.l1_load_hit_sectors = 40;
   c.memory.read_sectors = 60, c.memory.miss_sectors = 30, c.memory.hit_sectors = 30;
-  set_sectors(c, {200, 80});  // its stores come at the end, which was not seen
+  TimingCounters misses_known = c;
+  set_sectors(c, {200, 80}, false);  // its stores come at the end, which was not seen
   CHECK(c.l1_load_sectors == 200);
   CHECK(c.l1_load_hit_sectors == 80);
   CHECK(c.memory.read_sectors == 120);
@@ -88,6 +89,25 @@ TEST_CASE("an extrapolated launch has the sectors that its trace has") {
   CHECK(c.l1_store_sectors == 80);
   CHECK(c.memory.write_sectors == 80);
   CHECK(c.memory.hit_sectors == 60 + 80);
+  set_sectors(misses_known, {200, 80}, true);
+  CHECK(misses_known.memory.read_sectors == 120);
+  CHECK(misses_known.memory.miss_sectors == 30);
+  CHECK(misses_known.memory.hit_sectors == 90 + 80);
+}
+
+TEST_CASE("what passed by L2 takes the place of what was scaled up") {
+  MemoryCounters before, c;
+  before.read_sectors = 100, before.hit_sectors = 40, before.miss_sectors = 60, before.dram_read_bytes = 32;
+  c = before;
+  c.read_sectors = 1100, c.merged_sectors = 200, c.write_sectors = 50;
+  c.hit_sectors = 440, c.miss_sectors = 660, c.dram_read_bytes = 352, c.fabric_hit_sectors = 9;
+  set_traffic(c, before, {.read = 7, .written = 3, .missed = 20, .fetched = 24, .fabric_hits = 5, .fabric_misses = 2});
+  CHECK(c.hit_sectors == 40 + 850 - 20);
+  CHECK(c.miss_sectors == 60 + 24);
+  CHECK(c.fabric_hit_sectors == 5);
+  CHECK(c.fabric_miss_sectors == 2);
+  CHECK(c.dram_read_bytes == 32 + 7 * 32);
+  CHECK(c.dram_write_bytes == 3 * 32);
 }
 
 TEST_CASE("a launch in cold caches reads its code, and what launches it, from memory") {
