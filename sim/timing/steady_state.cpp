@@ -28,6 +28,7 @@ constexpr double kUnsettled = 0.15;      // launches that did not were within th
 constexpr std::size_t kManyWaves = 6;    // waves, or times of several short ones, that make a rate
 constexpr double kLeastSkip = 6;         // iterations worth skipping
 constexpr double kGrowth = 4;            // the first wave's next part, in iterations that it has behind it
+constexpr std::uint64_t kWhole = 3;      // times the budget up to which a launch costs hardly more than a part of it
 constexpr std::uint64_t kManyLooks = 3;  // times the budget after which a wave under way is looked at once more at most
 constexpr std::uint64_t kHurry = 7;      // times the budget after which waves are left out even if they differ
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
@@ -78,6 +79,7 @@ class SteadyState {
       work += block_work(cls) * cls.population;
     }
     // Short blocks: several waves at a time, so that their rate is a mean over many.
+    total_work_ = work;
     wave_work_ = std::max<std::uint64_t>(1, work / blocks_ * wave_);
     mark_blocks_ = wave_ * std::max<std::uint64_t>(1, options.detailed_instructions / kWindows / wave_work_);
     next_mark_ = mark_blocks_;
@@ -89,7 +91,8 @@ class SteadyState {
     TimingResult result;
     result.coverage.warp_instructions = instructions_;
     bool over = false;
-    if (options_.full || result.coverage.warp_instructions <= options_.detailed_instructions) {
+    if (options_.full || instructions_ <= options_.detailed_instructions ||
+        total_work_ <= kWhole * options_.detailed_instructions) {
       over = gpu_.run(~std::uint64_t{0}, kNever - 1);
     } else {
       over = run_skipping();
@@ -512,7 +515,8 @@ class SteadyState {
   Gpu gpu_;
   std::vector<std::vector<PathLoop>> loops_;
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
-  std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, wave_work_ = 0, mark_blocks_ = 0, next_mark_ = 0;
+  std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, total_work_ = 0, wave_work_ = 0, mark_blocks_ = 0,
+                next_mark_ = 0;
   std::uint64_t skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0, work_ = 0;
   double skipped_cycles_ = 0, uncertainty_ = 0, last_rate_ = 0;
   double filled_rate_ = 0;  ///< cycles per instruction of waves before L2 was filled

@@ -53,7 +53,7 @@ TEST_CASE("the repeating part of a path is found") {
 TEST_CASE("skipped iterations: cycles and traffic as if simulated") {
   const GpuModel gpu = sm_model(4);
   HandMadeTrace made = streaming_loop(400, 8, 4);
-  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 10000);
   CHECK_FALSE(full.coverage.extrapolated);
   CHECK(skipping.coverage.extrapolated);
   CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
@@ -63,6 +63,14 @@ TEST_CASE("skipped iterations: cycles and traffic as if simulated") {
   CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.05);
   CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
   CHECK(error(skipping.counters.warp_cycles, full.counters.warp_cycles) < 0.05);
+}
+
+TEST_CASE("a launch that costs hardly more than a part of it is simulated whole") {
+  const GpuModel gpu = sm_model(4);
+  const HandMadeTrace made = streaming_loop(400, 8, 4);
+  // 32 warps of 400 iterations of three instructions.
+  CHECK_FALSE(made.simulate(gpu, false, 20000).coverage.extrapolated);
+  CHECK(made.simulate(gpu, false, 12000).coverage.extrapolated);
 }
 
 TEST_CASE("skipped waves: cycles and traffic as if simulated") {

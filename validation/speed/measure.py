@@ -2,7 +2,7 @@
 """What predictions cost, and what leaving work out does to them. Each case is predicted in a process of its own, on one
 thread and without the cache, and becomes a line of OUT.jsonl; cases that OUT has already are not run again.
 
-    measure.py run OUT.jsonl [--full] [--stem STEM]... [--case ID]... [--like DEFAULT.jsonl]
+    measure.py run OUT.jsonl [--full] [--stem STEM]... [--case ID]... [--every N] [--like DEFAULT.jsonl]
     measure.py cost OUT.jsonl                  time and memory: the median, and what is over the limits
     measure.py against DEFAULT.jsonl FULL.jsonl   default against --full, by class of kernel
     measure.py work OUT.jsonl                  what cases named KERNEL_SIZE cost, as a table for `forewarp plot cost`
@@ -104,7 +104,7 @@ def chosen(args):
         found = [r for r in read(args.like) if r["status"] == 0 and extrapolated(r)]
         pairs = [(r["stem"], r["case"]) for r in sorted(found, key=instructions) if instructions(r) <= args.most]
     else:
-        pairs = [(stem, case) for stem in stems() for case in cases_of(stem)]
+        pairs = [(stem, case) for stem in stems() for case in cases_of(stem)][::args.every]
     unknown = set(args.case or []) - {case for stem in stems() for case in cases_of(stem)}
     if unknown:
         sys.exit(f"there is no case {', '.join(sorted(unknown))}")
@@ -205,6 +205,7 @@ def main():
     one.add_argument("--full", action="store_true")
     one.add_argument("--stem", action="append")
     one.add_argument("--case", action="append")
+    one.add_argument("--every", type=int, default=1, help="of all cases every so many: a sample for the median")
     one.add_argument("--like", help="results of the default: run the cases of which it left something out")
     one.add_argument("--most", type=float, default=1e12, help="with --like: warp instructions of a case, at most")
     one.add_argument("--limit", type=float, default=600, help="seconds a case may take")
