@@ -1,6 +1,7 @@
 #include "timing/block_footprint.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -108,19 +109,17 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
       context_.l1_bytes / kLineBytes / static_cast<std::uint32_t>(std::max(1, context_.blocks_per_sm));
   Footprint made;
   RecentLines recent;
-  const auto add = [&](std::uint64_t line, std::uint32_t slope, std::uint8_t sectors, bool write,
-                       const PatternTiming& timing) {
+  const auto add = [&](std::uint64_t line, std::uint32_t slope, const LineSectors& part, bool write) {
     RecentLines::Entry& entry = recent.find((line * 0x100000001B3ull ^ slope) * 2 + (write ? 1 : 0));
     const auto now = static_cast<std::uint32_t>(made.lines.size());
     if (entry.place != 0 && now - entry.touched_at <= window) {
       Line& known = made.lines[entry.place - 1];
-      known.sectors = static_cast<std::uint8_t>(known.sectors | sectors);
-      known.full = known.full && timing.full_sectors;
-      known.bytes = static_cast<std::uint8_t>(std::min(known.bytes + timing.bytes, kLineBytes));
+      known.sectors = static_cast<std::uint8_t>(known.sectors | part.sectors);
+      known.bytes = static_cast<std::uint8_t>(std::min(known.bytes + part.bytes, kLineBytes));
       entry.touched_at = now;
       return;
     }
-    made.lines.push_back({line, slope, sectors, write, timing.full_sectors, timing.bytes});
+    made.lines.push_back({line, slope, part.sectors, write, part.bytes});
     entry.place = now + 1;
     entry.touched_at = now;
   };
@@ -128,11 +127,10 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
     made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
     for (const Access& access : accesses) {
       const MemoryKind kind = context_.trace.patterns[access.pattern].kind;
-      const PatternTiming& timing = context_.pattern_timing[access.pattern];
       for (const LineSectors& part : context_.patterns.lines(access.pattern)) {
         const std::uint64_t line = access.base / kLineBytes + static_cast<std::uint64_t>(std::int64_t{part.line});
-        if (kind != MemoryKind::Store) add(line, access.slope, part.sectors, false, timing);
-        if (kind != MemoryKind::Load) add(line, access.slope, part.sectors, true, timing);
+        if (kind != MemoryKind::Store) add(line, access.slope, part, false);
+        if (kind != MemoryKind::Load) add(line, access.slope, part, true);
       }
     }
   }
@@ -163,8 +161,9 @@ void BlockFootprint::step(const Running& block, std::uint32_t step, MemorySystem
     const Line& line = footprint.lines[i];
     const Line& later = footprint.lines[std::min(i + kPrefetched, last)];
     memory.prefetch(later.line + block.shifts[later.slope], later.write, block.sm);
+    const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
     traffic.add(
-        memory.touch(line.line + block.shifts[line.slope], line.sectors, line.write, block.sm, line.full, line.bytes));
+        memory.touch(line.line + block.shifts[line.slope], line.sectors, line.write, block.sm, whole, line.bytes));
   }
 }
 

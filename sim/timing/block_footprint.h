@@ -35,8 +35,7 @@ class BlockFootprint {
     std::uint32_t slope = 0;
     std::uint8_t sectors = 0;
     bool write = false;
-    bool full = true;  ///< writes: every byte of the sectors, else `bytes` of them
-    std::uint8_t bytes = 0;
+    std::uint8_t bytes = 0;  ///< of the sectors
   };
   /// A class's lines in order of time; begin[s] is the first of step s.
   struct Footprint {

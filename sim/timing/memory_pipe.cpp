@@ -184,9 +184,10 @@ bool MemoryPipe::merge_store(const MemoryRequest& store, Cycle now) {
 }
 
 /// False: no room, nothing was done.
-bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors, Cycle now,
+bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line, const LineSectors& part, Cycle now,
                             std::vector<Release>& releases) {
   const bool reduction = operation.instruction->memory == MemoryKind::Reduction;
+  const std::uint8_t sectors = part.sectors;
   MemoryRequest request;
   request.line = line;
   request.tag = kStoreTag | (std::uint32_t{operation.generation} & 0x7fffu) << 16 | operation.warp;
@@ -194,8 +195,8 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.sectors = sectors;
   request.kind = reduction ? RequestKind::Reduction : RequestKind::Write;
   request.rounds = timing_[operation.pattern].rounds;
-  request.full_sectors = timing_[operation.pattern].full_sectors;
-  request.bytes = timing_[operation.pattern].bytes;
+  request.full_sectors = part.whole_sectors();
+  request.bytes = part.bytes;
   const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
   const bool merged = holds && merge_store(request, now);
   if (holds && !merged && held_stores() >= gpu_.l1.store_buffer_lines) return false;
@@ -285,7 +286,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
       if (!load_line(operation, line, sectors)) return false;
     } else if (in.memory == MemoryKind::Atomic) {
       if (!atomic_line(operation, line, sectors)) return false;
-    } else if (!store_line(operation, line, sectors, now, releases)) {
+    } else if (!store_line(operation, line, part, now, releases)) {
       return false;
     }
   }

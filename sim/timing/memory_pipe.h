@@ -18,8 +18,6 @@ namespace forewarp {
 struct PatternTiming {
   std::uint16_t wavefronts = 0;  ///< passes through the data banks
   std::uint8_t rounds = 1;       ///< atomics: lanes that meet on one word
-  bool full_sectors = true;      ///< a store covers every byte of its sectors
-  std::uint8_t bytes = 0;        ///< that a store which does not writes to one line, in the mean
 };
 
 /// A scoreboard of a warp counts down at `at` (or a store or barrier fence is done).
@@ -116,7 +114,7 @@ class MemoryPipe {
   void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool load_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
   bool request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
-  bool store_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, Cycle now,
+  bool store_line(const MemoryOperation&, std::uint64_t line, const LineSectors&, Cycle now,
                   std::vector<Release>& releases);
   bool crowded(Cycle now) const;
   bool merge_store(const MemoryRequest&, Cycle now);

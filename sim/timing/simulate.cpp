@@ -13,14 +13,11 @@ namespace {
 // Lines that a launch of the past touches in L2: 30 times as many as an H200's holds, about half a second.
 constexpr std::uint64_t kMostHistoryLines = 15'000'000;
 
-/// Passes through the data banks, and what stores and atomics carry.
+/// Passes through the data banks, and what atomics carry.
 PatternTiming time_pattern(const AccessPattern& pattern, const CoalescedCounts& counts) {
   PatternTiming timing;
   if (pattern.lanes == 0) return timing;
   timing.wavefronts = counts.wavefronts;
-  timing.full_sectors = counts.bytes == counts.sectors * kSectorBytes;
-  const int lines = std::max<int>(1, counts.lines);
-  if (!timing.full_sectors) timing.bytes = static_cast<std::uint8_t>(counts.bytes / lines);
   // Lanes that meet on one word follow one another in L2 (memory.h).
   const int active = std::popcount(pattern.lanes), words = std::max<int>(1, counts.addresses);
   timing.rounds = static_cast<std::uint8_t>((active + words - 1) / words);

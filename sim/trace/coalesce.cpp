@@ -48,10 +48,20 @@ void add_sector(std::int64_t sector, CoalescedCounts& counts, std::int64_t& last
   ++counts.sectors;
   if (line != last_line) {
     ++counts.lines;
-    if (lines) lines->push_back({static_cast<std::int32_t>(line), 0});
+    if (lines) lines->push_back({static_cast<std::int32_t>(line), 0, 0});
     last_line = line;
   }
   if (lines) lines->back().sectors |= static_cast<std::uint8_t>(1u << (sector & (kSectorsPerLine - 1)));
+}
+
+/// Bytes that no piece before has touched.
+void add_bytes(std::int64_t begin, std::int64_t end, std::span<LineSectors> lines) {
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    const std::int64_t line = std::int64_t{lines[i].line} * kLineBytes;
+    if (line + kLineBytes <= begin) break;
+    lines[i].bytes =
+        static_cast<std::uint8_t>(lines[i].bytes + std::min(end, line + kLineBytes) - std::max(begin, line));
+  }
 }
 
 bool is_atomic(const AccessPattern& pattern) {
@@ -168,6 +178,7 @@ CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& 
   std::array<Piece, kMaxPieces> pieces;
   const int piece_count = collect_pieces(pattern, pieces);
   const bool shared = pattern.space == MemorySpace::Shared;
+  const std::size_t first_line = lines != nullptr ? lines->size() : 0;
   std::int64_t covered = INT64_MIN, last_sector = INT64_MIN, last_line = INT64_MIN, last_begin = INT64_MIN;
   std::int64_t bytes = 0;
   for (int i = 0; i < piece_count; ++i) {
@@ -183,6 +194,7 @@ CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& 
     for (std::int64_t sector = std::max(floor_divide(begin, kSectorBytes), last_sector + 1); sector <= last; ++sector)
       add_sector(sector, counts, last_line, lines);
     last_sector = last;
+    if (lines != nullptr) add_bytes(begin, piece.end, std::span(*lines).subspan(first_line));
   }
   const int lane_bytes = std::popcount(pattern.lanes) * pattern.bytes;
   counts.bytes = static_cast<std::uint16_t>(bytes);

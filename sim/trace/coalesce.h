@@ -2,6 +2,7 @@
 // wavefronts (passes through the banks) for shared memory.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,6 +16,9 @@ namespace forewarp {
 struct LineSectors {
   std::int32_t line = 0;     ///< address = (base rounded down to kLineBytes) + line * kLineBytes
   std::uint8_t sectors = 0;  ///< bit i = sector i of the line
+  std::uint8_t bytes = 0;    ///< of the line that some lane touches
+  /// Every byte of the sectors is touched.
+  bool whole_sectors() const { return bytes == kSectorBytes * std::popcount(unsigned{sectors}); }
   bool operator==(const LineSectors&) const = default;
 };
 

@@ -73,6 +73,19 @@ TEST_CASE("lanes on one address are one sector") {
             .sectors == 0);
 }
 
+TEST_CASE("bytes of a line are counted once, and for each pattern") {
+  const auto offset = [](int lane) { return 116 + lane / 2 * 4; };  // two lanes a word, across two lines
+  const AccessPattern p = pattern_of(MemorySpace::Global, MemoryKind::Store, 4, offset);
+  const CoalescedPatterns table(std::vector<AccessPattern>{p, p});
+  for (const std::uint32_t i : {0u, 1u}) {
+    REQUIRE(table.lines(i).size() == 2);
+    CHECK(table.lines(i)[0] == LineSectors{0, 0b1000, 12});
+    CHECK(table.lines(i)[1] == LineSectors{1, 0b0011, 52});
+    CHECK_FALSE(table.lines(i)[0].whole_sectors());
+  }
+  CHECK(LineSectors{0, 0b0110, 64}.whole_sectors());
+}
+
 TEST_CASE("lines come in ascending order with their sectors, also below the base") {
   std::vector<LineSectors> lines;
   // Lane 0 at byte 64 of its line, lane 1 300 bytes before, lane 2 straddling two lines.
@@ -84,9 +97,9 @@ TEST_CASE("lines come in ascending order with their sectors, also below the base
       7);
   coalesce(p, {}, &lines);
   REQUIRE(lines.size() == 3);
-  CHECK(lines[0] == LineSectors{-3, 0b1100});  // bytes 724..739 = line 640 + 84..99
-  CHECK(lines[1] == LineSectors{0, 0b1100});
-  CHECK(lines[2] == LineSectors{1, 0b0001});
+  CHECK(lines[0] == LineSectors{-3, 0b1100, 16});  // bytes 724..739 = line 640 + 84..99
+  CHECK(lines[1] == LineSectors{0, 0b1100, 24});
+  CHECK(lines[2] == LineSectors{1, 0b0001, 8});
   CHECK(line_address(1024 + 64, -3) == 640);
 }
 
@@ -101,7 +114,7 @@ TEST_CASE("the table of coalesced patterns follows the patterns") {
   CHECK(table.lines(0).size() == 1);
   CHECK(table.lines(1).empty());
   CHECK(table.lines(2).size() == 32);
-  CHECK(table.lines(2)[31] == LineSectors{31, 1});
+  CHECK(table.lines(2)[31] == LineSectors{31, 1, 4});
 }
 
 TEST_CASE("local words of wide accesses lie a line apart") {
