@@ -14,28 +14,33 @@ HbmTimings::HbmTimings(const GpuModel& model) {
   const auto ticks = [&](double ns) { return static_cast<Tick>(std::llround(ns * ticks_per_ns)); };
   cl = ticks(h.t_cl), rcd = ticks(h.t_rcd), rp = ticks(h.t_rp), ras = ticks(h.t_ras), wr = ticks(h.t_wr);
   rtp = ticks(h.t_rtp), cwl = ticks(h.t_cwl), ccd_l = ticks(h.t_ccd_l), rrd = ticks(h.t_rrd), faw = ticks(h.t_faw);
-  wtr = ticks(h.t_wtr), rtw = ticks(h.t_rtw), rfc = ticks(h.t_rfc), refi = ticks(h.t_refi);
+  wtr = ticks(h.t_wtr), rtw = ticks(h.t_rtw), rfc = ticks(h.t_rfc);
   burst = ticks(h.access_bytes * h.channels / h.bytes_per_ns);
   column = std::max(burst, ticks(h.t_ccd_s));
   bank_groups = static_cast<std::uint32_t>(h.bank_groups);
   banks = static_cast<std::uint32_t>(h.bank_groups * h.banks_per_group);
+  refresh_banks = static_cast<std::uint32_t>(h.refresh_banks);
+  refi = banks > 0 ? ticks(h.t_refi * refresh_banks / banks) : 0;
   access_bytes = static_cast<std::uint32_t>(h.access_bytes);
   row_accesses = static_cast<std::uint32_t>(h.row_bytes / h.access_bytes);
   queue_entries = static_cast<std::uint32_t>(h.queue_entries);
   write_high = static_cast<std::uint32_t>(h.write_high);
   write_low = static_cast<std::uint32_t>(h.write_low);
   const bool ok = burst > 0 && banks >= 1 && banks <= 64 && h.write_low >= 0 && h.write_high > h.write_low &&
-                  h.queue_entries >= h.write_high && (refi == 0 || refi > rfc + rp);
+                  h.queue_entries >= h.write_high && refresh_banks >= 1 && banks % refresh_banks == 0 &&
+                  (refi == 0 || refi * (banks / refresh_banks) > rfc + rp);
   if (!ok) {
-    throw InputError("the GPU model's HBM channel cannot be built",
-                     "at most 64 banks, write_low < write_high <= queue_entries, t_refi longer than t_rfc");
+    throw InputError(
+        "the GPU model's HBM channel cannot be built",
+        "at most 64 banks, write_low < write_high <= queue_entries, refresh_banks a divisor of the banks, t_refi "
+        "longer than t_rfc");
   }
 }
 
 HbmChannel::HbmChannel(const HbmTimings& timings, BurstPool& pool, std::uint32_t index, std::uint32_t count)
     : t_(timings), pool_(pool), banks_(timings.banks) {
   ready_.row.fill(kClosed);
-  if (t_.refi != 0) next_refresh_ = t_.refi * (index + 1) / count;
+  if (t_.refi != 0) next_refresh_ = t_.round() * (index + 1) / count;
 }
 
 void HbmChannel::push(std::uint32_t first, Cycle now, ChannelOutput& out) {
@@ -275,19 +280,21 @@ void HbmChannel::advance(Cycle now, MemoryCounters& counters, ChannelOutput& out
   }
 }
 
-/// All-bank refresh at its due time, or as soon after as open rows may be closed. Those that fell due while nothing
-/// waited took place then: they leave closed rows and, the last one, perhaps a wait.
+/// Refresh of the banks whose turn it is, at its due time or as soon after as their rows may be closed. Those that fell
+/// due while nothing waited took place then: they leave closed rows and, the last ones, perhaps a wait.
 void HbmChannel::refresh() {
-  if (next_ - next_refresh_ >= t_.refi) next_refresh_ += (next_ - next_refresh_) / t_.refi * t_.refi;
+  if (next_ - next_refresh_ >= t_.round()) next_refresh_ += (next_ - next_refresh_) / t_.round() * t_.round();
+  const std::uint32_t first = refreshed_, end = first + t_.refresh_banks;
   Tick start = next_refresh_;
-  for (std::uint32_t b = 0; b < t_.banks; ++b) {
+  for (std::uint32_t b = first; b < end; ++b) {
     start = std::max(start, ready_.row[b] != kClosed ? std::max(ready_.precharge_ok[b], next_refresh_) + t_.rp
                                                      : std::min(ready_.activate_ok[b], now_ + t_.rp));
   }
-  for (std::uint32_t b = 0; b < t_.banks; ++b) {
+  for (std::uint32_t b = first; b < end; ++b) {
     ready_.activate_ok[b] = std::max(ready_.activate_ok[b], start + t_.rfc);
     close(b, false);
   }
+  refreshed_ = end == t_.banks ? 0 : end;
   next_refresh_ += t_.refi;
   plan();
 }

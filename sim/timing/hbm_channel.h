@@ -1,8 +1,9 @@
 // One HBM pseudo-channel and its controller: banks with open rows, FR-FCFS over a bounded window, write drain between
-// two marks, all-bank refresh. Row and column commands have buses of their own, as HBM's do. Time inside is in ticks
-// of 1/64 SM cycle, so that nanosecond timings keep their ratios; the caller wakes the channel at wake_cycle().
+// two marks, refresh of one bank after another or of all together. Row and column commands have buses of their own, as
+// HBM's do. Time inside is in ticks of 1/64 SM cycle, so that nanosecond timings keep their ratios; the caller wakes
+// the channel at wake_cycle().
 //
-// Left out: per-bank refresh, power-down, read/write of the same row in one visit, ECC traffic.
+// Left out: power-down, read/write of the same row in one visit, ECC traffic.
 #pragma once
 
 #include <array>
@@ -25,7 +26,11 @@ inline constexpr Tick to_ticks(Cycle c) { return c << kTickBits; }
 /// HbmSpec in ticks.
 struct HbmTimings {
   explicit HbmTimings(const GpuModel&);
-  Tick cl, rcd, rp, ras, wr, rtp, cwl, ccd_l, rrd, faw, wtr, rtw, rfc, refi;
+  Tick cl, rcd, rp, ras, wr, rtp, cwl, ccd_l, rrd, faw, wtr, rtw, rfc;
+  Tick refi;                    ///< from one refresh to the next, of other banks
+  std::uint32_t refresh_banks;  ///< that are refreshed together
+  /// Until the same banks are refreshed again.
+  Tick round() const { return refi * (banks / refresh_banks); }
   Tick burst;   ///< data bus time of one access
   Tick column;  ///< between two column commands: the longer of burst and tCCD_S
   std::uint32_t bank_groups, banks, row_accesses, access_bytes, queue_entries, write_high, write_low;
@@ -156,6 +161,7 @@ class HbmChannel {
   Tick recent_activates_[4] = {0, 0, 0, 0};  ///< plus tFAW
   std::uint32_t activates_ = 0;
   Tick now_ = 0, next_ = kNoTick, next_refresh_ = kNoTick;
+  std::uint32_t refreshed_ = 0;  ///< first bank of the next refresh
   Command command_ = Command::None;
   std::uint32_t command_bank_ = 0;
   std::uint64_t busy_[2] = {0, 0};     ///< banks with a read, a write waiting

@@ -222,6 +222,18 @@ TEST_CASE("writes beyond the window are taken later, none is lost") {
   CHECK(b.counters.dram_write_bytes == 300 * 64);
 }
 
+TEST_CASE("banks that are refreshed one after another leave the others free") {
+  GpuModel m = test_model();  // channel 0 of 1: of 16 banks one each 243.75 ns, the first at 3900
+  m.hbm.refresh_banks = 1;
+  Bench b(m);
+  b.push(1, 1, false, 3900 + 100);  // bank 0 is being refreshed
+  CHECK(b.finish() == 4000 + 32);
+  b.push(0, 1, false, 3900 + 110);
+  CHECK(b.finish() == 3900 + 260 + 32);
+  b.push(2, 1, false, 3900 + 488 + 10);  // the third refresh
+  CHECK(b.finish() == 3900 + 487 + 260 + 32);
+}
+
 TEST_CASE("refreshes that fell due while the channel was idle cost nothing later") {
   Bench b(test_model());  // channel 0 of 1: refreshes at 3900, 7800, ...
   b.push(0, 1, false, 100);

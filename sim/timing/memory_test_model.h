@@ -48,6 +48,7 @@ inline GpuModel test_model() {
   h.t_cl = 14, h.t_rcd = 14, h.t_rp = 14, h.t_ras = 34, h.t_wr = 16, h.t_rtp = 5, h.t_cwl = 5;
   h.t_ccd_s = 4, h.t_ccd_l = 6, h.t_rrd = 4, h.t_faw = 16, h.t_wtr = 8, h.t_rtw = 16;
   h.t_rfc = 260, h.t_refi = 3900;
+  h.refresh_banks = 16;
   h.queue_entries = 64;
   h.write_high = 32;
   h.write_low = 8;
