@@ -67,6 +67,57 @@ void for_each_access(const WarpPath& path, const WarpTrace& warp, const TimedPro
   }
 }
 
+/// First step that begins at or after a part of a block's way.
+std::uint32_t step_at(double position) {
+  return static_cast<std::uint32_t>(std::ceil(position * BlockFootprint::kSteps - 1e-6));
+}
+
+/// Steps of parts of blocks in the order in which they begin.
+class StepsInTime {
+ public:
+  struct Step {
+    double at = 0;
+    std::size_t part = 0;
+    std::uint32_t step = 0;
+    bool last = false;  ///< of its part
+    bool operator>(const Step& other) const { return at != other.at ? at > other.at : part > other.part; }
+  };
+
+  explicit StepsInTime(std::span<const RestPart> parts) : parts_(parts), by_start_(parts.size()) {
+    std::iota(by_start_.begin(), by_start_.end(), std::size_t{0});
+    std::stable_sort(by_start_.begin(), by_start_.end(),
+                     [&](std::size_t a, std::size_t b) { return parts_[a].at < parts_[b].at; });
+  }
+
+  /// False: there are no more.
+  bool next(Step& step) {
+    for (; started_ < by_start_.size(); ++started_) {
+      const std::size_t part = by_start_[started_];
+      if (!queue_.empty() && queue_.top().at < parts_[part].at) break;
+      push(part, step_at(parts_[part].from));
+    }
+    if (queue_.empty()) return false;
+    step = queue_.top();
+    queue_.pop();
+    push(step.part, step.step + 1);
+    return true;
+  }
+
+ private:
+  void push(std::size_t id, std::uint32_t step) {
+    const RestPart& part = parts_[id];
+    const std::uint32_t end = step_at(part.to);
+    if (step >= end) return;
+    const double share = (static_cast<double>(step) / BlockFootprint::kSteps - part.from) / (part.to - part.from);
+    queue_.push({part.at + share * (part.until - part.at), id, step, step + 1 == end});
+  }
+
+  std::span<const RestPart> parts_;
+  std::vector<std::size_t> by_start_;
+  std::size_t started_ = 0;
+  std::priority_queue<Step, std::vector<Step>, std::greater<>> queue_;
+};
+
 }  // namespace
 
 BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave)
@@ -85,7 +136,7 @@ void BlockFootprint::count_lines() {
   for (const BlockClass& cls : context_.trace.classes) {
     std::uint64_t lines = 0;
     if (context_.trace.classes.size() <= kKeptClasses) {
-      lines = footprint(static_cast<std::uint32_t>(&cls - context_.trace.classes.data())).lines.size();
+      lines = footprint(static_cast<std::uint32_t>(&cls - context_.trace.classes.data()))->lines.size();
     } else {
       for (const WarpTrace& warp : cls.warps)
         for (const Access& access : warp.accesses) lines += context_.patterns.lines(access.pattern).size();
@@ -138,17 +189,17 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
   return made;
 }
 
-const BlockFootprint::Footprint& BlockFootprint::footprint(std::uint32_t cls) {
-  const auto found = by_class_.find(cls);
-  return found != by_class_.end() ? found->second
-                                  : by_class_.emplace(cls, gather(context_.trace.classes[cls])).first->second;
+std::shared_ptr<const BlockFootprint::Footprint> BlockFootprint::footprint(std::uint32_t cls) {
+  std::shared_ptr<const Footprint>& known = by_class_[cls];
+  if (known == nullptr) known = std::make_shared<const Footprint>(gather(context_.trace.classes[cls]));
+  return known;
 }
 
 BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint16_t sm) {
   const KernelTrace& trace = context_.trace;
   const std::uint32_t cls = context_.classes.class_of(block);
   const BlockDistance distance(trace.classes[cls].representative, trace.block_index(block));
-  Running running{&footprint(cls), sm, {}};
+  Running running{footprint(cls), sm, {}};
   for (const BlockSlope& s : trace.slopes)
     running.shifts.push_back(static_cast<std::uint64_t>(s.over(distance) / kLineBytes));
   return running;
@@ -204,63 +255,88 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, Memory
   return traffic;
 }
 
+BlockFootprint::Asked BlockFootprint::asked(const Footprint& footprint, std::uint32_t step) {
+  Asked sum;
+  for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
+    const Line& line = footprint.lines[i];
+    line.write ? sum.written += static_cast<std::uint64_t>(std::popcount(unsigned{line.sectors})) : ++sum.read;
+  }
+  return sum;
+}
+
+BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
+  std::unordered_map<std::uint32_t, std::vector<Asked>> before;  // the steps of a class
+  Asked all;
+  for (const RestPart& part : parts) {
+    const std::uint32_t cls = context_.classes.class_of(part.block);
+    std::vector<Asked>& sums = before[cls];
+    if (sums.empty()) {
+      const std::shared_ptr<const Footprint> lines = footprint(cls);
+      sums.emplace_back();
+      for (std::uint32_t s = 0; s < kSteps; ++s) {
+        const Asked more = asked(*lines, s);
+        sums.push_back({sums.back().read + more.read, sums.back().written + more.written});
+      }
+      if (by_class_.size() > kKeptClasses) by_class_.clear();
+    }
+    const Asked &from = sums[step_at(part.from)], &to = sums[step_at(part.to)];
+    all.read += to.read - from.read;
+    all.written += to.written - from.written;
+  }
+  return all;
+}
+
 L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, std::uint64_t most, MemorySystem& memory) {
-  // Steps whose beginning lies in the part.
-  const auto step_at = [](double position) { return static_cast<std::uint32_t>(std::ceil(position * kSteps - 1e-6)); };
   std::uint64_t steps = 0;
   for (const RestPart& part : parts) steps += step_at(part.to) - step_at(part.from);
-  const std::uint64_t lines = steps * std::max<std::uint64_t>(1, lines_per_block_) / kSteps;
+  const std::uint64_t lines = std::max<std::uint64_t>(1, steps * lines_per_block_ / kSteps);
   const bool all = lines <= most;
-  const auto kept = static_cast<std::uint64_t>(static_cast<double>(steps) * static_cast<double>(most) /
-                                               static_cast<double>(std::max<std::uint64_t>(1, lines)));
-  std::uint64_t before = all ? 0 : steps - kept;       // steps that are not touched for
-  const std::uint64_t uncounted = all ? 0 : kept / 2;  // steps until L2 is what it is in between
+  const auto kept =
+      static_cast<std::uint64_t>(static_cast<double>(steps) * static_cast<double>(most) / static_cast<double>(lines));
+  std::uint64_t left_out = all ? 0 : steps - kept;
+  std::uint64_t uncounted = all ? 0 : kept / 2;  // until L2 is what it is in between
+  const std::uint64_t dirty_before = memory.dirty_bytes();
+  std::uint64_t dirty = dirty_before;
 
-  struct Next {
-    double at = 0;
-    std::size_t part = 0;
-    std::uint32_t step = 0;
-    bool operator>(const Next& other) const { return at != other.at ? at > other.at : part > other.part; }
-  };
-  std::vector<std::size_t> by_start(parts.size());
-  std::iota(by_start.begin(), by_start.end(), std::size_t{0});
-  std::stable_sort(by_start.begin(), by_start.end(),
-                   [&](std::size_t a, std::size_t b) { return parts[a].at < parts[b].at; });
-  const auto time_of = [&](const RestPart& part, std::uint32_t s) {
-    const double share = (static_cast<double>(s) / kSteps - part.from) / std::max(1e-9, part.to - part.from);
-    return part.at + share * (part.until - part.at);
-  };
-  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+  StepsInTime order(parts);
   std::unordered_map<std::size_t, Running> running;
-  L2Traffic traffic, counted;
-  std::uint64_t touched = 0, counted_steps = 0;
-  for (std::size_t next = 0; next < by_start.size() || !queue.empty();) {
-    if (next < by_start.size() && (queue.empty() || parts[by_start[next]].at <= queue.top().at)) {
-      const std::size_t id = by_start[next++];
-      const std::uint32_t first = step_at(parts[id].from);
-      if (first < step_at(parts[id].to)) queue.push({time_of(parts[id], first), id, first});
-      continue;
-    }
-    const Next now = queue.top();
-    queue.pop();
-    const RestPart& part = parts[now.part];
-    if (now.step + 1 < step_at(part.to)) queue.push({time_of(part, now.step + 1), now.part, now.step + 1});
-    if (before > 0) {
-      --before;
+  L2Traffic first, traffic;
+  Asked touched;
+  for (StepsInTime::Step now; order.next(now);) {
+    if (left_out > 0) {
+      --left_out;
       continue;
     }
     auto found = running.find(now.part);
     if (found == running.end()) {
-      if (by_class_.size() > kKeptClasses && running.empty()) by_class_.clear();
-      found = running.emplace(now.part, start(part.block, part.sm)).first;
+      if (by_class_.size() > kKeptClasses) by_class_.clear();
+      found = running.emplace(now.part, start(parts[now.part].block, parts[now.part].sm)).first;
     }
-    const bool counts = touched++ >= uncounted;
-    step(found->second, now.step, memory, counts ? counted : traffic);
-    counted_steps += counts;
-    if (now.step + 1 >= step_at(part.to)) running.erase(found);
+    step(found->second, now.step, memory, uncounted > 0 ? first : traffic);
+    if (uncounted == 0) {
+      const Asked more = asked(*found->second.footprint, now.step);
+      touched.read += more.read;
+      touched.written += more.written;
+    } else if (--uncounted == 0) {
+      dirty = memory.dirty_bytes();
+    }
+    if (now.last) running.erase(found);
   }
-  return all || counted_steps == 0 ? counted
-                                   : counted.scaled(static_cast<double>(steps) / static_cast<double>(counted_steps));
+  if (all) return traffic;
+  const Asked whole = asked(parts);
+  const auto ratio = [](std::uint64_t a, std::uint64_t b) {
+    return static_cast<double>(a) / static_cast<double>(std::max<std::uint64_t>(1, b));
+  };
+  L2Traffic scaled = traffic.scaled(ratio(whole.read, touched.read));
+  // What becomes dirty is written to memory, but for what is dirty in the end. Stores come in bunches, at the ends of
+  // blocks, which a part of the time may have more or less of than the rest.
+  const auto sectors = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kSectorBytes; };
+  const double in_the_end = sectors(memory.dirty_bytes());
+  const double became = static_cast<double>(traffic.written) + in_the_end - sectors(dirty);
+  const double share = touched.written > 0 ? std::max(0.0, became) / static_cast<double>(touched.written) : 1;
+  const double written = share * static_cast<double>(whole.written) + sectors(dirty_before) - in_the_end;
+  scaled.written = static_cast<std::uint64_t>(std::llround(std::max(0.0, written)));
+  return scaled;
 }
 
 }  // namespace forewarp

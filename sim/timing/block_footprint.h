@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -26,7 +27,7 @@ class BlockFootprint {
   /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side.
   L2Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&);
   /// Touches L2 for parts of blocks as time passes. Where that would be more than `most` lines, for the last of them;
-  /// the second half of those stands for all.
+  /// what the second half of those reads and makes dirty stands for all.
   L2Traffic follow(std::span<const RestPart>, std::uint64_t most, MemorySystem&);
 
  private:
@@ -43,13 +44,19 @@ class BlockFootprint {
     std::vector<std::uint32_t> begin;
   };
   struct Running {
-    const Footprint* footprint = nullptr;
+    std::shared_ptr<const Footprint> footprint;
     std::uint16_t sm = 0;
     std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
   };
   Footprint gather(const BlockClass&) const;
   void count_lines();
-  const Footprint& footprint(std::uint32_t cls);
+  std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
+  /// What is asked of L2: lines to read, sectors to write.
+  struct Asked {
+    std::uint64_t read = 0, written = 0;
+  };
+  static Asked asked(const Footprint&, std::uint32_t step);
+  Asked asked(std::span<const RestPart>);
   Running start(std::uint64_t block, std::uint16_t sm);
   static void step(const Running&, std::uint32_t step, MemorySystem&, L2Traffic&);
 
@@ -59,7 +66,7 @@ class BlockFootprint {
   std::uint64_t wave_ = 1;
   std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
   std::uint64_t lines_per_block_ = 0;
-  std::unordered_map<std::uint32_t, Footprint> by_class_;
+  std::unordered_map<std::uint32_t, std::shared_ptr<const Footprint>> by_class_;
 };
 
 }  // namespace forewarp

@@ -17,6 +17,8 @@ namespace {
 
 constexpr double kRefill = 1.0;  // L2's size that must have come in before its state counts as steady
 constexpr std::uint64_t kMostTouches = 40'000'000;  // lines touched in L2 for skipped blocks; more would take seconds
+// Blocks whose rates differ by less stay in step: those behind find in L2 what the others have brought.
+constexpr double kInStep = 0.05;
 constexpr std::uint64_t kWindows = 8;               // the budget pays for so many windows
 constexpr Cycle kSlice = 128;                       // cycles between two looks at the progress
 constexpr double kSteady = 0.02;                    // two windows agree when their rates differ by less
@@ -464,7 +466,7 @@ class SteadyState {
     add_scaled(result.counters, now.counters, reference.counters, factor);
     const Cycle so_far = result.elapsed_cycles;
     SmRate rate = observed_rate(now.counters, reference.counters, seen, context_.warps_per_block);
-    rate.shares = observed_shares(now.in_flight, reference.in_flight, context_.blocks_per_sm);
+    rate.shares = shares_so_far(now);
     const RestTime rest = remaining_time(now.in_flight, rate);
     set_traffic(result.counters.memory, before, footprint().follow(rest.parts, kMostTouches, gpu_.memory()));
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
@@ -473,6 +475,21 @@ class SteadyState {
     uncertainty_ = std::max(uncertainty_, kUnsettled);
     result.warnings.push_back(
         "the launch did not settle within the detailed budget; its rest was taken to run at the rate of its last part");
+  }
+
+  /// What the blocks of an SM got of it, the oldest first, between all checkpoints that found the same ones there.
+  std::vector<double> shares_so_far(const Mark& now) const {
+    std::vector<double> sum;
+    for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
+      const Mark& later = i + 1 < checkpoints_.size() ? checkpoints_[i + 1] : now;
+      const std::vector<double> shares =
+          observed_shares(later.in_flight, checkpoints_[i].in_flight, context_.blocks_per_sm);
+      sum.resize(std::max(sum.size(), shares.size()), 0);
+      for (std::size_t k = 0; k < shares.size(); ++k) sum[k] += shares[k];
+    }
+    const auto [least, most] = std::minmax_element(sum.begin(), sum.end());
+    if (sum.empty() || *least > (1 - kInStep) * *most) return {};
+    return sum;
   }
 
   RestTime remaining_time(const std::vector<BlockProgress>& in_flight, const SmRate& rate) const {
