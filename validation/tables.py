@@ -13,7 +13,7 @@ BEGIN, END = "<!-- tables: written by tables.py -->", "<!-- end of tables -->"
 KINDS = ["memory-bound", "compute-bound", "latency-bound", "divergent", "strided", "under 10 us"]
 COUNTERS = ["smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
             "l1tex__t_sector_hit_rate.pct", "lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_write.sum",
-            "lts__t_sector_hit_rate.pct", "dram__bytes_read.sum", "dram__bytes_write.sum",
+            "lts__t_sector_hit_rate.pct", "dram__bytes.sum", "dram__bytes_read.sum", "dram__bytes_write.sum",
             "sm__warps_active.avg.pct_of_peak_sustained_active", "smsp__issue_active.avg.per_cycle_active"]
 
 

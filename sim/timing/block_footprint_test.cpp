@@ -1,0 +1,113 @@
+#include "timing/block_footprint.h"
+
+#include <catch2/catch.hpp>
+
+#include "timing/sm_test_support.h"
+#include "timing/timed_program.h"
+
+using namespace forewarp;
+
+namespace {
+
+constexpr std::uint32_t kBlocks = 64, kLines = 64;  // lines that a block reads, and writes
+
+/// Blocks that read lines in turn and then write lines of their own.
+class Launch {
+ public:
+  /// `shared`: all read the same lines.
+  Launch(const GpuModel& gpu, bool shared)
+      : gpu_(gpu), made_(code(), 1, kBlocks), program_(*made_.trace().kernel, gpu) {
+    constexpr std::uint64_t kIn = std::uint64_t{1} << 30, kOut = std::uint64_t{1} << 32;
+    KernelTrace& trace = made_.trace();
+    trace.slopes.push_back({std::int64_t{kLines} * kLineBytes, 0, 0});
+    for (std::uint64_t i = 0; i < kLines; ++i)
+      made_.access(0, kIn + i * kLineBytes, 4, MemorySpace::Global, MemoryKind::Load);
+    for (std::uint64_t i = 0; i < kLines; ++i)
+      made_.access(0, kOut + i * kLineBytes, 4, MemorySpace::Global, MemoryKind::Store);
+    std::vector<Access>& accesses = trace.classes[0].warps[0].accesses;
+    for (std::size_t i = shared ? kLines : 0; i < accesses.size(); ++i) accesses[i].slope = 1;
+    patterns_.extend(trace.patterns);
+    classes_.emplace(trace);
+    timing_.resize(trace.patterns.size());
+  }
+
+  BlockFootprint footprint() const {
+    const LaunchContext context{gpu_, trace(), program_, patterns_, timing_, *classes_, 1, 1, 0};
+    return BlockFootprint(context, 2);
+  }
+
+ private:
+  static std::vector<Instruction> code() {
+    std::vector<Instruction> all(kLines, memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0));
+    all.resize(2 * kLines, memory_instruction(Opcode::STG, MemorySpace::Global, MemoryKind::Store, kNoScoreboard));
+    return all;
+  }
+  const KernelTrace& trace() const { return const_cast<HandMadeTrace&>(made_).trace(); }
+
+  const GpuModel& gpu_;
+  HandMadeTrace made_;
+  TimedProgram program_;
+  CoalescedPatterns patterns_;
+  std::optional<ClassIndex> classes_;
+  std::vector<PatternTiming> timing_;
+};
+
+GpuModel model() {
+  GpuModel gpu = sm_model(2);
+  gpu.l2.bytes = 80 * 16 * kLineBytes;  // twenty blocks' lines
+  return gpu;
+}
+
+/// Two blocks at a time, each for as long as `lasts`; every second one later by `late` of that.
+std::vector<RestPart> two_by_two(double lasts, double late) {
+  std::vector<RestPart> parts;
+  for (std::uint32_t block = 0; block < kBlocks; ++block) {
+    const double at = lasts * (block / 2 + (block % 2) * late);
+    parts.push_back({block, 0, 1, at, at + lasts, static_cast<std::uint16_t>(block % 2)});
+  }
+  return parts;
+}
+
+}  // namespace
+
+TEST_CASE("left-out blocks read and write all that they ask for") {
+  const GpuModel gpu = model();
+  const Launch launch(gpu, false);
+  BlockFootprint footprint = launch.footprint();
+  CHECK(footprint.lines_per_block() == 2 * kLines);
+  MemorySystem memory(gpu);
+  const L2Traffic traffic = footprint.follow(two_by_two(100, 0.5), ~std::uint64_t{0}, memory);
+  CHECK(traffic.read == std::uint64_t{kBlocks} * kLines * 4);
+  CHECK(traffic.written * kSectorBytes + memory.dirty_bytes() == std::uint64_t{kBlocks} * kLines * kLineBytes);
+}
+
+TEST_CASE("a part of the time stands for all of it, wherever the stores lie in it") {
+  const GpuModel gpu = model();
+  const Launch launch(gpu, false);
+  for (const double late : {0.0, 0.5}) {
+    for (const std::uint64_t most : {2000u, 2900u, 4100u}) {
+      BlockFootprint footprint = launch.footprint();
+      MemorySystem memory(gpu);
+      const L2Traffic traffic = footprint.follow(two_by_two(100, late), most, memory);
+      INFO("late " << late << " most " << most);
+      CHECK(static_cast<double>(traffic.read) == Approx(double{kBlocks} * kLines * 4).epsilon(0.01));
+      CHECK(static_cast<double>(traffic.written * kSectorBytes + memory.dirty_bytes()) ==
+            Approx(double{kBlocks} * kLines * kLineBytes).epsilon(0.01));
+    }
+  }
+}
+
+TEST_CASE("what blocks that are in step read comes from memory once, what others read apart twice") {
+  GpuModel gpu = model();
+  gpu.l2.bytes = 80 * kLineBytes;  // little more than a block's lines
+  gpu.l2.ways = 1;
+  const Launch launch(gpu, true);
+  const auto read = [&](double late) {
+    BlockFootprint footprint = launch.footprint();
+    MemorySystem memory(gpu);
+    return footprint.follow(two_by_two(100, late), ~std::uint64_t{0}, memory).read;
+  };
+  const double once = double{kBlocks} / 2 * kLines * 4;
+  CHECK(static_cast<double>(read(0)) == Approx(once).epsilon(0.1));
+  CHECK(static_cast<double>(read(0.5)) > 1.5 * once);
+}
