@@ -19,6 +19,19 @@ constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more 
 
 bool below_l1(const AccessPattern& pattern) { return pattern.space != MemorySpace::Shared && pattern.lanes != 0; }
 
+RequestKind request_kind(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::Store:
+      return RequestKind::Write;
+    case MemoryKind::Atomic:
+      return RequestKind::Atomic;
+    case MemoryKind::Reduction:
+      return RequestKind::Reduction;
+    default:
+      return RequestKind::Read;
+  }
+}
+
 /// Which lines a block has touched lately, and where in its list they stand.
 class RecentLines {
  public:
@@ -160,8 +173,8 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
       context_.l1_bytes / kLineBytes / static_cast<std::uint32_t>(std::max(1, context_.blocks_per_sm));
   Footprint made;
   RecentLines recent;
-  const auto add = [&](std::uint64_t line, std::uint32_t slope, const LineSectors& part, bool write) {
-    RecentLines::Entry& entry = recent.find((line * 0x100000001B3ull ^ slope) * 2 + (write ? 1 : 0));
+  const auto add = [&](std::uint64_t line, std::uint32_t slope, const LineSectors& part, RequestKind kind) {
+    RecentLines::Entry& entry = recent.find((line * 0x100000001B3ull ^ slope) * 4 + static_cast<std::uint64_t>(kind));
     const auto now = static_cast<std::uint32_t>(made.lines.size());
     if (entry.place != 0 && now - entry.touched_at <= window) {
       Line& known = made.lines[entry.place - 1];
@@ -170,7 +183,7 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
       entry.touched_at = now;
       return;
     }
-    made.lines.push_back({line, slope, part.sectors, write, part.bytes});
+    made.lines.push_back({line, slope, part.sectors, kind, part.bytes});
     entry.place = now + 1;
     entry.touched_at = now;
   };
@@ -180,8 +193,7 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
       const MemoryKind kind = context_.trace.patterns[access.pattern].kind;
       for (const LineSectors& part : context_.patterns.lines(access.pattern)) {
         const std::uint64_t line = access.base / kLineBytes + static_cast<std::uint64_t>(std::int64_t{part.line});
-        if (kind != MemoryKind::Store) add(line, access.slope, part, false);
-        if (kind != MemoryKind::Load) add(line, access.slope, part, true);
+        add(line, access.slope, part, request_kind(kind));
       }
     }
   }
@@ -211,10 +223,10 @@ void BlockFootprint::step(const Running& block, std::uint32_t step, MemorySystem
   for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
     const Line& line = footprint.lines[i];
     const Line& later = footprint.lines[std::min(i + kPrefetched, last)];
-    memory.prefetch(later.line + block.shifts[later.slope], later.write, block.sm);
+    memory.prefetch(later.line + block.shifts[later.slope], later.kind == RequestKind::Write, block.sm);
     const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
     traffic.add(
-        memory.touch(line.line + block.shifts[line.slope], line.sectors, line.write, block.sm, whole, line.bytes));
+        memory.touch(line.line + block.shifts[line.slope], line.sectors, line.kind, block.sm, whole, line.bytes));
   }
 }
 
@@ -259,7 +271,8 @@ BlockFootprint::Asked BlockFootprint::asked(const Footprint& footprint, std::uin
   Asked sum;
   for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
     const Line& line = footprint.lines[i];
-    line.write ? sum.written += static_cast<std::uint64_t>(std::popcount(unsigned{line.sectors})) : ++sum.read;
+    line.kind != RequestKind::Read ? sum.written += static_cast<std::uint64_t>(std::popcount(unsigned{line.sectors}))
+                                   : ++sum.read;
   }
   return sum;
 }

@@ -35,7 +35,7 @@ class BlockFootprint {
     std::uint64_t line = 0;  ///< of the class's representative
     std::uint32_t slope = 0;
     std::uint8_t sectors = 0;
-    bool write = false;
+    RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;  ///< of the sectors
   };
   /// A class's lines in order of time; begin[s] is the first of step s.

@@ -717,7 +717,7 @@ std::uint8_t MemorySystem::partition(std::uint16_t sm) const {
   return static_cast<std::uint8_t>(state_->crossbar_.partition(sm));
 }
 
-MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, bool full,
+MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
                                 std::uint8_t bytes) {
   State& s = *state_;
   const AddressMap::Home home = s.map_.home(line);
@@ -727,8 +727,9 @@ MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool w
     t.written += count(s.geometry_.whole_bursts(a.evicted.dirty)) + count(s.geometry_.whole_bursts(a.cleaned.dirty));
     t.read += count(s.geometry_.whole_bursts(a.evicted.partial)) + count(s.geometry_.whole_bursts(a.cleaned.partial));
   };
+  const bool write = kind == RequestKind::Write, modify = kind == RequestKind::Atomic || kind == RequestKind::Reduction;
   bool for_copy = false;
-  if (crosses && s.replicate_ && !write) {
+  if (crosses && s.replicate_ && kind == RequestKind::Read) {
     const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false, true, 0);
     account(a);
     for_copy = a.outcome != L2Slice::Outcome::Stall;
@@ -739,7 +740,8 @@ MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool w
     }
   }
   if (sectors == 0) return t;
-  const auto a = s.slices_[home.slice].cache.touch(home.index, false, sectors, write, full, bytes, for_copy);
+  L2Slice& cache = s.slices_[home.slice].cache;
+  const auto a = cache.touch(home.index, false, sectors, write, full, bytes, for_copy);
   account(a);
   t.read += count(a.fetch);
   if (!for_copy) {
@@ -750,12 +752,16 @@ MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, bool w
     t.fabric_hits = count(sectors) - count(a.missed);
     t.fabric_misses = count(a.added);
   }
-  L2Slice::Access copy;
-  if (write) copy.evicted = s.write_copy(home.slice, home.index, sectors, crosses && full);
-  if (copy.evicted.dirty != 0) {
-    s.slices_[s.mirror(home.slice)].cache.written_back(count(copy.evicted.dirty));
-    account(copy);
+  L2Slice::Access more;
+  if (modify && a.way != L2Slice::kNoWay) {
+    more.cleaned = cache.modify(a.way, sectors);
+    cache.written_back(count(more.cleaned.dirty));
   }
+  if (write || modify) {
+    more.evicted = s.write_copy(home.slice, home.index, sectors, write && crosses && full);
+    s.slices_[s.mirror(home.slice)].cache.written_back(count(more.evicted.dirty));
+  }
+  account(more);
   return t;
 }
 

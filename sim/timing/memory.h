@@ -82,9 +82,9 @@ class MemorySystem {
   /// L2 partition that is near the SM.
   std::uint8_t partition(std::uint16_t sm) const;
 
-  /// Functional effects without time, for fast-forwarding and for warm runs: as if the sectors had been read or
-  /// written. `full` and `bytes` as in a request.
-  MemoryTouch touch(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, bool full = true,
+  /// Functional effects without time, for fast-forwarding and for warm runs: as if the sectors had been read,
+  /// written or, at their home, changed. `full` and `bytes` as in a request.
+  MemoryTouch touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full = true,
                     std::uint8_t bytes = 0);
   /// Brings near the host's processor what touch() of the line will look at.
   void prefetch(std::uint64_t line, bool write, std::uint16_t sm) const;

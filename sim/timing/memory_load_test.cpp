@@ -87,7 +87,7 @@ TEST_CASE("one slice gives its data rate, one SM and one GPC theirs") {
   }
   const auto rate = [&](const std::vector<std::uint64_t>& lines, int first_sm, int sms, std::uint64_t per_sm) {
     MemorySystem memory(m);
-    for (const std::uint64_t line : lines) memory.touch(line, 15, false, 0);
+    for (const std::uint64_t line : lines) memory.touch(line, 15, RequestKind::Read, 0);
     const LoadRun run = run_load(memory, first_sm + sms, 512, 0, [&](int sm, std::uint64_t i, MemoryRequest& r) {
       if (sm < first_sm || i == per_sm) return false;
       r.line = lines[(i * 7 + static_cast<std::uint64_t>(sm) * 13) % lines.size()];

@@ -144,8 +144,26 @@ TEST_CASE("a write to the far side leaves a copy on the near one") {
   latency_of(memory, part, 3000);
   CHECK(latency_of(memory, request(far, 15), 4000) > kHit + kFar);  // what is written in part is merged at home
   MemorySystem touched(m);
-  touched.touch(far, 15, true, 0);
+  touched.touch(far, 15, RequestKind::Write, 0);
   CHECK(latency_of(touched, request(far, 15), 1000) == kHit + 2);
+}
+
+TEST_CASE("what is changed passes by L2 as its request would: at home, dirty, without a copy") {
+  const GpuModel m = quiet();
+  const std::uint64_t far = line_in(m, 1);
+  for (const RequestKind kind : {RequestKind::Reduction, RequestKind::Atomic}) {
+    MemorySystem touched(m);
+    const MemoryTouch first = touched.touch(far, 0b0001, kind, 0);
+    CHECK(first.read >= 1);
+    CHECK(first.missed == 1);
+    CHECK(touched.dirty_bytes() == kSectorBytes);
+    CHECK(touched.touch(far, 0b0001, kind, 0).missed == 0);
+    CHECK(touched.touch(far, 0b0001, RequestKind::Read, 0).missed ==
+          1);  // there was no copy; it is made of a clean line
+    CHECK(touched.dirty_bytes() == 0);
+    CHECK(touched.touch(far, 0b0001, kind, 107).missed == 0);
+    CHECK(touched.touch(far, 0b0001, RequestKind::Read, 0).missed == 1);  // and is taken away
+  }
 }
 
 TEST_CASE("a write takes away the copy of the other side") {
@@ -283,7 +301,7 @@ TEST_CASE("touch leaves the state that the timed path leaves, and counts the sam
           request(random() % 12000, static_cast<std::uint8_t>(1 + random() % 15),
                   write ? RequestKind::Write : RequestKind::Read, static_cast<std::uint16_t>(random() % 108));
       latency_of(timed, r, now += 1000);
-      const MemoryTouch t = touched.touch(r.line, r.sectors, write, r.sm);
+      const MemoryTouch t = touched.touch(r.line, r.sectors, r.kind, r.sm);
       read_sectors += static_cast<std::uint64_t>(t.read);
       written_sectors += static_cast<std::uint64_t>(t.written);
       passed.add(t);

@@ -82,8 +82,10 @@ void set_sectors(TimingCounters& c, const AccessSectors& known, bool misses_know
     m.write_sectors = known.stores;
   }
   c.l1_store_sectors = known.stores;
-  // Writes hit; the rest of the hits are those of reads.
+  // Writes hit, and so does nearly all that atomics change; the rest of the hits are those of reads.
   std::uint64_t read_hits = m.hit_sectors - std::min(m.hit_sectors, written);
+  const std::uint64_t changed = std::min(read_hits, m.atomic_sectors + m.reduction_sectors);
+  read_hits -= changed;
   const std::uint64_t looked_up = m.read_sectors - m.merged_sectors,
                       missed = looked_up - std::min(looked_up, read_hits);
   if (c.l1_load_sectors > 0) {
@@ -102,7 +104,7 @@ void set_sectors(TimingCounters& c, const AccessSectors& known, bool misses_know
     }
   }
   c.l1_load_sectors = known.loads;
-  m.hit_sectors = read_hits + m.write_sectors;
+  m.hit_sectors = read_hits + changed + m.write_sectors;
 }
 
 }  // namespace forewarp

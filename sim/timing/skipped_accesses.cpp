@@ -6,6 +6,11 @@
 #include "base/types.h"
 
 namespace forewarp {
+namespace {
+
+RequestKind kind(bool write) { return write ? RequestKind::Write : RequestKind::Read; }
+
+}  // namespace
 
 std::size_t SkippedAccesses::find(const Walk& walk) const {
   std::uint64_t hash = walk.address / kLineBytes * 0x9E3779B97F4A7C15ull;
@@ -58,9 +63,10 @@ void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, L2Traffic& t
   constexpr unsigned kSectors = kLineBytes / kSectorBytes;
   const unsigned mask = unsigned{walk.sectors} << sector % kSectors;
   const std::uint64_t line = sector / kSectors;
-  if ((mask & 15u) != 0) traffic.add(memory_.touch(line, static_cast<std::uint8_t>(mask & 15u), walk.write, walk.sm));
+  if ((mask & 15u) != 0)
+    traffic.add(memory_.touch(line, static_cast<std::uint8_t>(mask & 15u), kind(walk.write), walk.sm));
   if (mask >> kSectors != 0)
-    traffic.add(memory_.touch(line + 1, static_cast<std::uint8_t>(mask >> kSectors), walk.write, walk.sm));
+    traffic.add(memory_.touch(line + 1, static_cast<std::uint8_t>(mask >> kSectors), kind(walk.write), walk.sm));
 }
 
 /// One iteration of all walks; returns how many of them came to other sectors.
@@ -89,7 +95,7 @@ L2Traffic SkippedAccesses::apply(std::uint64_t l2_lines) const {
     const std::uint64_t touched = touch_walks(i, step);
     if (i < singles_.size())
       for (const Single& single : singles_[i])
-        step.add(memory_.touch(single.line, single.sectors, single.write, single.sm));
+        step.add(memory_.touch(single.line, single.sectors, kind(single.write), single.sm));
     traffic += step;
     if (!singles_.empty() || i + 1 >= all_walk) continue;
     steady.add(touched, step);

@@ -93,6 +93,12 @@ TEST_CASE("an extrapolated launch has the sectors that its trace has") {
   CHECK(misses_known.memory.read_sectors == 120);
   CHECK(misses_known.memory.miss_sectors == 30);
   CHECK(misses_known.memory.hit_sectors == 90 + 80);
+  TimingCounters changing;
+  changing.l1_load_sectors = 100;
+  changing.memory.read_sectors = 60, changing.memory.reduction_sectors = 500;
+  changing.memory.miss_sectors = 60, changing.memory.hit_sectors = 500;  // all of the reductions
+  set_sectors(changing, {200, 0}, true);
+  CHECK(changing.memory.hit_sectors == 500 + 60);
 }
 
 TEST_CASE("what passed by L2 takes the place of what was scaled up") {
