@@ -43,7 +43,8 @@ class Declared(unittest.TestCase):
 
     def test_every_case_is_used(self):
         used = {(stem, case) for stem, quantity in quantities.all_quantities() for case in (quantity.low, quantity.high)}
-        launched = {(stem, case) for stem, of_stem in cases().items() for case in of_stem}
+        # Other launches of the same code (STEM.a100) are for other GPUs than the calibrated one.
+        launched = {(stem, case) for stem, of_stem in cases().items() if "." not in stem for case in of_stem}
         self.assertEqual(launched - used, set())
 
     def test_names_are_unique(self):
