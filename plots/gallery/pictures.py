@@ -82,7 +82,7 @@ PICTURES = [
             "Blocks of a product of 1408 and of 1409 on the SMs of an H200 over time"),
     Picture("S3 The mystery plot", "s03_sweep", "sweep", "@sweep\n--points\nvalidation/sweep/h200-sxm/sgemm_warp_tiled.csv",
             "Rate against size for our best fp32 product, predicted (circles) and measured on an H200 (diamonds, 277 sizes), coloured "
-            "by the largest power of two that divides N; 9 % off on average from 512 up. Each saw-tooth begins where a wave is added (dotted), and sizes that 4 does not "
+            "by the largest power of two that divides N; 4 % off on average from 512 up. Each saw-tooth begins where a wave is added (dotted), and sizes that 4 does not "
             "divide run below the others, since their rows are not 16-byte aligned and take the scalar path.",
             "TFLOP/s against size of a product, predicted and measured, with wave jumps"),
     Picture("S3 The mystery plot", "s03_library", "sweep", "--points\nvalidation/sweep/h200-sxm/library_bf16.csv",
