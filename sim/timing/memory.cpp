@@ -759,7 +759,8 @@ MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, Reques
   }
   if (write || modify) {
     more.evicted = s.write_copy(home.slice, home.index, sectors, write && crosses && full);
-    s.slices_[s.mirror(home.slice)].cache.written_back(count(more.evicted.dirty));
+    // Where there is one partition, there is no mirror and nothing gives way.
+    if (more.evicted.dirty != 0) s.slices_[s.mirror(home.slice)].cache.written_back(count(more.evicted.dirty));
   }
   account(more);
   return t;
