@@ -141,10 +141,6 @@ BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave)
     for (BlockDispatcher::Grant grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now))
       sm_of_.push_back(static_cast<std::uint16_t>(grant.sm));
   }
-  count_lines();
-}
-
-void BlockFootprint::count_lines() {
   std::uint64_t total = 0, blocks = 0;
   for (const BlockClass& cls : context_.trace.classes) {
     std::uint64_t lines = 0;
@@ -225,8 +221,7 @@ void BlockFootprint::step(const Running& block, std::uint32_t step, MemorySystem
     const Line& later = footprint.lines[std::min(i + kPrefetched, last)];
     memory.prefetch(later.line + block.shifts[later.slope], later.kind == RequestKind::Write, block.sm);
     const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
-    traffic.add(
-        memory.touch(line.line + block.shifts[line.slope], line.sectors, line.kind, block.sm, whole, line.bytes));
+    traffic += memory.touch(line.line + block.shifts[line.slope], line.sectors, line.kind, block.sm, whole, line.bytes);
   }
 }
 

@@ -49,7 +49,6 @@ class BlockFootprint {
     std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
   };
   Footprint gather(const BlockClass&) const;
-  void count_lines();
   std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
   /// What is asked of L2: lines to read, sectors to write.
   struct Asked {

@@ -73,6 +73,16 @@ std::uint32_t L2Slice::find(Place p) const {
   return kNoWay;
 }
 
+template <typename Wanted>
+std::uint32_t L2Slice::oldest_of(std::uint32_t set, Wanted&& wanted) const {
+  std::uint32_t found = kNoWay;
+  for (std::uint32_t way = set * geometry_.ways; way < (set + 1) * geometry_.ways; ++way) {
+    if (!wanted(way)) continue;
+    if (found == kNoWay || clock_ - lines_[way].used > clock_ - lines_[found].used) found = way;
+  }
+  return found;
+}
+
 std::uint32_t L2Slice::victim(Place p, bool copy, bool reading) const {
   // Without branches, which would go either way: age and place as one number, an empty way's the highest (the first
   // such), 0 while it is in flight.
@@ -99,17 +109,10 @@ std::uint32_t L2Slice::victim(Place p, bool copy, bool reading) const {
   const std::uint32_t chosen = geometry_.victim_choices > 1 && next != kNoWay && (chance() & 1) != 0 ? next : best;
   if (!reading || chosen == kNoWay || lines_[chosen].dirty == 0 || lines_[chosen].used <= others_) return chosen;
   if (((chance() >> 8) & 255) >= geometry_.spare_of_256) return chosen;
-  const std::uint32_t clean = oldest_clean(p);
+  const std::uint32_t clean = oldest_of(p.first_way / geometry_.ways, [this](std::uint32_t way) {
+    return lines_[way].dirty == 0 && lines_[way].miss == kNoMiss;
+  });
   return clean == kNoWay ? chosen : clean;
-}
-
-std::uint32_t L2Slice::oldest_clean(Place p) const {
-  std::uint32_t oldest = kNoWay;
-  for (std::uint32_t way = p.first_way; way < p.first_way + geometry_.ways; ++way) {
-    if (lines_[way].dirty != 0 || lines_[way].miss != kNoMiss) continue;
-    if (oldest == kNoWay || clock_ - lines_[way].used > clock_ - lines_[oldest].used) oldest = way;
-  }
-  return oldest;
 }
 
 Eviction L2Slice::replace(std::uint32_t way, Place p) {
@@ -198,21 +201,13 @@ L2Slice::Access L2Slice::write(std::uint64_t index, std::uint8_t sectors, bool f
   return a;
 }
 
-std::uint32_t L2Slice::oldest_dirty(std::uint32_t besides, bool partial) const {
-  const std::uint32_t first = besides - besides % geometry_.ways;
-  std::uint32_t oldest = kNoWay;
-  for (std::uint32_t way = first; way < first + geometry_.ways; ++way) {
-    if (way == besides || (partial ? lines_[way].partial : lines_[way].dirty) == 0) continue;
-    if (oldest == kNoWay || clock_ - lines_[way].used > clock_ - lines_[oldest].used) oldest = way;
-  }
-  return oldest;
-}
-
 std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more) const {
-  std::uint32_t found = kNoWay;
-  if (partial_lines_ + more > geometry_.partial_limit) found = oldest_dirty(way, true);
   const std::uint32_t set = way / geometry_.ways;
-  if (found == kNoWay && dirty_lines_[set] + more > dirty_limit(set)) found = oldest_dirty(way, false);
+  std::uint32_t found = kNoWay;
+  if (partial_lines_ + more > geometry_.partial_limit)
+    found = oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].partial != 0; });
+  if (found == kNoWay && dirty_lines_[set] + more > dirty_limit(set))
+    found = oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].dirty != 0; });
   return found;
 }
 

@@ -173,13 +173,12 @@ class L2Slice {
   std::uint32_t find(Place) const;
   /// Best way to give up, kNoWay if all are in flight (or, for a copy, if none would be left for home lines).
   std::uint32_t victim(Place, bool copy, bool reading) const;
-  /// The oldest clean line of the set that nothing is in flight for, kNoWay if there is none.
-  std::uint32_t oldest_clean(Place) const;
+  /// The least recently used line of the set of those wanted, kNoWay if there is none.
+  template <typename Wanted>
+  std::uint32_t oldest_of(std::uint32_t set, Wanted&& wanted) const;
   /// Empties the way and gives it the new tag.
   Eviction replace(std::uint32_t way, Place);
   bool room(bool copy, std::uint8_t fetch, std::uint32_t victim_way) const;
-  /// Least recently used dirty line, or partly written line, of the set of `besides`, kNoWay if there is none.
-  std::uint32_t oldest_dirty(std::uint32_t besides, bool partial) const;
   void set_partial(std::uint32_t way, std::uint8_t sectors);
   /// What has to be written back if so many more lines were dirty than are; never the way itself.
   std::uint32_t to_clean(std::uint32_t way, std::uint32_t more) const;

@@ -4,24 +4,14 @@
 #include <cmath>
 #include <cstdint>
 
-#include "timing/memory.h"
-
 namespace forewarp {
 
-/// Sums of MemoryTouch, in sectors.
+/// In sectors; hits and misses as MemoryCounters has them.
 struct L2Traffic {
   std::uint64_t read = 0, written = 0;    ///< DRAM's
-  std::uint64_t missed = 0, fetched = 0;  ///< as MemoryTouch
+  std::uint64_t missed = 0, fetched = 0;  ///< not found at the first lookup; whole pieces asked for then
   std::uint64_t fabric_hits = 0, fabric_misses = 0;
 
-  void add(const MemoryTouch& t) {
-    read += static_cast<std::uint64_t>(t.read);
-    written += static_cast<std::uint64_t>(t.written);
-    missed += static_cast<std::uint64_t>(t.missed);
-    fetched += static_cast<std::uint64_t>(t.fetched);
-    fabric_hits += static_cast<std::uint64_t>(t.fabric_hits);
-    fabric_misses += static_cast<std::uint64_t>(t.fabric_misses);
-  }
   L2Traffic& operator+=(const L2Traffic& o) {
     read += o.read, written += o.written, missed += o.missed, fetched += o.fetched;
     fabric_hits += o.fabric_hits, fabric_misses += o.fabric_misses;

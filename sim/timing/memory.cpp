@@ -717,15 +717,16 @@ std::uint8_t MemorySystem::partition(std::uint16_t sm) const {
   return static_cast<std::uint8_t>(state_->crossbar_.partition(sm));
 }
 
-MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
-                                std::uint8_t bytes) {
+L2Traffic MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
+                              std::uint8_t bytes) {
   State& s = *state_;
   const AddressMap::Home home = s.map_.home(line);
   const bool crosses = s.crossbar_.partition(sm) != static_cast<int>(home.partition);
-  MemoryTouch t;
+  L2Traffic t;
+  const auto number = [](std::uint8_t mask) { return static_cast<std::uint64_t>(count(mask)); };
   const auto account = [&](const L2Slice::Access& a) {
-    t.written += count(s.geometry_.whole_bursts(a.evicted.dirty)) + count(s.geometry_.whole_bursts(a.cleaned.dirty));
-    t.read += count(s.geometry_.whole_bursts(a.evicted.partial)) + count(s.geometry_.whole_bursts(a.cleaned.partial));
+    t.written += number(s.geometry_.whole_bursts(a.evicted.dirty)) + number(s.geometry_.whole_bursts(a.cleaned.dirty));
+    t.read += number(s.geometry_.whole_bursts(a.evicted.partial)) + number(s.geometry_.whole_bursts(a.cleaned.partial));
   };
   const bool write = kind == RequestKind::Write, modify = kind == RequestKind::Atomic || kind == RequestKind::Reduction;
   bool for_copy = false;
@@ -734,8 +735,8 @@ MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, Reques
     account(a);
     for_copy = a.outcome != L2Slice::Outcome::Stall;
     if (for_copy) {
-      t.missed = count(a.missed);
-      t.fetched = count(a.added);
+      t.missed = number(a.missed);
+      t.fetched = number(a.added);
       sectors = a.fetch;
     }
   }
@@ -743,14 +744,14 @@ MemoryTouch MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, Reques
   L2Slice& cache = s.slices_[home.slice].cache;
   const auto a = cache.touch(home.index, false, sectors, write, full, bytes, for_copy);
   account(a);
-  t.read += count(a.fetch);
+  t.read += number(a.fetch);
   if (!for_copy) {
-    t.missed = count(a.missed);
-    t.fetched = count(a.added);
+    t.missed = number(a.missed);
+    t.fetched = number(a.added);
   }
   if (for_copy || (write && crosses)) {
-    t.fabric_hits = count(sectors) - count(a.missed);
-    t.fabric_misses = count(a.added);
+    t.fabric_hits = number(sectors) - number(a.missed);
+    t.fabric_misses = number(a.added);
   }
   L2Slice::Access more;
   if (modify && a.way != L2Slice::kNoWay) {

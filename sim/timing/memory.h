@@ -9,6 +9,7 @@
 
 #include "base/types.h"
 #include "hardware/gpu_model.h"
+#include "timing/l2_traffic.h"
 #include "timing/rate_server.h"
 
 namespace forewarp {
@@ -52,13 +53,6 @@ struct MemoryCounters {
   std::uint64_t read_latency_cycles = 0, read_replies = 0;  ///< push to reply, summed
 };
 
-/// What touching sectors of a line moves, in sectors; hits and misses as MemoryCounters has them.
-struct MemoryTouch {
-  int read = 0, written = 0;    ///< DRAM's
-  int missed = 0, fetched = 0;  ///< not found at the first lookup; whole pieces that were asked for then
-  int fabric_hits = 0, fabric_misses = 0;
-};
-
 class MemorySystem {
  public:
   enum class L2Start : std::uint8_t { Flushed /* as a profiler leaves it */, Empty };
@@ -84,8 +78,8 @@ class MemorySystem {
 
   /// Functional effects without time, for fast-forwarding and for warm runs: as if the sectors had been read,
   /// written or, at their home, changed. `full` and `bytes` as in a request.
-  MemoryTouch touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full = true,
-                    std::uint8_t bytes = 0);
+  L2Traffic touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full = true,
+                  std::uint8_t bytes = 0);
   /// Brings near the host's processor what touch() of the line will look at.
   void prefetch(std::uint64_t line, bool write, std::uint16_t sm) const;
   /// Work that the atomic unit of each slice has before it, in 1/1024 cycles, and more of it: blocks that do not wait

@@ -166,18 +166,15 @@ bool MemoryPipe::crowded(Cycle now) const {
 
 /// Adds a store to one of the same line that has not left yet, if there is one.
 bool MemoryPipe::merge_store(const MemoryRequest& store, Cycle now) {
-  const auto bytes = [](const MemoryRequest& r) {
-    return r.full_sectors ? kSectorBytes * std::popcount(unsigned{r.sectors}) : int{r.bytes};
-  };
   for (std::uint32_t i = held_tail_; i-- != held_head_;) {
     MemoryRequest& held = held_[i & kHeldMask].request;
     if (held.line != store.line) continue;
     if (crowded(now)) return false;
     held_[i & kHeldMask].since = now;
-    const int sum = std::min(bytes(held) + bytes(store), kLineBytes);
     held.sectors = static_cast<std::uint8_t>(held.sectors | store.sectors);
-    held.full_sectors = sum >= kSectorBytes * std::popcount(unsigned{held.sectors});
-    held.bytes = static_cast<std::uint8_t>(sum);
+    const int whole = kSectorBytes * std::popcount(unsigned{held.sectors});
+    held.bytes = static_cast<std::uint8_t>(std::min(held.bytes + store.bytes, whole));
+    held.full_sectors = held.bytes == whole;
     return true;
   }
   return false;

@@ -153,7 +153,7 @@ TEST_CASE("what is changed passes by L2 as its request would: at home, dirty, wi
   const std::uint64_t far = line_in(m, 1);
   for (const RequestKind kind : {RequestKind::Reduction, RequestKind::Atomic}) {
     MemorySystem touched(m);
-    const MemoryTouch first = touched.touch(far, 0b0001, kind, 0);
+    const L2Traffic first = touched.touch(far, 0b0001, kind, 0);
     CHECK(first.read >= 1);
     CHECK(first.missed == 1);
     CHECK(touched.dirty_bytes() == kSectorBytes);
@@ -292,7 +292,6 @@ TEST_CASE("touch leaves the state that the timed path leaves, and counts the sam
     m.l2.replicate_far_lines = copies;
     MemorySystem timed(m), touched(m);
     std::mt19937 random(7);
-    std::uint64_t read_sectors = 0, written_sectors = 0;
     L2Traffic passed;
     Cycle now = 0;
     for (int i = 0; i < 40000; ++i) {
@@ -301,16 +300,14 @@ TEST_CASE("touch leaves the state that the timed path leaves, and counts the sam
           request(random() % 12000, static_cast<std::uint8_t>(1 + random() % 15),
                   write ? RequestKind::Write : RequestKind::Read, static_cast<std::uint16_t>(random() % 108));
       latency_of(timed, r, now += 1000);
-      const MemoryTouch t = touched.touch(r.line, r.sectors, r.kind, r.sm);
-      read_sectors += static_cast<std::uint64_t>(t.read);
-      written_sectors += static_cast<std::uint64_t>(t.written);
-      passed.add(t);
+      const L2Traffic t = touched.touch(r.line, r.sectors, r.kind, r.sm);
+      passed += t;
     }
     std::vector<MemoryReply> replies;
     drain(timed, replies);
-    CHECK(timed.counters().dram_read_bytes == read_sectors * 32);
+    CHECK(timed.counters().dram_read_bytes == passed.read * 32);
     const MemoryCounters& c = timed.counters();
-    CHECK(c.dram_write_bytes == written_sectors * 32);
+    CHECK(c.dram_write_bytes == passed.written * 32);
     CHECK(c.hit_sectors == c.read_sectors + c.write_sectors - passed.missed);
     CHECK(c.miss_sectors == passed.fetched);
     CHECK(c.fabric_hit_sectors == passed.fabric_hits);

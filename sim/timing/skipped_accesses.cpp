@@ -64,9 +64,9 @@ void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, L2Traffic& t
   const unsigned mask = unsigned{walk.sectors} << sector % kSectors;
   const std::uint64_t line = sector / kSectors;
   if ((mask & 15u) != 0)
-    traffic.add(memory_.touch(line, static_cast<std::uint8_t>(mask & 15u), kind(walk.write), walk.sm));
+    traffic += memory_.touch(line, static_cast<std::uint8_t>(mask & 15u), kind(walk.write), walk.sm);
   if (mask >> kSectors != 0)
-    traffic.add(memory_.touch(line + 1, static_cast<std::uint8_t>(mask >> kSectors), kind(walk.write), walk.sm));
+    traffic += memory_.touch(line + 1, static_cast<std::uint8_t>(mask >> kSectors), kind(walk.write), walk.sm);
 }
 
 /// One iteration of all walks; returns how many of them came to other sectors.
@@ -95,7 +95,7 @@ L2Traffic SkippedAccesses::apply(std::uint64_t l2_lines) const {
     const std::uint64_t touched = touch_walks(i, step);
     if (i < singles_.size())
       for (const Single& single : singles_[i])
-        step.add(memory_.touch(single.line, single.sectors, kind(single.write), single.sm));
+        step += memory_.touch(single.line, single.sectors, kind(single.write), single.sm);
     traffic += step;
     if (!singles_.empty() || i + 1 >= all_walk) continue;
     steady.add(touched, step);
