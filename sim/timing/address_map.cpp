@@ -25,9 +25,10 @@ std::uint64_t page_turn(std::uint64_t line) { return (((line >> kPageBits) * 0x9
 
 std::uint64_t fold(std::uint64_t x, int bits) {
   if (bits == 0) return 0;
-  std::uint64_t r = 0;
-  for (; x != 0; x >>= bits) r ^= x;
-  return r & ((std::uint64_t{1} << bits) - 1);
+  // Digits of so many bits: the upper half of them on the lower, and again.
+  for (int shift = bits << 5; shift >= bits; shift >>= 1)
+    if (shift < 64) x ^= x >> shift;
+  return x & ((std::uint64_t{1} << bits) - 1);
 }
 
 void require(bool ok, const std::string& what) {

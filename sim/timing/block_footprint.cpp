@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <queue>
 
@@ -13,8 +14,12 @@
 namespace forewarp {
 namespace {
 
-constexpr double kNearlyAll = 0.98;        // of the blocks, whose class stands for the launch
-constexpr std::uint32_t kPrefetched = 8;   // lines ahead
+constexpr double kNearlyAll = 0.98;       // of the blocks, whose class stands for the launch
+constexpr std::uint32_t kPrefetched = 8;  // lines ahead
+constexpr std::uint32_t kMostApart = 8;   // slices of which one is looked at
+constexpr std::uint32_t kStretches = 4;   // of time, if not all of it is looked at
+constexpr double kUncounted = 4;          // a fourth of each, until L2 is what it is there
+constexpr double kForEver = std::numeric_limits<double>::infinity();
 constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more has a class for nearly every block
 
 bool below_l1(const AccessPattern& pattern) { return pattern.space != MemorySpace::Shared && pattern.lanes != 0; }
@@ -85,7 +90,13 @@ std::uint32_t step_at(double position) {
   return static_cast<std::uint32_t>(std::ceil(position * BlockFootprint::kSteps - 1e-6));
 }
 
-/// Steps of parts of blocks in the order in which they begin.
+/// When steps of parts of blocks begin.
+double begins(const RestPart& part, std::uint32_t step) {
+  const double share = (static_cast<double>(step) / BlockFootprint::kSteps - part.from) / (part.to - part.from);
+  return part.at + share * (part.until - part.at);
+}
+
+/// Steps of parts of blocks that begin from a time on and before another, in their order.
 class StepsInTime {
  public:
   struct Step {
@@ -96,18 +107,24 @@ class StepsInTime {
     bool operator>(const Step& other) const { return at != other.at ? at > other.at : part > other.part; }
   };
 
-  explicit StepsInTime(std::span<const RestPart> parts) : parts_(parts), by_start_(parts.size()) {
-    std::iota(by_start_.begin(), by_start_.end(), std::size_t{0});
-    std::stable_sort(by_start_.begin(), by_start_.end(),
-                     [&](std::size_t a, std::size_t b) { return parts_[a].at < parts_[b].at; });
+  StepsInTime(std::span<const RestPart> parts, double from, double until) : parts_(parts), until_(until) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const RestPart& part = parts[i];
+      if (part.until < from || part.at >= until) continue;
+      Start start{part.at, i, step_at(part.from)};
+      const std::uint32_t end = step_at(part.to);
+      while (start.step < end && begins(part, start.step) < from) ++start.step;
+      if (start.step < end) by_start_.push_back(start);
+    }
+    std::stable_sort(by_start_.begin(), by_start_.end(), [](const Start& a, const Start& b) { return a.at < b.at; });
   }
 
   /// False: there are no more.
   bool next(Step& step) {
     for (; started_ < by_start_.size(); ++started_) {
-      const std::size_t part = by_start_[started_];
-      if (!queue_.empty() && queue_.top().at < parts_[part].at) break;
-      push(part, step_at(parts_[part].from));
+      const Start& start = by_start_[started_];
+      if (!queue_.empty() && queue_.top().at < start.at) break;
+      push(start.part, start.step);
     }
     if (queue_.empty()) return false;
     step = queue_.top();
@@ -117,18 +134,57 @@ class StepsInTime {
   }
 
  private:
+  struct Start {
+    double at = 0;  ///< not after the first step
+    std::size_t part = 0;
+    std::uint32_t step = 0;
+  };
   void push(std::size_t id, std::uint32_t step) {
     const RestPart& part = parts_[id];
     const std::uint32_t end = step_at(part.to);
     if (step >= end) return;
-    const double share = (static_cast<double>(step) / BlockFootprint::kSteps - part.from) / (part.to - part.from);
-    queue_.push({part.at + share * (part.until - part.at), id, step, step + 1 == end});
+    const double at = begins(part, step);
+    if (at < until_) queue_.push({at, id, step, step + 1 == end});
   }
 
   std::span<const RestPart> parts_;
-  std::vector<std::size_t> by_start_;
+  double until_ = 0;
+  std::vector<Start> by_start_;
   std::size_t started_ = 0;
   std::priority_queue<Step, std::vector<Step>, std::greater<>> queue_;
+};
+
+/// The time by which a share of all steps has begun.
+class StepTimes {
+ public:
+  explicit StepTimes(std::span<const RestPart> parts) : begun_(kBuckets + 1, 0) {
+    for (const RestPart& part : parts) end_ = std::max(end_, part.until);
+    // Each part adds its rate to the buckets in which it runs.
+    std::vector<double> rate(kBuckets + 1, 0);
+    for (const RestPart& part : parts) {
+      const std::size_t first = bucket(part.at), last = bucket(part.until);
+      const double by_bucket = (step_at(part.to) - step_at(part.from)) / static_cast<double>(last - first + 1);
+      rate[first] += by_bucket;
+      rate[last + 1] -= by_bucket;
+    }
+    double now = 0;
+    for (std::size_t b = 0; b < kBuckets; ++b) {
+      now += rate[b];
+      begun_[b + 1] = begun_[b] + now;
+    }
+  }
+  double at(double share) const {
+    const auto after = std::upper_bound(begun_.begin(), begun_.end(), share * begun_.back());
+    return end_ * static_cast<double>(after - begun_.begin() - 1) / kBuckets;
+  }
+
+ private:
+  static constexpr std::size_t kBuckets = 4096;
+  std::size_t bucket(double at) const {
+    return end_ <= 0 ? 0 : std::min(kBuckets - 1, static_cast<std::size_t>(at / end_ * kBuckets));
+  }
+  double end_ = 0;
+  std::vector<double> begun_;  ///< before each bucket
 };
 
 }  // namespace
@@ -213,16 +269,24 @@ BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint16_t
   return running;
 }
 
-void BlockFootprint::step(const Running& block, std::uint32_t step, MemorySystem& memory, L2Traffic& traffic) {
+BlockFootprint::Asked BlockFootprint::step(const Running& block, std::uint32_t step, std::uint32_t every,
+                                           MemorySystem& memory, L2Traffic& traffic) {
   const Footprint& footprint = *block.footprint;
-  const auto last = static_cast<std::uint32_t>(footprint.lines.size() - 1);
+  picked_.clear();
   for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
     const Line& line = footprint.lines[i];
-    const Line& later = footprint.lines[std::min(i + kPrefetched, last)];
+    if (memory.in_sample(line.line + block.shifts[line.slope], every)) picked_.push_back(i);
+  }
+  Asked asked;
+  for (std::size_t k = 0; k < picked_.size(); ++k) {
+    const Line& line = footprint.lines[picked_[k]];
+    const Line& later = footprint.lines[picked_[std::min(k + kPrefetched, picked_.size() - 1)]];
     memory.prefetch(later.line + block.shifts[later.slope], later.kind == RequestKind::Write, block.sm);
+    asked += line;
     const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
     traffic += memory.touch(line.line + block.shifts[line.slope], line.sectors, line.kind, block.sm, whole, line.bytes);
   }
+  return asked;
 }
 
 /// Waves after which blocks are at the same places of the grid's rows (of its planes) again; 0: blocks of different
@@ -248,7 +312,7 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, Memory
       wave.push_back(start(block, sm_of_[block % wave_]));
     L2Traffic by_wave;
     for (std::uint32_t s = 0; s < kSteps; ++s)
-      for (const Running& block : wave) step(block, s, memory, by_wave);
+      for (const Running& block : wave) step(block, s, 1, memory, by_wave);
     traffic += by_wave;
     if (period == 0) continue;
     steady.add(lines_per_block_ * wave.size(), by_wave);
@@ -262,14 +326,10 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, Memory
   return traffic;
 }
 
-BlockFootprint::Asked BlockFootprint::asked(const Footprint& footprint, std::uint32_t step) {
-  Asked sum;
-  for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
-    const Line& line = footprint.lines[i];
-    line.kind != RequestKind::Read ? sum.written += static_cast<std::uint64_t>(std::popcount(unsigned{line.sectors}))
-                                   : ++sum.read;
-  }
-  return sum;
+BlockFootprint::Asked& BlockFootprint::Asked::operator+=(const Line& line) {
+  line.kind != RequestKind::Read ? written += static_cast<std::uint64_t>(std::popcount(unsigned{line.sectors}))
+                                 : ++read;
+  return *this;
 }
 
 BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
@@ -282,8 +342,8 @@ BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
       const std::shared_ptr<const Footprint> lines = footprint(cls);
       sums.emplace_back();
       for (std::uint32_t s = 0; s < kSteps; ++s) {
-        const Asked more = asked(*lines, s);
-        sums.push_back({sums.back().read + more.read, sums.back().written + more.written});
+        sums.push_back(sums.back());
+        for (std::uint32_t i = lines->begin[s]; i < lines->begin[s + 1]; ++i) sums.back() += lines->lines[i];
       }
       if (by_class_.size() > kKeptClasses) by_class_.clear();
     }
@@ -294,43 +354,61 @@ BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
   return all;
 }
 
-L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, std::uint64_t most, MemorySystem& memory) {
+/// One in how many slices is looked at, and when.
+std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const RestPart> parts, double lines,
+                                                               const TouchEffort& effort) {
+  const double seen = std::min(lines, static_cast<double>(effort.seen));
+  std::uint32_t every = 1;
+  while (every < kMostApart && seen > static_cast<double>(effort.touched) * every) every *= 2;
+  if (every == 1 && seen == lines) return {{1, 0, 0, kForEver}};
+  const StepTimes times(parts);
+  // Slices that are not in the sample have to be as they would be in the end.
+  const double last = std::max(0.0, 1 - static_cast<double>(effort.left_whole) / lines);
+  std::vector<Stretch> all;
+  if (seen == lines) {
+    all.push_back({every, 0, 0, times.at(last)});
+  } else {
+    const double span = last / kStretches, length = std::min(span, seen / lines / kStretches);
+    for (std::uint32_t i = 0; i < kStretches; ++i) {
+      const double begin = i * span + (span - length) / 2;
+      all.push_back({every, times.at(begin), times.at(begin + length / kUncounted), times.at(begin + length)});
+    }
+  }
+  all.push_back({1, times.at(last), kForEver, kForEver});
+  return all;
+}
+
+L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
   std::uint64_t steps = 0;
   for (const RestPart& part : parts) steps += step_at(part.to) - step_at(part.from);
-  const std::uint64_t lines = std::max<std::uint64_t>(1, steps * lines_per_block_ / kSteps);
-  const bool all = lines <= most;
-  const auto kept =
-      static_cast<std::uint64_t>(static_cast<double>(steps) * static_cast<double>(most) / static_cast<double>(lines));
-  std::uint64_t left_out = all ? 0 : steps - kept;
-  std::uint64_t uncounted = all ? 0 : kept / 2;  // until L2 is what it is in between
+  const double lines = static_cast<double>(steps) * static_cast<double>(lines_per_block_) / kSteps;
   const std::uint64_t dirty_before = memory.dirty_bytes();
-  std::uint64_t dirty = dirty_before;
+  std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before
 
-  StepsInTime order(parts);
-  std::unordered_map<std::size_t, Running> running;
-  L2Traffic first, traffic;
-  Asked touched;
-  for (StepsInTime::Step now; order.next(now);) {
-    if (left_out > 0) {
-      --left_out;
-      continue;
+  L2Traffic traffic, ignored;
+  Asked touched, not_counted;
+  const std::vector<Stretch> stretches_of = stretches(parts, lines, effort);
+  for (const Stretch& stretch : stretches_of) {
+    std::unordered_map<std::size_t, Running> running;
+    StepsInTime order(parts, stretch.from, stretch.until);
+    bool counted = false;
+    for (StepsInTime::Step now; order.next(now);) {
+      auto found = running.find(now.part);
+      if (found == running.end()) {
+        if (by_class_.size() > kKeptClasses) by_class_.clear();
+        found = running.emplace(now.part, start(parts[now.part].block, parts[now.part].sm)).first;
+      }
+      if (!counted && now.at >= stretch.count) {
+        counted = true;
+        dirty -= memory.dirty_bytes(stretch.every);
+      }
+      (counted ? touched : not_counted) +=
+          step(found->second, now.step, stretch.every, memory, counted ? traffic : ignored);
+      if (now.last) running.erase(found);
     }
-    auto found = running.find(now.part);
-    if (found == running.end()) {
-      if (by_class_.size() > kKeptClasses) by_class_.clear();
-      found = running.emplace(now.part, start(parts[now.part].block, parts[now.part].sm)).first;
-    }
-    step(found->second, now.step, memory, uncounted > 0 ? first : traffic);
-    if (uncounted == 0) {
-      const Asked more = asked(*found->second.footprint, now.step);
-      touched.read += more.read;
-      touched.written += more.written;
-    } else if (--uncounted == 0) {
-      dirty = memory.dirty_bytes();
-    }
-    if (now.last) running.erase(found);
+    if (counted) dirty += memory.dirty_bytes(stretch.every);
   }
-  if (all) return traffic;
+  if (stretches_of.size() == 1) return traffic;
   const Asked whole = asked(parts);
   const auto ratio = [](std::uint64_t a, std::uint64_t b) {
     return static_cast<double>(a) / static_cast<double>(std::max<std::uint64_t>(1, b));
@@ -338,11 +416,12 @@ L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, std::uint64_t 
   L2Traffic scaled = traffic.scaled(ratio(whole.read, touched.read));
   // What becomes dirty is written to memory, but for what is dirty in the end. Stores come in bunches, at the ends of
   // blocks, which a part of the time may have more or less of than the rest.
-  const auto sectors = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kSectorBytes; };
-  const double in_the_end = sectors(memory.dirty_bytes());
-  const double became = static_cast<double>(traffic.written) + in_the_end - sectors(dirty);
+  const auto sectors = [](std::uint64_t bytes) {
+    return static_cast<double>(static_cast<std::int64_t>(bytes)) / kSectorBytes;
+  };
+  const double became = static_cast<double>(traffic.written) + sectors(dirty);
   const double share = touched.written > 0 ? std::max(0.0, became) / static_cast<double>(touched.written) : 1;
-  const double written = share * static_cast<double>(whole.written) + sectors(dirty_before) - in_the_end;
+  const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - memory.dirty_bytes());
   scaled.written = static_cast<std::uint64_t>(std::llround(std::max(0.0, written)));
   return scaled;
 }

@@ -14,6 +14,12 @@
 
 namespace forewarp {
 
+/// In lines. All slices are touched for up to so many; of more, every second, fourth or eighth slice; those of the
+/// middle of the time where even then more would have to be seen. The last ones are touched in all slices.
+struct TouchEffort {
+  std::uint64_t touched = 0, seen = 0, left_whole = 0;
+};
+
 class BlockFootprint {
  public:
   /// Parts into which a block's stay is cut: the blocks of a wave take turns part by part.
@@ -26,9 +32,9 @@ class BlockFootprint {
   std::uint64_t lines_per_block() const { return lines_per_block_; }
   /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side.
   L2Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&);
-  /// Touches L2 for parts of blocks as time passes. Where that would be more than `most` lines, for the last of them;
-  /// what the second half of those reads and makes dirty stands for all.
-  L2Traffic follow(std::span<const RestPart>, std::uint64_t most, MemorySystem&);
+  /// Touches L2 for parts of blocks as time passes, or for as much of them as the effort allows: then what some slices
+  /// do in the middle of the time stands for all.
+  L2Traffic follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
 
  private:
   struct Line {
@@ -53,11 +59,22 @@ class BlockFootprint {
   /// What is asked of L2: lines to read, sectors to write.
   struct Asked {
     std::uint64_t read = 0, written = 0;
+    Asked& operator+=(const Line&);
+    Asked& operator+=(const Asked& o) {
+      read += o.read, written += o.written;
+      return *this;
+    }
   };
-  static Asked asked(const Footprint&, std::uint32_t step);
+  /// Steps that begin from a time on are touched in one of `every` slices, and counted from another on.
+  struct Stretch {
+    std::uint32_t every = 1;
+    double from = 0, count = 0, until = 0;
+  };
+  static std::vector<Stretch> stretches(std::span<const RestPart>, double lines, const TouchEffort&);
   Asked asked(std::span<const RestPart>);
   Running start(std::uint64_t block, std::uint16_t sm);
-  static void step(const Running&, std::uint32_t step, MemorySystem&, L2Traffic&);
+  /// Of one in `every` slices. What was asked of them.
+  Asked step(const Running&, std::uint32_t step, std::uint32_t every, MemorySystem&, L2Traffic&);
 
   std::uint64_t waves_until_repeat() const;
 
@@ -66,6 +83,7 @@ class BlockFootprint {
   std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
   std::uint64_t lines_per_block_ = 0;
   std::unordered_map<std::uint32_t, std::shared_ptr<const Footprint>> by_class_;
+  std::vector<std::uint32_t> picked_;  ///< lines of a step that are in the sample
 };
 
 }  // namespace forewarp

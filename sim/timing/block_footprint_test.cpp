@@ -52,6 +52,8 @@ class Launch {
   std::vector<PatternTiming> timing_;
 };
 
+constexpr TouchEffort kAll{~std::uint64_t{0}, ~std::uint64_t{0}, 0};
+
 GpuModel model() {
   GpuModel gpu = sm_model(2);
   gpu.l2.bytes = 80 * 16 * kLineBytes;  // twenty blocks' lines
@@ -76,7 +78,7 @@ TEST_CASE("left-out blocks read and write all that they ask for") {
   BlockFootprint footprint = launch.footprint();
   CHECK(footprint.lines_per_block() == 2 * kLines);
   MemorySystem memory(gpu);
-  const L2Traffic traffic = footprint.follow(two_by_two(100, 0.5), ~std::uint64_t{0}, memory);
+  const L2Traffic traffic = footprint.follow(two_by_two(100, 0.5), kAll, memory);
   CHECK(traffic.read == std::uint64_t{kBlocks} * kLines * 4);
   CHECK(traffic.written * kSectorBytes + memory.dirty_bytes() == std::uint64_t{kBlocks} * kLines * kLineBytes);
 }
@@ -88,13 +90,28 @@ TEST_CASE("a part of the time stands for all of it, wherever the stores lie in i
     for (const std::uint64_t most : {2000u, 2900u, 4100u}) {
       BlockFootprint footprint = launch.footprint();
       MemorySystem memory(gpu);
-      const L2Traffic traffic = footprint.follow(two_by_two(100, late), most, memory);
+      const L2Traffic traffic = footprint.follow(two_by_two(100, late), {most, most, 0}, memory);
       INFO("late " << late << " most " << most);
       CHECK(static_cast<double>(traffic.read) == Approx(double{kBlocks} * kLines * 4).epsilon(0.01));
       CHECK(static_cast<double>(traffic.written * kSectorBytes + memory.dirty_bytes()) ==
             Approx(double{kBlocks} * kLines * kLineBytes).epsilon(0.01));
     }
   }
+}
+
+TEST_CASE("some slices stand for all of them, and L2 is left as all of them leave it") {
+  const GpuModel gpu = model();
+  const Launch launch(gpu, false);
+  const auto follow = [&](const TouchEffort& effort, MemorySystem& memory) {
+    BlockFootprint footprint = launch.footprint();
+    return footprint.follow(two_by_two(100, 0.5), effort, memory);
+  };
+  MemorySystem one(gpu), other(gpu);
+  const L2Traffic all = follow(kAll, one);
+  const L2Traffic some = follow({2 * kBlocks * kLines / 4, ~std::uint64_t{0}, 2000}, other);
+  CHECK(static_cast<double>(some.read) == Approx(static_cast<double>(all.read)).epsilon(0.02));
+  CHECK(static_cast<double>(some.written) == Approx(static_cast<double>(all.written)).epsilon(0.02));
+  CHECK(static_cast<double>(other.dirty_bytes()) == Approx(static_cast<double>(one.dirty_bytes())).epsilon(0.05));
 }
 
 TEST_CASE("what blocks that are in step read comes from memory once, what others read apart twice") {
@@ -105,7 +122,7 @@ TEST_CASE("what blocks that are in step read comes from memory once, what others
   const auto read = [&](double late) {
     BlockFootprint footprint = launch.footprint();
     MemorySystem memory(gpu);
-    return footprint.follow(two_by_two(100, late), ~std::uint64_t{0}, memory).read;
+    return footprint.follow(two_by_two(100, late), kAll, memory).read;
   };
   const double once = double{kBlocks} / 2 * kLines * 4;
   CHECK(static_cast<double>(read(0)) == Approx(once).epsilon(0.1));

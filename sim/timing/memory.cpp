@@ -123,6 +123,7 @@ struct MemorySystem::State {
     return static_cast<std::uint16_t>(slice < per_partition_ ? slice + per_partition_ : slice - per_partition_);
   }
   int partition(std::uint32_t slice) const { return slice < per_partition_ ? 0 : 1; }
+  bool in_sample(std::uint32_t slice, std::uint32_t every) const { return slice % per_partition_ % every == 0; }
   void schedule(Cycle at, Step step, std::uint32_t unit, std::uint32_t subject, std::uint8_t sectors = 0) {
     events_.push(at, {subject, static_cast<std::uint16_t>(unit), static_cast<std::uint8_t>(step), sectors});
   }
@@ -791,9 +792,14 @@ void MemorySystem::copy_lines(const MemorySystem& other) {
     state_->slices_[i].cache.copy_lines(other.state_->slices_[i].cache);
 }
 
-std::uint64_t MemorySystem::dirty_bytes() const {
+bool MemorySystem::in_sample(std::uint64_t line, std::uint32_t every) const {
+  return every == 1 || state_->in_sample(state_->map_.home(line).slice, every);
+}
+
+std::uint64_t MemorySystem::dirty_bytes(std::uint32_t every) const {
   std::uint64_t sectors = 0;
-  for (const State::Slice& slice : state_->slices_) sectors += slice.cache.dirty_sectors();
+  for (std::uint32_t i = 0; i < state_->slices_.size(); ++i)
+    if (state_->in_sample(i, every)) sectors += state_->slices_[i].cache.dirty_sectors();
   return sectors * kSectorBytes;
 }
 

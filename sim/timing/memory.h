@@ -89,8 +89,12 @@ class MemorySystem {
   void add_atomic_backlog(std::span<const FineCycle> by_slice);
   /// L2 holds what another's does, in which nothing is in flight.
   void copy_lines(const MemorySystem& other);
-  /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it.
-  std::uint64_t dirty_bytes() const;
+  /// Does the line live in one of every so many slices? Slices know nothing of each other but for the one that keeps
+  /// copies of the other's lines, which is in the sample with it: some of them show what all do.
+  bool in_sample(std::uint64_t line, std::uint32_t every) const;
+  /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it, of
+  /// the slices of a sample.
+  std::uint64_t dirty_bytes(std::uint32_t every = 1) const;
 
  private:
   struct State;

@@ -55,6 +55,21 @@ constexpr Cycle kFar = 181;
 
 }  // namespace
 
+TEST_CASE("a sample of slices has its share of the lines and of what is dirty in them") {
+  MemorySystem memory(quiet());
+  std::uint64_t lines = 0;
+  constexpr std::uint64_t kAll = 80 * 64;
+  for (std::uint64_t line = 0; line < kAll; ++line) {
+    CHECK(memory.in_sample(line, 1));
+    if (!memory.in_sample(line, 8)) continue;  // ten of eighty
+    ++lines;
+    memory.touch(line, 15, RequestKind::Write, 0);
+  }
+  CHECK(lines == kAll / 8);
+  CHECK(memory.dirty_bytes(8) == lines * kLineBytes);
+  CHECK(memory.dirty_bytes() == lines * kLineBytes);
+}
+
 TEST_CASE("near reads take the sum of their parts") {
   const GpuModel m = quiet();
   const std::uint64_t line = line_in(m, 0);
