@@ -357,7 +357,7 @@ BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
 /// One in how many slices is looked at, and when.
 std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const RestPart> parts, double lines,
                                                                const TouchEffort& effort) {
-  const double seen = std::min(lines, static_cast<double>(effort.seen));
+  const double seen = lines <= static_cast<double>(effort.seen) ? lines : static_cast<double>(effort.in_stretches);
   std::uint32_t every = 1;
   while (every < kMostApart && seen > static_cast<double>(effort.touched) * every) every *= 2;
   if (every == 1 && seen == lines) return {{1, 0, 0, kForEver}};

@@ -14,10 +14,10 @@
 
 namespace forewarp {
 
-/// In lines. All slices are touched for up to so many; of more, every second, fourth or eighth slice; those of the
-/// middle of the time where even then more would have to be seen. The last ones are touched in all slices.
+/// In lines. All slices are touched for up to `touched`; of more, every second, fourth or eighth slice; of more than
+/// `seen`, `in_stretches` spread over the time. `left_whole`, the last ones, are touched in all slices.
 struct TouchEffort {
-  std::uint64_t touched = 0, seen = 0, left_whole = 0;
+  std::uint64_t touched = 0, seen = 0, in_stretches = 0, left_whole = 0;
 };
 
 class BlockFootprint {

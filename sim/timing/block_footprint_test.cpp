@@ -52,7 +52,8 @@ class Launch {
   std::vector<PatternTiming> timing_;
 };
 
-constexpr TouchEffort kAll{~std::uint64_t{0}, ~std::uint64_t{0}, 0};
+constexpr std::uint64_t kEndless = ~std::uint64_t{0};
+constexpr TouchEffort kAll{kEndless, kEndless, 0, 0};
 
 GpuModel model() {
   GpuModel gpu = sm_model(2);
@@ -90,7 +91,7 @@ TEST_CASE("a part of the time stands for all of it, wherever the stores lie in i
     for (const std::uint64_t most : {2000u, 2900u, 4100u}) {
       BlockFootprint footprint = launch.footprint();
       MemorySystem memory(gpu);
-      const L2Traffic traffic = footprint.follow(two_by_two(100, late), {most, most, 0}, memory);
+      const L2Traffic traffic = footprint.follow(two_by_two(100, late), {most, most, most, 0}, memory);
       INFO("late " << late << " most " << most);
       CHECK(static_cast<double>(traffic.read) == Approx(double{kBlocks} * kLines * 4).epsilon(0.01));
       CHECK(static_cast<double>(traffic.written * kSectorBytes + memory.dirty_bytes()) ==
@@ -108,7 +109,7 @@ TEST_CASE("some slices stand for all of them, and L2 is left as all of them leav
   };
   MemorySystem one(gpu), other(gpu);
   const L2Traffic all = follow(kAll, one);
-  const L2Traffic some = follow({2 * kBlocks * kLines / 4, ~std::uint64_t{0}, 2000}, other);
+  const L2Traffic some = follow({2 * kBlocks * kLines / 4, kEndless, 0, 2000}, other);
   CHECK(static_cast<double>(some.read) == Approx(static_cast<double>(all.read)).epsilon(0.02));
   CHECK(static_cast<double>(some.written) == Approx(static_cast<double>(all.written)).epsilon(0.02));
   CHECK(static_cast<double>(other.dirty_bytes()) == Approx(static_cast<double>(one.dirty_bytes())).epsilon(0.05));

@@ -17,10 +17,10 @@ namespace {
 
 constexpr double kRefill = 1.0;  // L2's size that must have come in before its state counts as steady
 constexpr std::uint64_t kMostTouches = 40'000'000;  // lines touched in L2 for skipped blocks; more would take seconds
-// Of a launch's rest, in lines: all slices are touched for so many, some of them for as many as can be looked at in
-// a third of a second. Products of 4096 come out within 1 % of what touching all of them gives, for a tenth of its
+// Of a launch's rest, in lines: all slices are touched for so many, some of them for up to ten times as many; of more,
+// stretches of time are. Products of 4096 come out within 1 % of what touching all of them gives, at a tenth of its
 // cost.
-constexpr std::uint64_t kTouchedRest = 4'000'000, kSeenRest = 20'000'000;
+constexpr std::uint64_t kTouchedRest = 4'000'000, kSeenRest = 40'000'000, kSeenInStretches = 20'000'000;
 constexpr std::uint64_t kLeftWhole =
     2;  // times L2's lines, in all slices, so that what follows finds L2 as it would be
 // Blocks whose rates differ by less stay in step: those behind find in L2 what the others have brought.
@@ -198,9 +198,9 @@ class SteadyState {
                                                                      : compares ? kPatience
                                                                                 : kPatienceFirst);
     const double spent = static_cast<double>(work_) / static_cast<double>(patience);
+    // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
-    const double ahead =
-        static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(gpu_.issued());
+    const double ahead = static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(done);
     return spent > 1 && spent * (1 + ahead) > kOverdraft;
   }
 
@@ -474,7 +474,7 @@ class SteadyState {
     SmRate rate = observed_rate(now.counters, reference.counters, seen, context_.warps_per_block);
     rate.shares = shares_so_far(now);
     const RestTime rest = remaining_time(now.in_flight, rate);
-    const TouchEffort effort{kTouchedRest, kSeenRest,
+    const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
                              kLeftWhole * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
     set_traffic(result.counters.memory, before, footprint().follow(rest.parts, effort, gpu_.memory()));
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
