@@ -260,13 +260,14 @@ def occupancy():
 
 
 def files():
-    """The text of every launch file, by stem or, where another file launches the same code, STEM.sweep or
-    STEM.large."""
+    """The text of every launch file, by stem or, where another file launches the same code, STEM.sweep,
+    STEM.waves or STEM.large."""
     from field_launches import field  # these files use this one
     from large_launches import large
     from micro_launches import micro
     from sweep_launches import sweeps
+    from wave_launches import waves
     return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
                   "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, micro, sweeps, large)
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, micro, sweeps, waves, large)
             for stem, cases in folder().items()}

@@ -343,6 +343,17 @@ def l2_policy():
     return {"micro_l2_policy": cases}
 
 
+def l2_drift():
+    lines = 4096
+    cases = counted("distance", "l2_distance", (4,), SMS, 1, lambda n: ("in", "out", lines, n),
+                    **{"in": lines * 128, "out": SMS * lines * 8})
+    for work in (0, 64, 512):
+        for blocks in (SMS, 2) if work == 64 else (SMS,):
+            cases += counted(f"drift_{work}_b{blocks}", "l2_drift", (16, 64, 256, 1024), blocks, 8,
+                             lambda n: ("in", "out", n, 64, work), **{"in": 64 * 4096, "out": SMS * 64 * 8})
+    return {"micro_l2_drift": cases}
+
+
 def l2_modify():
     cases = []
     for lanes, apart in [(1, 0), (2, 0), (4, 0), (8, 0), (2, 1), (4, 1), (8, 1), (32, 1), (2, 8), (4, 8), (2, 32), (4, 32)]:
@@ -481,5 +492,5 @@ def turnover():
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
-             l2_policy, l2_dirty, l1_stores, l2_modify, dram, waves, turnover, queue)
+             l2_policy, l2_dirty, l2_drift, l1_stores, l2_modify, dram, waves, turnover, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}
