@@ -1,9 +1,52 @@
 #include "timing/loop_progress.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
-#include <utility>
+#include <numeric>
+#include <tuple>
 
 namespace forewarp {
+namespace {
+
+constexpr double kInStep = 0.05;  // blocks of an SM whose rates differ by less keep step
+
+/// How many older blocks each has beside it on its SM.
+std::vector<std::uint32_t> ages(const LoopProgress& progress) {
+  std::vector<std::size_t> order(progress.blocks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const BlockLoop &left = progress.blocks[a], &right = progress.blocks[b];
+    return std::tie(left.sm, left.linear) < std::tie(right.sm, right.linear);
+  });
+  std::vector<std::uint32_t> ages(order.size());
+  for (std::size_t i = 1; i < order.size(); ++i)
+    if (progress.blocks[order[i]].sm == progress.blocks[order[i - 1]].sm) ages[order[i]] = ages[order[i - 1]] + 1;
+  return ages;
+}
+
+/// Means of `moved` over the blocks of one class and age on SMs that hold as many warps.
+std::vector<double> means_of(const LoopProgress& progress, std::span<const double> moved,
+                             std::span<const std::uint32_t> ages) {
+  struct Sum {
+    double moved = 0, blocks = 0;
+  };
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Sum> groups;
+  const auto group = [&](std::size_t b) -> Sum& {
+    return groups[{progress.blocks[b].cls, progress.blocks[b].sm_warps, ages[b]}];
+  };
+  for (std::size_t b = 0; b < moved.size(); ++b) {
+    Sum& sum = group(b);
+    sum.moved += moved[b];
+    sum.blocks += 1;
+  }
+  std::vector<double> means(moved.size());
+  for (std::size_t b = 0; b < moved.size(); ++b) means[b] = group(b).moved / group(b).blocks;
+  return means;
+}
+
+}  // namespace
+
 std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgress& later) {
   std::vector<double> moved(later.blocks.size());
   for (std::size_t b = 0; b < moved.size(); ++b) moved[b] = later.blocks[b].position - earlier.blocks[b].position;
@@ -11,21 +54,11 @@ std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgres
 }
 
 std::vector<double> steady_moves(const LoopProgress& progress, std::span<const double> moved) {
-  struct Sum {
-    double moved = 0, blocks = 0;
-  };
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Sum> groups;
-  for (std::size_t b = 0; b < moved.size(); ++b) {
-    Sum& sum = groups[{progress.blocks[b].cls, progress.blocks[b].sm_warps}];
-    sum.moved += moved[b];
-    sum.blocks += 1;
-  }
-  std::vector<double> means(moved.size());
-  for (std::size_t b = 0; b < moved.size(); ++b) {
-    const Sum& sum = groups[{progress.blocks[b].cls, progress.blocks[b].sm_warps}];
-    means[b] = sum.moved / sum.blocks;
-  }
-  return means;
+  const std::vector<double> together = means_of(progress, moved, std::vector<std::uint32_t>(moved.size()));
+  const std::vector<double> by_age = means_of(progress, moved, ages(progress));
+  for (std::size_t b = 0; b < moved.size(); ++b)
+    if (std::abs(by_age[b] - together[b]) > kInStep * together[b]) return by_age;
+  return together;
 }
 
 }  // namespace forewarp

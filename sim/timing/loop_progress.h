@@ -11,6 +11,7 @@ namespace forewarp {
 
 /// Where a block in flight is in its loop.
 struct BlockLoop {
+  std::uint64_t linear = 0;  ///< index in the grid: of those of an SM the least is the oldest
   std::uint32_t cls = 0;
   std::uint16_t sm = 0, slot = 0;
   std::uint32_t sm_warps = 0;  ///< warps on its SM
@@ -31,7 +32,8 @@ std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgres
 
 /// What each block is to be reckoned to move on in the time in which `moved` was seen: the mean of the blocks of its
 /// class on SMs that hold as many warps. That a block was ahead of those by a little does not last: one that leads
-/// fetches for the others, and they catch up.
+/// fetches for the others, and they catch up. Where the older blocks of an SM outrun the younger, since they issue
+/// first, the means are of those that are as old among the blocks of their SM.
 std::vector<double> steady_moves(const LoopProgress&, std::span<const double> moved);
 
 }  // namespace forewarp

@@ -20,7 +20,21 @@ TEST_CASE("blocks of one class on SMs that hold as many warps are reckoned to go
   LoopProgress earlier, later;
   earlier.blocks = {block(0, 8, 1), block(0, 8, 1), block(0, 16, 2), block(1, 8, 3)};
   later.blocks = {block(0, 8, 5), block(0, 8, 7), block(0, 16, 4), block(1, 8, 13)};
+  for (std::uint16_t sm = 0; sm < 4; ++sm) later.blocks[sm].sm = sm;
   const std::vector<double> moved = moved_between(earlier, later);
   CHECK(moved == std::vector<double>{4, 6, 2, 10});
   CHECK(steady_moves(later, moved) == std::vector<double>{5, 5, 2, 10});
+}
+
+TEST_CASE("older blocks that outrun the younger of their SM are reckoned to go on so") {
+  LoopProgress later;
+  for (const std::uint16_t sm : {0, 1})
+    for (const std::uint64_t linear : {8u, 4u}) {
+      later.blocks.push_back(block(0, 16, 0));
+      later.blocks.back().sm = sm;
+      later.blocks.back().linear = linear + sm;
+    }
+  CHECK(steady_moves(later, std::vector<double>{1, 5, 2, 6}) == std::vector<double>{1.5, 5.5, 1.5, 5.5});
+  // By a little: it does not last.
+  CHECK(steady_moves(later, std::vector<double>{49, 51, 50, 50}) == std::vector<double>{50, 50, 50, 50});
 }

@@ -43,8 +43,7 @@ SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier,
   return rate;
 }
 
-std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier,
-                                    int blocks_per_sm) {
+std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier) {
   const auto by_sm = [](std::span<const BlockProgress> blocks) {
     std::vector<BlockProgress> sorted(blocks.begin(), blocks.end());
     std::sort(sorted.begin(), sorted.end(), [](const BlockProgress& a, const BlockProgress& b) {
@@ -53,7 +52,12 @@ std::vector<double> observed_shares(std::span<const BlockProgress> later, std::s
     return sorted;
   };
   const std::vector<BlockProgress> now = by_sm(later), then = by_sm(earlier);
-  std::vector<double> shares(static_cast<std::size_t>(blocks_per_sm), 0);
+  std::size_t most = 0;
+  for (std::size_t n = 0, first = 0; n < now.size(); ++n) {
+    if (now[n].sm != now[first].sm) first = n;
+    most = std::max(most, n - first + 1);
+  }
+  std::vector<double> shares(most, 0);
   bool any = false;
   for (std::size_t n = 0, t = 0; n < now.size();) {
     std::size_t end = n, until = t;

@@ -28,10 +28,9 @@ struct SmRate {
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
                      int warps_per_block);
 
-/// How far blocks of one SM came side by side, from the oldest on: of SMs that hold the same `blocks_per_sm` blocks at
-/// both times. Empty where there are none.
-std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier,
-                                    int blocks_per_sm);
+/// How far blocks of one SM came side by side, from the oldest on: of the SMs that hold the most blocks, and the same
+/// ones at both times. Empty where there are none.
+std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier);
 
 /// A block that has still to run, or to run on.
 struct RestBlock {

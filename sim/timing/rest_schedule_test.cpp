@@ -65,14 +65,14 @@ TEST_CASE("blocks share as they were seen to share") {
   CHECK(rest({{100, 100}}, 0, 2, {1, 1, {}}).parts.size() == 2);
 }
 
-TEST_CASE("shares are of SMs that hold the same blocks at both times") {
+TEST_CASE("shares are of the SMs that hold the most blocks, and the same ones at both times") {
   const std::vector<BlockProgress> earlier{{0, 0, 0.1}, {2, 0, 0.1}, {1, 1, 0.2}, {3, 1, 0.2}, {4, 2, 0.5}};
   const std::vector<BlockProgress> later{{2, 0, 0.2}, {0, 0, 0.4}, {3, 1, 0.9}, {5, 1, 0.1}, {4, 2, 0.9}};
-  const std::vector<double> shares = observed_shares(later, earlier, 2);
+  const std::vector<double> shares = observed_shares(later, earlier);
   REQUIRE(shares.size() == 2);
   CHECK(shares[0] == Approx(0.3));
   CHECK(shares[1] == Approx(0.1));
-  CHECK(observed_shares(later, {}, 2).empty());
+  CHECK(observed_shares(later, {}).empty());
 }
 
 TEST_CASE("which part of its way a block goes, and when") {

@@ -26,6 +26,7 @@ void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, Loop
   for (std::size_t slot = 0; slot < blocks_.size(); ++slot) {
     if (!blocks_[slot].used) continue;
     BlockLoop block;
+    block.linear = blocks_[slot].linear;
     block.sm = id_;
     block.slot = static_cast<std::uint16_t>(slot);
     block.sm_warps = live;

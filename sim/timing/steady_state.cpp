@@ -490,8 +490,7 @@ class SteadyState {
     std::vector<double> sum;
     for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
       const Mark& later = i + 1 < checkpoints_.size() ? checkpoints_[i + 1] : now;
-      const std::vector<double> shares =
-          observed_shares(later.in_flight, checkpoints_[i].in_flight, context_.blocks_per_sm);
+      const std::vector<double> shares = observed_shares(later.in_flight, checkpoints_[i].in_flight);
       sum.resize(std::max(sum.size(), shares.size()), 0);
       for (std::size_t k = 0; k < shares.size(); ++k) sum[k] += shares[k];
     }
