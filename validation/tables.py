@@ -3,13 +3,19 @@
 
   tables.py RESULT.json...        prints Markdown: suites, classes of kernels, counters
   tables.py --write RESULT.json...  puts them between the marks of validation/README.md
+  tables.py [--write] --waves RESULT.json...  the same with what one block more than whole waves costs: of every pair of cases
+                                    NAME_waves_N (or NAME_blocks_N), N as many as all SMs hold alike, and N + 1
 """
 import json
+import re
 import sys
 from pathlib import Path
 
 README = Path(__file__).resolve().parent / "README.md"
 BEGIN, END = "<!-- tables: written by tables.py -->", "<!-- end of tables -->"
+WAVES_BEGIN, WAVES_END = "<!-- waves: written by tables.py --waves -->", "<!-- end of waves -->"
+SMS = 132  # of an H200
+CLEAR = 4  # times its spread that a jump must be for its error to say something
 KINDS = ["memory-bound", "compute-bound", "latency-bound", "divergent", "strided", "under 10 us"]
 COUNTERS = ["smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
             "l1tex__t_sector_hit_rate.pct", "lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_write.sum",
@@ -50,18 +56,52 @@ def tables(results):
     return "\n".join(lines) + "\n"
 
 
+def pairs_at_waves(results):
+    """(name, blocks, the case at whole waves, the one with a block more)"""
+    grids = {}
+    for result in results:
+        for one in result["cases"]:
+            if found := re.fullmatch(r"(.*)_(?:waves|blocks)_(\d+)", one["id"]):
+                grids.setdefault((one["stem"], found[1]), {})[int(found[2])] = one
+    return [(name, blocks, cases[blocks], cases[blocks + 1]) for (_, name), cases in grids.items()
+            for blocks in sorted(cases) if blocks % SMS == 0 and blocks + 1 in cases]
+
+
+def jumps(results):
+    lines = [row("kernel", "blocks", "cycles", "one block more", "predicted", "off", "of the launch"), "|---|" + "--:|" * 6]
+    clear, of_launch = [], []
+    for name, blocks, at, over in pairs_at_waves(results):
+        measured, predicted = (over[key] - at[key] for key in ("measured_cycles", "predicted_cycles"))
+        spread = sum(one["measured_cycles_max"] - one["measured_cycles_min"] for one in (at, over)) / 2
+        part = 100 * (predicted - measured) / over["measured_cycles"]
+        of_launch.append(abs(part))
+        off = "-"
+        if measured > CLEAR * spread:
+            clear.append(abs(100 * (predicted / measured - 1)))
+            off = f"{100 * (predicted / measured - 1):+.1f} %"
+        lines.append(row(f"`{name}`", str(blocks), f"{at['measured_cycles']:.0f}", f"{measured:+.0f} ± {spread:.0f}", f"{predicted:+.0f}",
+                         off, f"{part:+.1f} %"))
+    within = sum(error <= 10 for error in clear)
+    lines += ["", f"{within} of {len(clear)} clear jumps are within 10 %, their mean error is {sum(clear) / max(1, len(clear)):.1f} %; "
+                  f"of the launch, all {len(of_launch)} are {sum(of_launch) / max(1, len(of_launch)):.1f} % off on average, "
+                  f"{max(of_launch, default=0):.1f} % at worst."]
+    return "\n".join(lines) + "\n"
+
+
 def main(words):
-    write = "--write" in words
-    paths = [word for word in words if word != "--write"]
+    write, waves = "--write" in words, "--waves" in words
+    paths = [word for word in words if not word.startswith("--")]
     if not paths:
         sys.exit(__doc__.strip())
-    text = tables([json.loads(Path(path).read_text(encoding="utf-8")) for path in paths])
+    results = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths]
+    text = jumps(results) if waves else tables(results)
     if not write:
         print(text, end="")
         return
+    begin, end = (WAVES_BEGIN, WAVES_END) if waves else (BEGIN, END)
     readme = README.read_text(encoding="utf-8")
-    before, rest = readme.split(BEGIN)
-    README.write_text(before + BEGIN + "\n\n" + text + "\n" + END + rest.split(END)[1], encoding="utf-8")
+    before, rest = readme.split(begin)
+    README.write_text(before + begin + "\n\n" + text + "\n" + end + rest.split(end)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -37,11 +37,6 @@ void check_chip(const Checks& c, const GpuModel& m) {
   c.require(tpcs == wanted, "chip.tpcs_per_gpc",
             "adds up to " + std::to_string(tpcs) + " TPCs, but sm_count / sms_per_tpc is " + std::to_string(wanted),
             "list the TPCs of every GPC");
-  const std::vector<int>& groups = m.launch.dispatch_groups;
-  const int dealt = std::accumulate(groups.begin(), groups.end(), 0);
-  c.require(dealt == wanted, "launch.dispatch_groups",
-            "adds up to " + std::to_string(dealt) + " TPCs, but sm_count / sms_per_tpc is " + std::to_string(wanted),
-            "list the TPCs of every group");
 }
 
 void check_occupancy(const Checks& c, const GpuModel& m) {

@@ -121,4 +121,12 @@ std::vector<std::string> gpu_model_names() {
   return names;
 }
 
+std::vector<std::uint16_t> gpc_of_sms(const ChipSpec& chip) {
+  std::vector<std::uint16_t> gpc;
+  for (std::size_t g = 0; g < chip.tpcs_per_gpc.size(); ++g)
+    gpc.insert(gpc.end(), static_cast<std::size_t>(chip.tpcs_per_gpc[g] * chip.sms_per_tpc),
+               static_cast<std::uint16_t>(g));
+  return gpc;
+}
+
 }  // namespace forewarp

@@ -18,6 +18,9 @@ struct ChipSpec {
   double sm_clock_mhz = 0;        ///< under load; time = cycles / clock
 };
 
+/// GPC of each SM: SM i belongs to TPC i / sms_per_tpc, TPCs are numbered GPC after GPC.
+std::vector<std::uint16_t> gpc_of_sms(const ChipSpec&);
+
 /// Limits that decide how many blocks an SM holds.
 struct OccupancySpec {
   int max_warps = 0, max_threads = 0, max_blocks = 0;  ///< per SM
@@ -122,9 +125,14 @@ struct L1Spec {
 /// Load latencies compose: L2 hit = l1.hit + crossbar.request + l2.hit + crossbar.response, a far one has far_cycles
 /// more, and a miss adds hbm.controller_ns + t_rp + t_rcd + t_cl + a burst (row conflict, idle).
 struct CrossbarSpec {
-  int request_cycles = 0;             ///< SM to L2 slice, near partition, one way, idle
-  int response_cycles = 0;            ///< L2 slice to SM
-  int far_cycles = 0;                 ///< more for a line whose home is the other partition, round trip
+  int request_cycles = 0;   ///< SM to L2 slice, near partition, one way, idle
+  int response_cycles = 0;  ///< L2 slice to SM
+  int far_cycles = 0;       ///< more for a line whose home is the other partition, round trip
+  /// What the way of a read has more than the mean, there and back: by the place of the SM's TPC in its GPC; at the
+  /// slices at either end of a partition for GPCs at the other (less for those at that end); for a copy than for a line
+  /// at home.
+  std::vector<int> tpc_cycles;
+  int slice_cycles = 0, copy_cycles = 0;
   int sm_requests_per_cycle_x16 = 0;  ///< line requests one SM may send in 16 cycles
   int sm_response_bytes_per_cycle = 0;
   int tpc_response_bytes_per_cycle = 0;
@@ -168,22 +176,23 @@ struct HbmSpec {
   double bytes_per_ns = 0;  ///< peak of the whole device
   double t_cl = 0, t_rcd = 0, t_rp = 0, t_ras = 0, t_wr = 0, t_rtp = 0, t_cwl = 0, t_ccd_s = 0, t_ccd_l = 0, t_rrd = 0,
          t_faw = 0, t_wtr = 0, t_rtw = 0, t_rfc = 0, t_refi = 0;
-  int refresh_banks = 1;  ///< that are refreshed together
+  int refresh_banks = 1;              ///< that are refreshed together
   int queue_entries = 0;              ///< requests a channel's scheduler chooses from
   int write_high = 0, write_low = 0;  ///< write queue marks that turn the bus round
   double controller_ns = 0;           ///< fixed part of the miss path, both ways
 };
 
 struct LaunchSpec {
-  int start_cycles = 0;                        ///< gpc cycles before the first block starts
-  int end_cycles = 0;                          ///< after the last block has left
-  int blocks_per_cycle_x16 = 0;                ///< blocks handed out GPU-wide in 16 cycles, while there is room
-  int blocks_back_per_cycle_x16 = 0;           ///< ... and taken back when they have ended
-  std::vector<int> dispatch_groups;            ///< TPCs of each group that blocks are dealt to; empty: the GPCs
-  int block_start_cycles = 0;                  ///< slot granted to the sub-partition having the warp
-  int warp_start_interval = 0;                 ///< between the first issues of two warps of a block
-  int block_end_cycles = 0;                    ///< last EXIT to slot reusable
-  int read_bytes = 0;                          ///< from memory, besides the code, for a launch in cold caches
+  int start_cycles = 0;               ///< gpc cycles before the first block starts
+  int end_cycles = 0;                 ///< after the last block has left
+  int blocks_per_cycle_x16 = 0;       ///< blocks handed out GPU-wide in 16 cycles, while there is room
+  int blocks_back_per_cycle_x16 = 0;  ///< ... and taken back when they have ended
+  bool gpc_after_gpc = false;         ///< blocks are dealt to the TPCs of a GPC, then of the next; else in turn
+  int tpcs_apart = 0;                 ///< of the first GPC: blocks reach them before all others
+  int block_start_cycles = 0;         ///< slot granted to the sub-partition having the warp
+  int warp_start_interval = 0;        ///< between the first issues of two warps of a block
+  int block_end_cycles = 0;           ///< last EXIT to slot reusable
+  int read_bytes = 0;                 ///< from memory, besides the code, for a launch in cold caches
   double stream_gap_us = 0, graph_gap_us = 0;  ///< start-to-start overhead of dependent launches
   double hand_over_us = 0;  ///< from the end of a kernel to the start of the next, which waits for it
 };

@@ -243,6 +243,9 @@ void read_crossbar(Group& g, CrossbarSpec& s) {
   s.request_cycles = g.cycles("request_cycles", 1);
   s.response_cycles = g.cycles("response_cycles", 1);
   s.far_cycles = g.cycles("far_cycles");
+  s.tpc_cycles = g.integers("tpc_cycles", "cycles", -32, 32);
+  s.slice_cycles = g.integer("slice_cycles", "cycles", 0, 32);
+  s.copy_cycles = g.integer("copy_cycles", "cycles", 0, 64);
   s.sm_requests_per_cycle_x16 = g.integer("sm_requests_per_cycle_x16", "requests/16 cycles", 1, 1024);
   s.sm_response_bytes_per_cycle = g.bytes_per_cycle("sm_response_bytes_per_cycle");
   s.tpc_response_bytes_per_cycle = g.bytes_per_cycle("tpc_response_bytes_per_cycle");
@@ -308,7 +311,8 @@ void read_hbm(Group& g, HbmSpec& s) {
 void read_launch(Group& g, LaunchSpec& s) {
   s.start_cycles = g.cycles("start_cycles");
   s.end_cycles = g.cycles("end_cycles");
-  s.dispatch_groups = g.integers("dispatch_groups", "TPC", 1, 64);
+  s.gpc_after_gpc = g.boolean("gpc_after_gpc");
+  s.tpcs_apart = g.integer("tpcs_apart", "TPC", 0, 64);
   s.blocks_per_cycle_x16 = g.integer("blocks_per_cycle_x16", "blocks/16 cycles", 1, 1024);
   s.blocks_back_per_cycle_x16 = g.integer("blocks_back_per_cycle_x16", "blocks/16 cycles", 1, 1024);
   s.block_start_cycles = g.cycles("block_start_cycles");

@@ -1,51 +1,31 @@
 #include "timing/block_dispatcher.h"
 
 #include <algorithm>
-#include <numeric>
-
-#include "timing/gpu.h"
 
 namespace forewarp {
 
-std::vector<std::vector<int>> dispatch_groups(const GpuModel& gpu) {
-  const std::vector<int>& sizes =
-      gpu.launch.dispatch_groups.empty() ? gpu.chip.tpcs_per_gpc : gpu.launch.dispatch_groups;
-  std::vector<std::vector<int>> left(gpu.chip.tpcs_per_gpc.size());  // TPCs that no group has yet, by GPC
-  const std::vector<std::uint16_t> gpc_of = gpc_of_sms(gpu.chip);
-  for (int tpc = 0; tpc < gpu.chip.sm_count / gpu.chip.sms_per_tpc; ++tpc)
-    left[gpc_of[static_cast<std::size_t>(tpc * gpu.chip.sms_per_tpc)]].push_back(tpc);
-  std::vector<std::vector<int>> groups(sizes.size());
-  const auto take = [](std::vector<int>& from, std::vector<int>& to, std::size_t most) {
-    while (!from.empty() && to.size() < most) {
-      to.push_back(from.front());
-      from.erase(from.begin());
-    }
-  };
-  for (std::size_t g = 0; g < std::min(left.size(), groups.size()); ++g)
-    take(left[g], groups[g], static_cast<std::size_t>(sizes[g]));
-  for (std::size_t g = 0; g < groups.size(); ++g)
-    for (std::vector<int>& rest : left) take(rest, groups[g], static_cast<std::size_t>(sizes[g]));
-  return groups;
-}
-
 namespace {
 
-/// TPCs in the order in which a level reaches them.
-std::vector<int> level_order(const std::vector<std::vector<int>>& groups) {
+/// TPCs in the order in which blocks reach them: GPC after GPC, or the first of each GPC, the second, ... Those of the
+/// first GPC that stand apart, its last ones, come first.
+std::vector<int> order_of_tpcs(const GpuModel& gpu, bool gpc_after_gpc) {
+  std::vector<std::vector<int>> gpcs;
+  int next = 0;
+  for (const int tpcs : gpu.chip.tpcs_per_gpc)
+    for (gpcs.emplace_back(); static_cast<int>(gpcs.back().size()) < tpcs;) gpcs.back().push_back(next++);
   std::vector<int> order;
-  std::vector<std::size_t> given(groups.size());
-  for (std::size_t g = 0; g < groups.size(); ++g)
-    if (groups[g].size() == 1) order.push_back(groups[g][given[g]++]);
-  for (;;) {
-    std::size_t best = 0, most = 0;
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (groups[g].size() - given[g] <= most) continue;
-      most = groups[g].size() - given[g];
-      best = g;
-    }
-    if (most == 0) return order;
-    order.push_back(groups[best][given[best]++]);
+  for (int apart = 0; apart < gpu.launch.tpcs_apart && !gpcs[0].empty(); ++apart) {
+    order.insert(order.begin(), gpcs[0].back());
+    gpcs[0].pop_back();
   }
+  if (gpc_after_gpc) {
+    for (const std::vector<int>& gpc : gpcs) order.insert(order.end(), gpc.begin(), gpc.end());
+    return order;
+  }
+  for (std::size_t t = 0; order.size() < static_cast<std::size_t>(next); ++t)
+    for (const std::vector<int>& gpc : gpcs)
+      if (t < gpc.size()) order.push_back(gpc[t]);
+  return order;
 }
 
 }  // namespace
@@ -60,19 +40,13 @@ BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int 
       interval_x16_(std::max(1, 256 / std::max(1, gpu.launch.blocks_per_cycle_x16))),
       back_interval_x16_(gpu.launch.blocks_back_per_cycle_x16 > 0 ? 256 / gpu.launch.blocks_back_per_cycle_x16 : 0),
       block_end_cycles_(gpu.launch.block_end_cycles) {
-  const std::vector<std::vector<int>> groups = dispatch_groups(gpu);
-  for (const int tpc : level_order(groups))
+  for (const int tpc : order_of_tpcs(gpu, gpu.launch.gpc_after_gpc))
     for (int i = 0; i < sms_per_tpc_; ++i) order_.push_back(tpc * sms_per_tpc_ + i);
   ended_.resize(order_.size());
   place_.resize(order_.size());
   for (std::size_t i = 0; i < order_.size(); ++i) place_[static_cast<std::size_t>(order_[i])] = i;
   if (blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
-  std::vector<int> tpcs;
-  for (const auto& group : groups)
-    if (group.size() == 1) tpcs.push_back(group.front());
-  for (const auto& group : groups)
-    if (group.size() > 1) tpcs.insert(tpcs.end(), group.begin(), group.end());
-  spread_evenly(tpcs);
+  spread_evenly(order_of_tpcs(gpu, false));
 }
 
 /// Room for exactly the grid's blocks. Those of the last level go to the TPCs in turn: first to one SM of each, then to

@@ -1,10 +1,10 @@
 // Hands out thread blocks: x fastest, at most so many a cycle over the whole GPU, each to the SM that holds the
 // fewest. Blocks that end are taken back one after another, several times more slowly than they are handed out, one of
 // each SM in turn; their slots take the next ones a little later. As kernels/micro waves saw on an H200, blocks
-// are dealt in levels, one to each SM: to both SMs of a TPC in turn, to the groups of one TPC first, then to whichever
-// group has the most TPCs left at this level. A grid that does not fill the GPU is spread evenly: where its last level
-// does not reach every SM, the TPCs of the last groups get none for their second SM, however late in the level it is
-// their turn.
+// are dealt in levels, one to each SM: to both SMs of a TPC in turn, to all TPCs of a GPC, then to the next GPC (which
+// SMs share a GPC: kernels/micro l2_drift). A grid that does not fill the GPU is spread evenly: its last level reaches
+// the first SM of the first TPC of each GPC, of the second and so on, then the second SMs; some TPCs of the first GPC
+// come before all others.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,5 @@ class BlockDispatcher {
   int interval_x16_, back_interval_x16_;
   int block_end_cycles_;
 };
-
-/// TPCs of each dispatch group: group i takes its TPCs from GPC i, the groups beyond the GPCs what is left.
-std::vector<std::vector<int>> dispatch_groups(const GpuModel&);
 
 }  // namespace forewarp

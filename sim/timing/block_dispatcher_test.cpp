@@ -10,8 +10,9 @@ namespace {
 
 GpuModel h200_like() {
   GpuModel m;
-  m.chip = {132, 2, {9, 9, 8, 8, 8, 8, 8, 8}, 1980};
-  m.launch.dispatch_groups = {8, 8, 8, 8, 7, 7, 7, 7, 2, 1, 1, 1, 1};
+  m.chip = {132, 2, {8, 8, 8, 8, 8, 8, 9, 9}, 1980};
+  m.launch.gpc_after_gpc = true;
+  m.launch.tpcs_apart = 4;
   m.launch.blocks_per_cycle_x16 = 16;
   return m;
 }
@@ -25,46 +26,46 @@ std::vector<int> dealt(const GpuModel& gpu, std::uint64_t blocks, int per_sm) {
   return sms;
 }
 
-std::vector<int> group_of_sm(const GpuModel& gpu) {
-  std::vector<int> group(132);
-  const auto groups = dispatch_groups(gpu);
-  for (std::size_t g = 0; g < groups.size(); ++g)
-    for (const int tpc : groups[g])
-      group[static_cast<std::size_t>(2 * tpc)] = group[static_cast<std::size_t>(2 * tpc + 1)] = static_cast<int>(g);
-  return group;
-}
-
 }  // namespace
 
-TEST_CASE("a level deals to both SMs of a TPC, to single TPCs first, then to the group with the most left") {
-  const GpuModel gpu = h200_like();
-  const std::vector<int> sms = dealt(gpu, 400, 1), group = group_of_sm(gpu);
+TEST_CASE("a level deals to both SMs of a TPC, to all of a GPC, then to the next GPC") {
+  const std::vector<int> sms = dealt(h200_like(), 400, 1);
   REQUIRE(sms.size() == 132);
-  std::string order;  // of TPCs, by group; seen on the card as JJJJ ABCD ABCD EFGH ...
-  for (std::size_t i = 0; i < sms.size(); i += 2) {
-    CHECK(sms[i] / 2 == sms[i + 1] / 2);
-    order += static_cast<char>('A' + std::min(9, group[static_cast<std::size_t>(sms[i])]));
-  }
-  CHECK(order == "JJJJABCDABCDEFGHABCDEFGHABCDEFGHABCDEFGHABCDEFGHABCDEFGHIABCDEFGHI");
+  for (int i = 0; i < 8; ++i) CHECK(sms[static_cast<std::size_t>(i)] == 8 + i);  // those apart
+  for (int i = 8; i < 16; ++i) CHECK(sms[static_cast<std::size_t>(i)] == i - 8);
+  for (int i = 16; i < 132; ++i) CHECK(sms[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("or to a TPC of each GPC in turn") {
+  GpuModel gpu = h200_like();
+  gpu.launch.gpc_after_gpc = false;
+  gpu.launch.tpcs_apart = 0;
+  const std::vector<int> sms = dealt(gpu, 400, 1);
+  REQUIRE(sms.size() == 132);
+  CHECK(std::vector<int>(sms.begin(), sms.begin() + 6) == std::vector<int>{0, 1, 16, 17, 32, 33});
+  CHECK(std::vector<int>(sms.end() - 4, sms.end()) == std::vector<int>{112, 113, 130, 131});
 }
 
 TEST_CASE("a grid that does not fill the GPU is spread evenly") {
   const GpuModel gpu = h200_like();
-  const std::vector<int> sms = dealt(gpu, 256, 4), group = group_of_sm(gpu);
+  const std::vector<int> sms = dealt(gpu, 256, 4);
   REQUIRE(sms.size() == 256);
   std::map<int, int> held;
   for (const int sm : sms) ++held[sm];
   CHECK(held.size() == 132);
-  int singles = 0;
+  std::vector<int> singles;
   for (const auto& [sm, blocks] : held) {
     CHECK(blocks <= 2);
-    if (blocks == 2) continue;
-    ++singles;
-    CHECK(sm % 2 == 1);
-    CHECK(group[static_cast<std::size_t>(sm)] >= 7);  // seen: the last six TPCs of H and both of I
-    CHECK(group[static_cast<std::size_t>(sm)] <= 8);
+    if (blocks == 1) singles.push_back(sm);
   }
-  CHECK(singles == 8);
+  // Seen: the second SM of the last TPCs of six GPCs, and of the ninth of two.
+  CHECK(singles == std::vector<int>{47, 63, 79, 95, 111, 113, 129, 131});
+  // A TPC each but the ninth of the last two GPCs, GPC after GPC.
+  const std::vector<int> half = dealt(gpu, 64, 4);
+  REQUIRE(half.size() == 64);
+  CHECK(std::vector<int>(half.begin(), half.begin() + 9) == std::vector<int>{8, 10, 12, 14, 0, 2, 4, 6, 16});
+  CHECK(half.back() == 128);
+  CHECK(dealt(gpu, 6, 4) == std::vector<int>{8, 10, 12, 14, 0, 16});  // the first GPC has five of them
 }
 
 TEST_CASE("a slot that a block leaves takes the next one") {

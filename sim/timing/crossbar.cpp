@@ -25,20 +25,15 @@ Crossbar::Crossbar(const GpuModel& model) {
   if (model.l2.partitions > 1) fabric_cost_ = sector_cost(spec.fabric_bytes_per_cycle);
 
   const std::size_t gpcs = model.chip.tpcs_per_gpc.size();
-  for (std::size_t g = 0; g < gpcs; ++g) {
-    for (int t = 0; t < model.chip.tpcs_per_gpc[g]; ++t) {
-      const auto tpc = static_cast<std::uint16_t>(tpc_in_.size());
-      tpc_in_.emplace_back();
-      for (int s = 0; s < model.chip.sms_per_tpc; ++s) {
-        tpc_.push_back(tpc);
-        gpc_.push_back(static_cast<std::uint16_t>(g));
-        partition_.push_back(model.l2.partitions > 1 && g >= (gpcs + 1) / 2 ? 1 : 0);
-      }
-    }
-  }
-  if (tpc_.size() != static_cast<std::size_t>(model.chip.sm_count)) {
+  gpc_ = gpc_of_sms(model.chip);
+  if (gpc_.size() != static_cast<std::size_t>(model.chip.sm_count)) {
     throw InputError("the GPU model's tpcs_per_gpc do not add up to its sm_count", "correct the chip section");
   }
+  for (std::size_t sm = 0; sm < gpc_.size(); ++sm) {
+    tpc_.push_back(static_cast<std::uint16_t>(sm / static_cast<std::size_t>(model.chip.sms_per_tpc)));
+    partition_.push_back(model.l2.partitions > 1 && gpc_[sm] >= (gpcs + 1) / 2 ? 1 : 0);
+  }
+  tpc_in_.resize(static_cast<std::size_t>(tpc_.empty() ? 0 : tpc_.back() + 1));
   ports_.resize(tpc_.size());
   sm_in_.resize(tpc_.size());
   gpc_in_.resize(gpcs);

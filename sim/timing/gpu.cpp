@@ -10,21 +10,6 @@ constexpr std::size_t kMostSpans = 40000;
 constexpr std::size_t kMostClassesForCode = 256;  // of a launch with a class for each block, so many show its code
 }  // namespace
 
-std::vector<std::uint16_t> gpc_of_sms(const ChipSpec& chip) {
-  std::vector<int> left = chip.tpcs_per_gpc;
-  std::vector<std::uint16_t> gpc;
-  while (static_cast<int>(gpc.size()) < chip.sm_count) {
-    const std::size_t before = gpc.size();
-    for (std::size_t g = 0; g < left.size(); ++g) {
-      if (left[g] == 0) continue;
-      --left[g];
-      for (int s = 0; s < chip.sms_per_tpc; ++s) gpc.push_back(static_cast<std::uint16_t>(g));
-    }
-    FW_CHECK(gpc.size() > before, "the TPCs of the GPCs do not add up to the SMs");
-  }
-  return gpc;
-}
-
 Gpu::Gpu(const LaunchContext& context, const MemorySystem* before)
     : context_(context),
       memory_(context.gpu, before == nullptr ? MemorySystem::L2Start::Flushed : MemorySystem::L2Start::Empty),

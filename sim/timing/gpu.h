@@ -73,7 +73,4 @@ class Gpu {
   std::uint64_t finished_blocks_ = 0;
 };
 
-/// GPC of each SM: TPCs go round robin over the GPCs that have any left (hardware.md section 1).
-std::vector<std::uint16_t> gpc_of_sms(const ChipSpec&);
-
 }  // namespace forewarp

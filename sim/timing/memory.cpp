@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "timing/address_map.h"
 #include "timing/crossbar.h"
+#include "timing/distances.h"
 #include "timing/event_queue.h"
 #include "timing/hbm_channel.h"
 #include "timing/l2_slice.h"
@@ -101,6 +102,12 @@ struct MemorySystem::State {
   void prefetch_due() const;
   void prefetch_lookup(std::uint32_t id) const;
   void send_to_slice(std::uint32_t id, Cycle at);
+  int distance(const Record& r) const { return distances_.cycles(r.sm, r.slice, r.copy); }
+  static Cycle later(Cycle at, int by) { return static_cast<Cycle>(static_cast<std::int64_t>(at) + by); }
+  /// When data that would reach the SM's GPC at `at` from a slice at the mean distance does so.
+  Cycle back_at(Cycle at, const Record& r) const {
+    return r.kind == RequestKind::Read ? later(at, distance(r) - distance(r) / 2) : at;
+  }
   void arrive(std::uint32_t id, Cycle now);
   bool merge(std::uint32_t id, Cycle now);
   void answer(std::uint32_t id, Cycle leaves);
@@ -130,6 +137,7 @@ struct MemorySystem::State {
 
   AddressMap map_;
   Crossbar crossbar_;
+  Distances distances_;
   L2Geometry geometry_;
   HbmTimings timings_;
   EventQueue events_;
@@ -153,7 +161,7 @@ struct MemorySystem::State {
 };
 
 MemorySystem::State::State(const GpuModel& model, L2Start start)
-    : map_(model), crossbar_(model), geometry_(model), timings_(model) {
+    : map_(model), crossbar_(model), distances_(model), geometry_(model), timings_(model) {
   const CrossbarSpec& x = model.crossbar;
   const L2Spec& l2 = model.l2;
   per_partition_ = map_.slices_per_partition();
@@ -242,6 +250,7 @@ void MemorySystem::State::send_to_slice(std::uint32_t id, Cycle at) {
   const Record& r = records_[id];
   at += request_cycles_;
   if (!r.crosses) {
+    if (r.kind == RequestKind::Read) at = later(at, distance(r) / 2);
     schedule(at, Step::Arrive, 0, id);
   } else if (r.kind == RequestKind::Read) {
     schedule(at + far_out_, Step::Arrive, 0, id);
@@ -274,7 +283,7 @@ bool MemorySystem::State::merge(std::uint32_t id, Cycle now) {
   ++counters_.merged_requests;
   counters_.merged_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (join.outcome == ReadCoalescer::Outcome::Answered) {
-    schedule(std::max(join.response, now), Step::Response, 0, id);
+    schedule(std::max(back_at(join.response, r), now), Step::Response, 0, id);
   } else {
     r.next = records_[join.leader].followers;
     records_[join.leader].followers = id;
@@ -465,7 +474,7 @@ void MemorySystem::State::answer(std::uint32_t id, Cycle leaves) {
     if (records_[one].crosses) {
       schedule(leaves, Step::FabricBack, 0, one);
     } else {
-      schedule(leaves + response_cycles_, Step::Response, 0, one);
+      schedule(back_at(leaves + response_cycles_, records_[one]), Step::Response, 0, one);
     }
   };
   const Record& r = records_[id];

@@ -279,6 +279,17 @@ def l2():
     return quantities
 
 
+def l2_drift():
+    """The pace of loops over tiles in L2, of the slowest SM, and what reads are not made together; how far each SM is (l2_distance.py)."""
+    way = "crossbar.tpc_cycles crossbar.slice_cycles crossbar.copy_cycles l2.coalescer_requests l2.coalescer_cycles launch.gpc_after_gpc"
+    quantities = [Quantity("distance_n4", "", "distance_n4", 1, "cycles", tuple(way.split()))]
+    for case in ("drift_0_b132", "drift_64_b132", "drift_64_b2", "drift_512_b132"):
+        for trips in ((16, 64), (256, 1024)):
+            for unit, metric in (("cycles", CYCLES), ("sectors", "lts__t_sectors_srcunit_tex_op_read.sum")):
+                quantities.append(slope(case, trips, 1, f"{unit}/trip", way, name=f"{case}, {trips[0]} to {trips[1]}, {unit}", metric=metric))
+    return quantities
+
+
 def dram():
     miss = "hbm.controller_ns hbm.t_rp hbm.t_rcd hbm.t_cl l2.hit_cycles crossbar.request_cycles crossbar.response_cycles"
     quantities = [slope(f"dram_chase_{size}", (16, 112), 8, unit, miss, name=f"dram_chase_{size}, {unit}", metric=metric)
@@ -317,7 +328,7 @@ def queue():
 
 
 def waves():
-    return wholes("micro_waves", "launch.dispatch_groups launch.block_start_cycles")
+    return wholes("micro_waves", "launch.gpc_after_gpc launch.block_start_cycles")
 
 
 def turnover():
@@ -358,7 +369,7 @@ def all_quantities():
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
-             "micro_l2_dirty": l2_dirty, "micro_l1_stores": l1_stores}
+             "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l1_stores": l1_stores}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 

@@ -1,0 +1,49 @@
+// How much longer or shorter than the mean the way of a read from an SM to an L2 slice and back is. Where a chip's SMs
+// and slices lie decides: SMs that do the same go round their loops at paces of their own and fall out of step, but for
+// those whose reads are made together (kernels/micro l2_drift).
+//
+// The TPCs of a GPC lie in a row; half of a partition's GPCs are nearer to one end of its slices, half to the other;
+// what is found as a copy of a line of the other partition takes longer than what is at home.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+
+namespace forewarp {
+
+class Distances {
+ public:
+  explicit Distances(const GpuModel& model) {
+    const CrossbarSpec& x = model.crossbar;
+    const ChipSpec& chip = model.chip;
+    const int gpcs = static_cast<int>(chip.tpcs_per_gpc.size());
+    const int of_partition = (gpcs + model.l2.partitions - 1) / model.l2.partitions;
+    for (int g = 0; g < gpcs; ++g) {
+      const bool first = g % of_partition < (of_partition + 1) / 2;
+      for (int sm = 0; sm < chip.tpcs_per_gpc[static_cast<std::size_t>(g)] * chip.sms_per_tpc; ++sm) {
+        const auto tpc = static_cast<std::size_t>(sm / chip.sms_per_tpc);
+        tpc_.push_back(static_cast<std::int8_t>(x.tpc_cycles.empty() ? 0 : x.tpc_cycles[tpc % x.tpc_cycles.size()]));
+        side_.push_back(first ? 1 : -1);
+      }
+    }
+    const int slices = model.l2.slices / model.l2.partitions;
+    for (int s = 0; s < model.l2.slices; ++s)  // evenly from one end to the other
+      slice_.push_back(static_cast<std::int8_t>(x.slice_cycles * (2 * (s % slices) + 1 - slices) / slices));
+    if (model.l2.partitions == 2 && model.l2.replicate_far_lines)
+      home_ = x.copy_cycles / 2, copy_ = x.copy_cycles - home_;
+  }
+
+  /// Of a read of a slice of the SM's own partition, there and back.
+  int cycles(std::uint16_t sm, std::uint16_t slice, bool copy) const {
+    return tpc_[sm] + side_[sm] * slice_[slice] + (copy ? copy_ : -home_);
+  }
+
+ private:
+  std::vector<std::int8_t> tpc_, side_;  ///< by SM
+  std::vector<std::int8_t> slice_;
+  int home_ = 0, copy_ = 0;
+};
+
+}  // namespace forewarp
