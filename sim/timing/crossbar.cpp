@@ -37,6 +37,7 @@ Crossbar::Crossbar(const GpuModel& model) {
   ports_.resize(tpc_.size());
   sm_in_.resize(tpc_.size());
   gpc_in_.resize(gpcs);
+  held_.resize(gpcs);
   gpc_out_.resize(gpcs);
 }
 

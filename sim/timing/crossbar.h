@@ -35,6 +35,11 @@ class Crossbar {
   /// sectors, 3.9 to 12 for parts; l2: RED of a lane 3.5, of 32 lanes on a line 19).
   static constexpr int write_flits(int sectors, bool whole) { return 1 + sectors * (whole ? 1 : 2); }
   static constexpr int atomic_flits(int sectors, int bytes) { return sectors + std::max(sectors, (bytes + 15) / 16); }
+  /// A slice will take a reduction that the SM has sent no sooner than `until`: until then nothing of the SM's GPC gets
+  /// past.
+  void hold(std::uint16_t sm, Cycle until) { held_[gpc_[sm]] = std::max(held_[gpc_[sm]], until); }
+  /// When a read that leaves the SM at `at` leaves its GPC.
+  Cycle leaves_gpc(std::uint16_t sm, Cycle at) const { return std::max(at, held_[gpc_[sm]]); }
   /// Data arrives at the fabric, leaving partition `from`; cycle in which it starts to cross.
   Cycle cross(int from, int data_sectors, Cycle now);
   /// Data for the SM arrives at its GPC at `now`; cycle in which its last sector reaches the SM.
@@ -46,6 +51,7 @@ class Crossbar {
   SectorCost sm_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, fabric_cost_{};
   std::vector<std::uint16_t> tpc_, gpc_;
   std::vector<std::uint8_t> partition_;
+  std::vector<Cycle> held_;  ///< by GPC
   std::vector<RateServer> ports_, sm_in_, tpc_in_, gpc_in_, gpc_out_;
   RateServer fabric_[2];
 };

@@ -154,7 +154,7 @@ struct MemorySystem::State {
   std::uint32_t per_partition_ = 0;
   bool replicate_ = false;
   Cycle request_cycles_ = 0, response_cycles_ = 0, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
-  Cycle coalescer_cycles_ = 0;
+  Cycle coalescer_cycles_ = 0, round_trip_ = 0;  ///< far, unloaded
   Cycle controller_out_ = 0, controller_back_ = 0;
   FineCycle tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0, sector_cost_ = 0;
   SectorCost data_cost_{};
@@ -188,8 +188,8 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   // A slice that cannot take writes holds its SMs back. An SM may have as much written data unacknowledged as keeps its
   // write path busy over twice the unloaded round trip to the far side.
   posted_.assign(static_cast<std::size_t>(model.chip.sm_count), 0);
-  const Cycle trip = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
-  const Cycle lines = 2 * trip * static_cast<Cycle>(x.sm_write_bytes_per_cycle) / kLineBytes;
+  round_trip_ = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
+  const Cycle lines = 2 * round_trip_ * static_cast<Cycle>(x.sm_write_bytes_per_cycle) / kLineBytes;
   posted_limit_ = static_cast<std::uint16_t>(std::clamp<Cycle>(lines, 8, 0xFFFF));
   if (start == L2Start::Empty) return;
   // What a profiler leaves in the caches it has flushed: lines that no buffer of a kernel lies in.
@@ -231,7 +231,7 @@ void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
   if (r.kind == RequestKind::Read) {
     ++counters_.read_requests;
     counters_.read_sectors += sectors;
-    send_to_slice(id, crossbar_.send(r.sm, 0, now));
+    send_to_slice(id, crossbar_.leaves_gpc(r.sm, crossbar_.send(r.sm, 0, now)));
     return;
   }
   ++posted_[r.sm];
@@ -452,7 +452,11 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
     slice.changed = r.index;
     const FineCycle busy = depends ? std::max<FineCycle>(passes, r.rounds * word_cost_) : passes;
     // The answer follows the last pass; that of a single one is part of hit_cycles.
-    start = fine_ceil(slice.atomics.take(to_fine(now), busy) + busy - std::min(busy, atomic_cost_));
+    const FineCycle taken = slice.atomics.take(to_fine(now), busy);
+    start = fine_ceil(taken + busy - std::min(busy, atomic_cost_));
+    // What arrives in the time of an unloaded round trip waits at the slice, the rest on the way to it, where nothing
+    // gets past.
+    crossbar_.hold(r.sm, fine_floor(taken) - std::min(fine_floor(taken), round_trip_));
     const Eviction cleaned = slice.cache.modify(r.way, r.sectors);
     if (cleaned.dirty != 0) evict(r.slice, cleaned, now + hit_cycles_ + controller_out_);
     write_copy(r.slice, r.index, r.sectors, false);

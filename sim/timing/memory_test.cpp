@@ -370,3 +370,36 @@ TEST_CASE("an SM whose writes are not acknowledged is held back") {
   CHECK(!replies.empty());
   CHECK(memory.accepts_again(0, now) == now + 2);  // the port is still sending
 }
+
+TEST_CASE("reads wait behind reductions of their GPC that L2 does not take") {
+  const auto latency = [](std::uint16_t reader) {
+    MemorySystem memory(test_model(), MemorySystem::L2Start::Empty);
+    memory.touch(0, 15, RequestKind::Read, 0);
+    memory.touch(1, 15, RequestKind::Read, reader);
+    std::vector<MemoryReply> replies;
+    Cycle now = 0;
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+      now = std::max(now, memory.accepts_again(static_cast<std::uint16_t>(i % 8), now));
+      memory.run_until(now, replies);
+      memory.push({.line = 0,
+                   .tag = 1,
+                   .sm = static_cast<std::uint16_t>(i % 8),
+                   .sectors = 1,
+                   .kind = RequestKind::Reduction,
+                   .rounds = 4,
+                   .full_sectors = false,
+                   .bytes = 4},
+                  now);
+    }
+    now += 1000;
+    memory.run_until(now, replies);
+    memory.push({.line = 1, .tag = 2, .sm = reader, .sectors = 15}, now);
+    for (Cycle at = now;; at = memory.next_event()) {
+      replies.clear();
+      memory.run_until(at, replies);
+      for (const MemoryReply& reply : replies)
+        if (reply.tag == 2) return at - now;
+    }
+  };
+  CHECK(latency(9) > latency(40) + 1000);  // of the same GPC, of another
+}
