@@ -320,6 +320,10 @@ def l2_policy():
     for reads, passes in [(1, 16), (2, 8), (2, 32), (3, 8), (4, 4), (4, 16)]:
         cases += write_read(f"write_2_read_{reads}_p{passes}", 2, reads, passes)
     cases += write_read("write_1_read_4_p4", 1, 4, 4) + write_read("write_4_read_2", 4, 2, 1) + write_read("write_4_read_4", 4, 4, 1)
+    for threads, reads in [(64, 48), (64, 64), (64, 80), (256, 12), (256, 16), (256, 20)]:  # 17.3 MB written, 26 to 43 read
+        writes = 2048 // threads
+        cases += case_of(f"l2_write_2_read_{reads * threads // 1024}_t{threads}", "l2_write_read", SMS, threads,
+                         ("out", "in", "sink", writes, reads, 1), out=2 * step, **{"in": reads * threads * step // 1024}, sink=sink)
     for steps in (3, 4, 5, 6, 7, 8, 10):
         for passes in (1, 2, 3, 6) if steps > 3 else (2,):
             cases += reread(steps, passes, 0)
@@ -387,6 +391,10 @@ def l2_dirty():
     for writes, reads in [(8, 8), (8, 12), (8, 16), (8, 20), (8, 24), (8, 32), (16, 0), (20, 0), (24, 0), (28, 0), (32, 0)]:
         cases += case_of(f"write_{writes}_read_{reads}_find", "l2_write_find", ("out", "in", "sink", writes, reads),
                          out=writes * step, **{"in": max(1, reads) * step}, sink=4096)
+    for words in (0, 1):
+        for pairs in (3, 4, 5):
+            cases += case_of(f"read_12_write_{2 * pairs}_{'words' if words else 'whole'}", "l2_read_write_read",
+                             ("out", "in", "sink", 12, pairs, words), out=2 * pairs * step, **{"in": 12 * step}, sink=4096)
     return {"micro_l2_dirty": cases}
 
 

@@ -1,7 +1,8 @@
 // Calibration: when dirty lines leave L2.
 //
 // Isolates  lines written in whole, in half or in a quarter; copies, whose reads push out what was written; lines read again after
-//           they were written, which tells lines written back from lines that left.
+//           they were written, which tells lines written back from lines that left; how much room lines take that are written in
+//           whole, or word by word.
 // Supports  l2.dirty_share, l2.victim_choices and the policies in sim/timing/l2_slice.h.
 // Launch    a block of 1024 threads an SM; a step is 16 KiB a block, 2.16 MB together. Loads go past L1.
 
@@ -43,5 +44,29 @@ extern "C" __global__ void l2_write_find(uint4* out, const uint4* in, unsigned* 
   for (int i = 0; i < reads; ++i, from += blockDim.x) sum ^= mixed(load_l2(from));
 #pragma unroll 1
   for (int i = 0; i < writes; ++i) sum ^= mixed(load_l2(to + i * blockDim.x));
+  if (sum == 0x12345) sink[threadIdx.x] = sum;
+}
+
+// Reads `reads` steps, writes `writes` pairs of steps, reads what it read before. A thread writes 16 bytes at a time, its
+// neighbours what lies beside them, or (`words`) a sector of its own word by word.
+extern "C" __global__ void l2_read_write_read(uint4* out, const uint4* in, unsigned* sink, int reads, int writes, int words) {
+  const uint4* from = in + static_cast<unsigned long long>(blockIdx.x) * reads * blockDim.x + threadIdx.x;
+  uint4* to = out + static_cast<unsigned long long>(blockIdx.x) * writes * 2 * blockDim.x;
+  unsigned sum = 0;
+#pragma unroll 1
+  for (int i = 0; i < reads; ++i) sum ^= mixed(load_l2(from + i * blockDim.x));
+#pragma unroll 1
+  for (int i = 0; i < writes; ++i, to += 2 * blockDim.x) {
+    if (words) {
+      unsigned* sector = reinterpret_cast<unsigned*>(to + 2 * threadIdx.x);
+#pragma unroll
+      for (int k = 0; k < 8; ++k) asm volatile("st.global.u32 [%0], %1;" ::"l"(sector + k), "r"(sum) : "memory");
+    } else {
+      write_16(to + threadIdx.x, sum);
+      write_16(to + blockDim.x + threadIdx.x, sum);
+    }
+  }
+#pragma unroll 1
+  for (int i = 0; i < reads; ++i) sum ^= mixed(load_l2(from + i * blockDim.x));
   if (sum == 0x12345) sink[threadIdx.x] = sum;
 }
