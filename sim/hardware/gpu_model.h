@@ -162,7 +162,7 @@ struct L2Spec {
   int coalescer_cycles = 0;           ///< how long after its lookup a hit can still be joined
   double dirty_share = 1;             ///< of the lines; what is written beyond it is written back
   int victim_choices = 1;             ///< of so many of a set's oldest lines one leaves
-  double spare_dirty = 0;             ///< how often a read that needs a way passes over a dirty line for a clean one
+  double spare_dirty = 0;             ///< how often dirty lines are spared where a slice fetches all it can
   std::int64_t cold_dirty_bytes = 0;  ///< dirty data of others in caches that a profiler has flushed
   int cold_dirty_sets = 1;            ///< one of so many sets holds some of it
 };

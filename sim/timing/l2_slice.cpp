@@ -83,7 +83,12 @@ std::uint32_t L2Slice::oldest_of(std::uint32_t set, Wanted&& wanted) const {
   return found;
 }
 
-std::uint32_t L2Slice::victim(Place p, bool copy, bool reading) const {
+std::uint32_t L2Slice::busy_now() {
+  busy_mean_ += in_flight_[0] - busy_mean_ / kBusyUnit;
+  return in_flight_[0];
+}
+
+std::uint32_t L2Slice::victim(Place p, bool copy, std::uint32_t busy) const {
   // Without branches, which would go either way: age and place as one number, an empty way's the highest (the first
   // such), 0 while it is in flight.
   constexpr std::uint64_t kEmpty = std::uint64_t{1} << 40;
@@ -107,8 +112,8 @@ std::uint32_t L2Slice::victim(Place p, bool copy, bool reading) const {
   if (copy && copies_in_flight + 1 >= geometry_.ways) return kNoWay;
   if (oldest >> 16 >= kEmpty) return best;
   const std::uint32_t chosen = geometry_.victim_choices > 1 && next != kNoWay && (chance() & 1) != 0 ? next : best;
-  if (!reading || chosen == kNoWay || lines_[chosen].dirty == 0 || lines_[chosen].used <= others_) return chosen;
-  if (((chance() >> 8) & 255) >= geometry_.spare_of_256) return chosen;
+  if (chosen == kNoWay || lines_[chosen].dirty == 0 || lines_[chosen].used <= others_) return chosen;
+  if (((chance() >> 8) & 255) * geometry_.miss_entries >= geometry_.spare_of_256 * busy) return chosen;
   const std::uint32_t clean = oldest_of(p.first_way / geometry_.ways, [this](std::uint32_t way) {
     return lines_[way].dirty == 0 && lines_[way].miss == kNoMiss;
   });
@@ -152,7 +157,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
   std::uint32_t way = find(p);
   if (way == kNoWay) {
     a.fetch = geometry_.whole_fetches(sectors);
-    way = victim(p, copy, true);
+    way = victim(p, copy, busy_now());
     if (way == kNoWay || !room(copy, a.fetch, tags_[way] == kFree ? kNoWay : way)) return a;
     a.evicted = replace(way, p);
     a.missing = a.missed = sectors;
@@ -187,7 +192,7 @@ L2Slice::Access L2Slice::write(std::uint64_t index, std::uint8_t sectors, bool f
   const Place p = place(index, false);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
-    way = victim(p, false, false);
+    way = victim(p, false, busy_now());
     if (way == kNoWay || !room(false, 0, tags_[way] == kFree ? kNoWay : way)) return a;
     if (holds_up(way)) return a;
     a.evicted = replace(way, p);
@@ -298,17 +303,18 @@ void L2Slice::invalidate_copy(std::uint64_t index, std::uint8_t sectors) {
   if (lines_[way].valid == 0 && lines_[way].miss == kNoMiss) tags_[way] = kFree;
 }
 
-Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors) {
+Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors, bool full) {
   Eviction e;
   const Place p = place(index, true);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
-    way = victim(p, true, false);
+    way = victim(p, true, busy_mostly());
     if (way == kNoWay || !room(true, 0, tags_[way] == kFree ? kNoWay : way)) return e;
     e = replace(way, p);
   }
-  lines_[way].used = ++clock_;
-  lines_[way].valid = bits(lines_[way].valid | (sectors & ~lines_[way].pending));
+  Line& line = lines_[way];
+  line.used = ++clock_;
+  line.valid = bits(full ? line.valid | (sectors & ~line.pending) : line.valid & ~sectors);
   return e;
 }
 
@@ -318,7 +324,7 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   const Place p = place(index, copy);
   a.way = find(p);
   if (a.way == kNoWay) {
-    a.way = victim(p, copy, !write);
+    a.way = victim(p, copy, busy_mostly());
     if (a.way == kNoWay) return a;
     a.evicted = replace(a.way, p);
     written_back(std::popcount(unsigned{a.evicted.dirty}));

@@ -11,9 +11,10 @@
 // - A way may hold a copy of a line homed in the other partition. Copies are clean and age as home lines do: on an H200
 //   34.6 MB read again by the same SMs all hit, of 43.3 MB a fifth misses and of 51.9 MB nearly all, for half of the
 //   lines have a copy; when other SMs read them, misses begin at 34.6 MB (kernels/micro l2_policy, l2_reread).
-// - A line whose whole sectors are written from the far side stays there as a copy: on an H200 17.3 MB written and
-//   34.6 MB read need more room than there is when they are used again, as 51.9 MB that are read do (l2_write_2_read_4,
-//   warm).
+// - A line that is written from the far side stays there as a copy: on an H200 17.3 MB written and 34.6 MB read need
+//   more room than there is when they are used again, as 51.9 MB that are read do (l2_write_2_read_4, warm); 26 MB that
+//   are read and 21.6 MB that are written, word by word, too (l2_read_12_write_10_words). Sectors that are written in
+//   part are not in the copy.
 // - No more than partial_share of the lines are written in part: the set's oldest one is read, merged and written back.
 //   On an H200 6.2 to 6.9 MB of such lines are left unread however many are written (l2_write_parts).
 // - No more than dirty_share of a set's lines are dirty (of some sets one more than of others): a write beyond that has
@@ -22,10 +23,13 @@
 //   l2_write_sectors, l2_write_wait).
 // - The line that leaves is one of the set's victim_choices oldest: of 43 and 52 MB read in turn, a little more than
 //   the slices hold, some are found again, of 61 MB none (l2_reread).
-// - Where a read needs a way and the line that would leave is dirty, it is spared as often as spare_dirty says, and the
-//   oldest clean one leaves; writes spare nothing. On an H200 of 17 MB written 6, 9, 12 and 16 MB leave while 35, 43,
-//   52 and 69 MB are read; by age alone all would be gone after 52 (l2_write_read). While data is copied, as much is
-//   written back as by age alone (l2_copy).
+// - Where the line that would leave is dirty and DRAM is behind, it is spared and the oldest clean one leaves: as often
+// as
+//   spare_dirty says where as many reads are under way as a slice can have, the more rarely the fewer there are. On an
+//   H200 of 17 MB written 7, 9 and 16 MB leave while 35 MB, 43 MB and 69 MB are read by 1024 threads an SM, 9, 14 and
+//   nearly all by 256, 10 and 16 and all by 64, whose reads hardly load DRAM (l2_write_read); by age alone all would be
+//   gone after 43. Streams at half of DRAM's rate leave what age alone would, 1/3 of L2 where they copy; those at three
+//   quarters and more a tenth to a half more (l2_copy, dram_copy, dram_add).
 // - A copy is only made of a clean line: a dirty one is written back first. On an H200 17 MB written, 26 MB read, then
 //   the 17 found again write 9.8 MB, of which but 1.1 MB had left (l2_write_find).
 #pragma once
@@ -51,7 +55,7 @@ struct L2Geometry {
   std::uint32_t dirty_limit = 0;     ///< lines of a set, times kDirtyUnit
   std::uint32_t partial_limit = 0;   ///< lines of a slice
   std::uint32_t victim_choices = 1;  ///< 1: the oldest line leaves; 2: it or the next
-  std::uint32_t spare_of_256 = 0;    ///< times out of 256 that a read spares a dirty line
+  std::uint32_t spare_of_256 = 0;    ///< times out of 256 that a dirty line is spared where DRAM is most behind
 
   static constexpr std::uint32_t kDirtyUnit = 256;  ///< a limit that is no whole number holds on average over sets
 
@@ -130,8 +134,9 @@ class L2Slice {
   void written_back(int sectors) { write_backs_ -= static_cast<std::uint32_t>(sectors); }
   /// The line's home has been written: a copy here loses these sectors.
   void invalidate_copy(std::uint64_t index, std::uint8_t sectors);
-  /// The line's home has been written through here: whole sectors stay, as a copy. Returns what gives way.
-  Eviction keep_copy(std::uint64_t index, std::uint8_t sectors);
+  /// The line's home has been written through here: it stays as a copy, of sectors that were written whole. Returns
+  /// what gives way.
+  Eviction keep_copy(std::uint64_t index, std::uint8_t sectors, bool full);
 
   /// read() or write() whose data arrives at once. No miss entry is used; Hit unless sectors missed.
   Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full = true,
@@ -163,7 +168,8 @@ class L2Slice {
     std::uint32_t first_way;
     std::uint32_t tag;
   };
-  static constexpr std::uint32_t kFree = ~0u;  ///< tag of an empty way
+  static constexpr std::uint32_t kFree = ~0u;     ///< tag of an empty way
+  static constexpr std::uint32_t kBusyUnit = 64;  ///< of busy_mean_, which follows in as many steps
 
   Place place(std::uint64_t index, bool copy) const {
     const Placement p = place_rotated(index, geometry_.sets);
@@ -171,8 +177,12 @@ class L2Slice {
   }
   std::uint64_t index_of(std::uint32_t way) const;
   std::uint32_t find(Place) const;
-  /// Best way to give up, kNoWay if all are in flight (or, for a copy, if none would be left for home lines).
-  std::uint32_t victim(Place, bool copy, bool reading) const;
+  /// Best way to give up, kNoWay if all are in flight (or, for a copy, if none would be left for home lines). `busy`:
+  /// home sectors being fetched, now or, where no time passes, mostly.
+  std::uint32_t victim(Place, bool copy, std::uint32_t busy) const;
+  /// Home sectors being fetched; also remembers them.
+  std::uint32_t busy_now();
+  std::uint32_t busy_mostly() const { return busy_mean_ / kBusyUnit; }
   /// The least recently used line of the set of those wanted, kNoWay if there is none.
   template <typename Wanted>
   std::uint32_t oldest_of(std::uint32_t set, Wanted&& wanted) const;
@@ -207,6 +217,7 @@ class L2Slice {
   std::uint32_t write_backs_ = 0;        ///< sectors on the way to DRAM
   std::uint64_t dirty_sectors_ = 0;
   std::vector<std::uint8_t> dirty_lines_;  ///< of each set
+  std::uint32_t busy_mean_ = 0;            ///< of in_flight_[0] when lines were replaced lately, times kBusyUnit
   std::uint32_t others_ = 0;               ///< lines not used since are of others
   std::uint32_t partial_lines_ = 0;        ///< lines with sectors that are written in part
 };

@@ -116,7 +116,7 @@ struct MemorySystem::State {
   bool process_write(std::uint32_t id, Cycle now);
   void fetch(Record&, const L2Slice::Access&, Cycle now);
   void evict(std::uint16_t slice, const Eviction&, Cycle at);
-  Eviction write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, bool whole_from_afar);
+  Eviction write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, bool from_afar, bool full);
   std::uint32_t burst(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
                       std::uint32_t after, std::uint16_t& channel);
   void finish(std::uint32_t id, Cycle now, bool forwarded);
@@ -367,7 +367,7 @@ bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
   }
   if (a.evicted.dirty != 0) evict(r.slice, a.evicted, now + hit_cycles_ + controller_out_);
   if (a.cleaned.dirty != 0) evict(r.slice, a.cleaned, now + hit_cycles_ + controller_out_);
-  if (const Eviction e = write_copy(r.slice, r.index, r.sectors, r.crosses && r.full); e.dirty != 0)
+  if (const Eviction e = write_copy(r.slice, r.index, r.sectors, r.crosses, r.full); e.dirty != 0)
     evict(mirror(r.slice), e, now + hit_cycles_ + controller_out_);
   counters_.hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (r.crosses) counters_.fabric_hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
@@ -421,13 +421,13 @@ std::uint32_t MemorySystem::State::burst(std::uint16_t slice, std::uint64_t inde
   return id;
 }
 
-/// What a write to a line does to its copy in the other partition: whole sectors from there stay as one, any others end
-/// it. Returns what gives way.
-Eviction MemorySystem::State::write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors,
-                                         bool whole_from_afar) {
+/// What a write to a line does to its copy in the other partition: what comes from there stays as one, what does not
+/// ends it. Returns what gives way.
+Eviction MemorySystem::State::write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, bool from_afar,
+                                         bool full) {
   if (!replicate_) return {};
   L2Slice& copies = slices_[mirror(slice)].cache;
-  if (whole_from_afar) return copies.keep_copy(index, sectors);
+  if (from_afar) return copies.keep_copy(index, sectors, full);
   copies.invalidate_copy(index, sectors);
   return {};
 }
@@ -459,7 +459,7 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
     crossbar_.hold(r.sm, fine_floor(taken) - std::min(fine_floor(taken), round_trip_));
     const Eviction cleaned = slice.cache.modify(r.way, r.sectors);
     if (cleaned.dirty != 0) evict(r.slice, cleaned, now + hit_cycles_ + controller_out_);
-    write_copy(r.slice, r.index, r.sectors, false);
+    write_copy(r.slice, r.index, r.sectors, false, false);
   }
   start += latency;
   if (r.kind == RequestKind::Reduction) {
@@ -773,7 +773,7 @@ L2Traffic MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestK
     cache.written_back(count(more.cleaned.dirty));
   }
   if (write || modify) {
-    more.evicted = s.write_copy(home.slice, home.index, sectors, write && crosses && full);
+    more.evicted = s.write_copy(home.slice, home.index, sectors, write && crosses, full);
     // Where there is one partition, there is no mirror and nothing gives way.
     if (more.evicted.dirty != 0) s.slices_[s.mirror(home.slice)].cache.written_back(count(more.evicted.dirty));
   }

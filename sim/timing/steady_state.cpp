@@ -247,10 +247,10 @@ class SteadyState {
     const Mark& reference = marks_[n - (hurry || same ? 1 : 2) * width];
     const std::uint64_t most = left / wave_ - (dear ? 0 : 1);  // the tail remains
     const std::uint64_t filling = saturated_ ? 0 : waves_until_full(reference);
-    if (filling > 0 && filling < most) {
+    if ((filling > 0 && filling < most) || (filling == 0 && !saturated_ && missing(reference.counters) > 0)) {
       // L2 has to be full, and dirty, before the rate is the one that lasts: fill it and measure again.
       filled_rate_ = cycles_per_instruction(reference, marks_[n]);
-      skip_waves(reference, filling);
+      if (filling > 0) skip_waves(reference, filling);
       saturated_ = true;
       const Mark now = mark_now();
       marks_.assign(1, now);
@@ -276,13 +276,18 @@ class SteadyState {
            kSectorBytes;
   }
 
+  /// Bytes that have to come in before everything in L2 has been replaced.
+  double missing(const TimingCounters& c) const {
+    return kRefill * static_cast<double>(context_.gpu.l2.bytes) - brought(c);
+  }
+
   /// Waves after which everything in L2 has been replaced, at the rate at which data was brought in since `reference`.
   std::uint64_t waves_until_full(const Mark& reference) const {
     const TimingCounters &later = marks_.back().counters, &earlier = reference.counters;
     const double by_wave = (brought(later) - brought(earlier)) * static_cast<double>(wave_) /
                            static_cast<double>(marks_.back().blocks - reference.blocks);
-    const double missing = kRefill * static_cast<double>(context_.gpu.l2.bytes) - brought(later);
-    return by_wave <= 0 || missing <= 0 ? 0 : static_cast<std::uint64_t>(std::ceil(missing / by_wave));
+    const double rest = missing(later);
+    return by_wave <= 0 || rest <= 0 ? 0 : static_cast<std::uint64_t>(std::ceil(rest / by_wave));
   }
 
   std::uint64_t instructions_of(std::uint64_t first, std::uint64_t count) const {
@@ -381,8 +386,8 @@ class SteadyState {
   /// Iterations after which everything in L2 has been replaced, at the rate of this stretch.
   double iterations_until_full(const LoopWatch::Steady& steady) const {
     const double by_stretch = brought(gpu_.counters()) - brought(steady.since);
-    const double missing = kRefill * static_cast<double>(context_.gpu.l2.bytes) - brought(virtual_counters());
-    return missing <= 0 ? 0 : by_stretch <= 0 ? 1e18 : missing / by_stretch * steady.moved;
+    const double rest = missing(virtual_counters());
+    return rest <= 0 ? 0 : by_stretch <= 0 ? 1e18 : rest / by_stretch * steady.moved;
   }
 
   /// The part that was left out ran at the mean of the rates before and after it.
