@@ -40,7 +40,7 @@ void CommandLine::add_simulation() {
 
 void CommandLine::add_threads() {
   output()("threads", po::value<int>()->value_name("N"),
-           "cases side by side; results do not depend on it (default: all processors)");
+           "cases side by side, or one launch on several processors; results do not depend on it (default: all)");
 }
 
 void CommandLine::add_assume_opcodes() {

@@ -85,15 +85,17 @@ CommandLine make_plot_line() {
   CommandLine c(
       "plot KIND [RESULT.json ...] --out FILE [options]",
       "Draws results that other commands wrote with --json; nothing is simulated. KIND is roofline, sweep, waves,\n"
-      "coalescing, divergence, stalls, ladder, traffic, occupancy, timeline, validation or cost. FILE ends in .svg, .png,\n"
+      "coalescing, divergence, stalls, ladder, traffic, occupancy, timeline, validation or cost. FILE ends in .svg, "
+      ".png,\n"
       ".html (one interactive page that needs no network) or .json (the Vega-Lite specification).",
       {"forewarp plot waves tiled.json --out waves.svg",
        "forewarp plot roofline ladder.json --machine tpu-v5e --out roofline.html"});
   c.positional("KIND");
   c.rest("RESULT.json", true);
   add_cases(c);
-  c.model()("points", po::value<Words>()->value_name("FILE.csv"),
-            "sweep: a measured or published curve beside it (size, ns); cost: what predictions cost (validation/speed)")(
+  c.model()(
+      "points", po::value<Words>()->value_name("FILE.csv"),
+      "sweep: a measured or published curve beside it (size, ns); cost: what predictions cost (validation/speed)")(
       "measured", po::value<std::string>()->value_name("FILE.csv"), "timeline: measured whole sequences (case, us)")(
       "machine", po::value<Words>()->value_name("NAME|FILE"),
       "roofline: ceilings of a machine without SMs (hwmodels/ceilings)")(

@@ -34,9 +34,7 @@ std::string suites_file() { return (fs::path(home_folder()) / "validation" / "su
 
 std::string published_folder() { return (fs::path(home_folder()) / "validation" / "published").string(); }
 
-std::string quantities_file() {
-  return (fs::path(home_folder()) / "kernels" / "micro" / "quantities.yaml").string();
-}
+std::string quantities_file() { return (fs::path(home_folder()) / "kernels" / "micro" / "quantities.yaml").string(); }
 
 std::string profile_file(const std::string& gpu, const std::string& stem) {
   return (fs::path(home_folder()) / "validation" / "profiles" / gpu / (stem + ".csv")).string();

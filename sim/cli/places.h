@@ -11,7 +11,7 @@ std::string home_folder();
 
 std::string suites_file();
 std::string published_folder();  ///< what others measured
-std::string quantities_file();  ///< what the calibration kernels measure
+std::string quantities_file();   ///< what the calibration kernels measure
 std::string profile_file(const std::string& gpu, const std::string& stem);
 std::string trace_launch_file(const std::string& stem);
 std::string trace_cubin(const std::string& stem, int sm);

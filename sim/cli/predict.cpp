@@ -39,7 +39,7 @@ int run_predict(const Arguments& arguments) {
   CommandLine c = make_command_line();
   if (!c.parse(arguments)) return kDone;
   const std::string launch_file = c.text("launch"), gpu = c.text("gpu");
-  const SimulateOptions options = c.simulation();
+  SimulateOptions options = c.simulation();
   const unsigned threads = c.threads();
   const std::optional<PredictionCache> cache = c.cache();
   const auto json_path = c.json();
@@ -49,6 +49,7 @@ int run_predict(const Arguments& arguments) {
   const Workload workload = load_workload(c.text("IMAGE"), launch_file, c.has("assume-opcodes"));
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
   for (const Case* item : cases) check_case(model, workload, *item);
+  options.threads = threads_for_each(threads, cases.size());
 
   const GpuModel* const models[] = {&model};
   std::vector<std::vector<Prediction>> by_case(cases.size());

@@ -22,6 +22,7 @@ CommandLine make_command_line() {
                  "forewarp simulate softmax.fwt --gpu a100-sxm4-80gb --json softmax.json"});
   c.add_gpu();
   c.add_simulation();
+  c.add_threads();
   c.add_json();
   c.positional("TRACE");
   return c;
@@ -38,7 +39,8 @@ int run_simulate(const Arguments& arguments) {
   CommandLine c = make_command_line();
   if (!c.parse(arguments)) return kDone;
   const std::string gpu = c.text("gpu"), path = c.text("TRACE");
-  const SimulateOptions options = c.simulation();
+  SimulateOptions options = c.simulation();
+  options.threads = c.threads();
   if (options.caches == CacheState::Sequence)
     throw UsageError("--cache sequence follows the launches of a case more than once: use forewarp predict");
   const auto json_path = c.json();

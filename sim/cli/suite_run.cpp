@@ -130,6 +130,8 @@ std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::strin
                    [&](std::size_t a, std::size_t b) { return jobs[a].size > jobs[b].size; });
   std::vector<std::vector<std::vector<Prediction>>> by_job(jobs.size());
   std::vector<std::exception_ptr> failures;
+  SimulateOptions simulation = options.simulation;
+  simulation.threads = threads_for_each(options.threads, jobs.size());
   {
     Progress progress(jobs.size());
     const PredictionCache* cache = options.cache ? &*options.cache : nullptr;
@@ -137,7 +139,7 @@ std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::strin
       const Job& job = jobs[order[i]];
       progress.started(job.item->id);
       for (const GpuModel* model : job.models) check_case(*model, job.workload, *job.item);
-      by_job[order[i]] = predict_case(job.models, job.workload, *job.item, options.simulation, job.launches, cache);
+      by_job[order[i]] = predict_case(job.models, job.workload, *job.item, simulation, job.launches, cache);
       progress.finished();
     });
   }

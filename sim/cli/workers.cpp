@@ -75,6 +75,10 @@ std::vector<std::exception_ptr> run_side_by_side(std::size_t count, unsigned thr
   return failures;
 }
 
+unsigned threads_for_each(unsigned threads, std::size_t pieces) {
+  return std::max(1u, threads / static_cast<unsigned>(std::clamp<std::size_t>(pieces, 1, threads)));
+}
+
 void rethrow_first(const std::vector<std::exception_ptr>& failures) {
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);

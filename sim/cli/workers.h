@@ -41,6 +41,9 @@ class Progress {
 std::vector<std::exception_ptr> run_side_by_side(std::size_t count, unsigned threads, bool stop_at_first,
                                                  const std::function<void(std::size_t)>& work);
 
+/// Threads that each of so many pieces may use for itself when they run side by side.
+unsigned threads_for_each(unsigned threads, std::size_t pieces);
+
 /// Throws the first failure of the list, if there is one.
 void rethrow_first(const std::vector<std::exception_ptr>&);
 

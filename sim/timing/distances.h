@@ -6,6 +6,7 @@
 // what is found as a copy of a line of the other partition takes longer than what is at home.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -38,6 +39,18 @@ class Distances {
   /// Of a read of a slice of the SM's own partition, there and back.
   int cycles(std::uint16_t sm, std::uint16_t slice, bool copy) const {
     return tpc_[sm] + side_[sm] * slice_[slice] + (copy ? copy_ : -home_);
+  }
+
+  /// The least that the way back takes more, or the most that it takes less: one of the two halves of cycles().
+  int least_back() const {
+    int least = 0;
+    for (std::size_t sm = 0; sm < tpc_.size(); ++sm) {
+      for (std::size_t slice = 0; slice < slice_.size(); ++slice) {
+        const int there_and_back = cycles(static_cast<std::uint16_t>(sm), static_cast<std::uint16_t>(slice), false);
+        least = std::min(least, there_and_back - there_and_back / 2);
+      }
+    }
+    return least;
   }
 
  private:

@@ -8,23 +8,32 @@ namespace forewarp {
 namespace {
 constexpr std::size_t kMostSpans = 40000;
 constexpr std::size_t kMostClassesForCode = 256;  // of a launch with a class for each block, so many show its code
+// Ticks of SMs in a step that are worth waking other threads for: some ten microseconds.
+constexpr std::uint64_t kWorthSharing = 200;
 }  // namespace
 
-Gpu::Gpu(const LaunchContext& context, const MemorySystem* before)
+Gpu::Gpc::Gpc(const LaunchContext& context)
+    : instructions{InstructionCacheLevel(context.program.code_lines(),
+                                         context.gpu.icache.l2_bytes / context.gpu.icache.line_bytes)} {}
+
+Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned threads)
     : context_(context),
       memory_(context.gpu, before == nullptr ? MemorySystem::L2Start::Flushed : MemorySystem::L2Start::Empty),
-      instruction_stalls_(context.program.size()),
+      instruction_stalls_(std::max(1u, threads), std::vector<StallCycles>(context.program.size())),
       dispatcher_(context.gpu, context.trace.launch.grid.count(), context.blocks_per_sm),
       sm_next_(static_cast<std::size_t>(context.gpu.chip.sm_count), kNever),
-      gpc_of_(gpc_of_sms(context.gpu.chip)) {
-  for (int sm = 0; sm < context.gpu.chip.sm_count; ++sm)
-    sms_.push_back(std::make_unique<Sm>(context, static_cast<std::uint16_t>(sm), instruction_stalls_));
-  const InstructionCacheSpec& icache = context.gpu.icache;
-  for (std::size_t g = 0; g < context.gpu.chip.tpcs_per_gpc.size(); ++g)
-    instruction_caches_.push_back(
-        {InstructionCacheLevel(context.program.code_lines(), icache.l2_bytes / icache.line_bytes)});
+      crew_(std::max(1u, threads)) {
+  for (int g = 0; g < memory_.gpcs(); ++g) gpcs_.push_back(std::make_unique<Gpc>(context));
+  for (std::size_t sm = 0; sm < sm_next_.size(); ++sm) {
+    const auto id = static_cast<std::uint16_t>(sm);
+    sms_.push_back(std::make_unique<Sm>(context, id));
+    Gpc& gpc = *gpcs_[static_cast<std::size_t>(memory_.gpc(id))];
+    if (gpc.end_sm == 0) gpc.first_sm = sm;
+    FW_CHECK(gpc.end_sm == 0 || gpc.end_sm == sm, "SMs of a GPC are not numbered one after another");
+    gpc.end_sm = sm + 1;
+  }
   if (before != nullptr) warm_up(*before);
-  dispatch();
+  start_first_blocks();
 }
 
 /// Whatever else has run in between, L2 and the instruction caches stay: kernels/micro code_size and launch on an H200
@@ -43,66 +52,157 @@ void Gpu::warm_up(const MemorySystem& before) {
   std::vector<std::uint32_t> lines;
   for (std::uint32_t line = 0; line < executed.size(); ++line)
     if (executed[line] != 0) lines.push_back(line);
-  for (SharedInstructionCache& cache : instruction_caches_)
-    for (const std::uint32_t line : lines) cache.gpc.insert(line, 0);
+  for (const auto& gpc : gpcs_)
+    for (const std::uint32_t line : lines) gpc->instructions.gpc.insert(line, 0);
   for (const auto& sm : sms_) sm->preload_code(lines);
 }
 
-void Gpu::dispatch() {
-  for (BlockDispatcher::Grant grant = dispatcher_.next(now_); grant.sm >= 0; grant = dispatcher_.next(now_)) {
+void Gpu::start_first_blocks() {
+  for (BlockDispatcher::Grant grant = dispatcher_.next(0); grant.sm >= 0; grant = dispatcher_.next(0)) {
     const auto sm = static_cast<std::size_t>(grant.sm);
-    sms_[sm]->start_block(static_cast<std::uint32_t>(grant.block), now_);
-    sm_next_[sm] = now_;
+    sms_[sm]->start_block(static_cast<std::uint32_t>(grant.block), 0);
+    sm_next_[sm] = 0;
+    gpcs_[static_cast<std::size_t>(memory_.gpc(static_cast<std::uint16_t>(sm)))]->next = 0;
   }
 }
 
-/// Everything due at now_.
-void Gpu::step() {
+/// Blocks that are handed out from a cycle on and before another.
+void Gpu::give_blocks(Cycle from, Cycle end) {
+  for (Cycle at = std::max(from, dispatcher_.wake(dispatched_at_)); at < end; at = dispatcher_.wake(at)) {
+    dispatched_at_ = at;
+    for (BlockDispatcher::Grant grant = dispatcher_.next(at); grant.sm >= 0; grant = dispatcher_.next(at)) {
+      const auto sm = static_cast<std::uint16_t>(grant.sm);
+      gpcs_[static_cast<std::size_t>(memory_.gpc(sm))]->starts.push_back(
+          {at, sm, static_cast<std::uint32_t>(grant.block)});
+    }
+  }
+}
+
+/// The dispatcher hears of blocks that have left, in their order.
+void Gpu::take_blocks_back() {
+  ends_.clear();
+  for (const auto& gpc : gpcs_) {
+    ends_.insert(ends_.end(), gpc->ends.begin(), gpc->ends.end());
+    gpc->ends.clear();
+  }
+  std::stable_sort(ends_.begin(), ends_.end(), [](const Gpc::End& a, const Gpc::End& b) { return a.seen < b.seen; });
+  for (const Gpc::End& end : ends_) {
+    dispatcher_.finished(end.sm, end.block.end);
+    ++finished_blocks_;
+    if (spans_.size() < kMostSpans) spans_.push_back({end.block.block, end.sm, end.block.start, end.block.end});
+  }
+}
+
+/// Everything that is due at a GPC.
+void Gpu::step(Gpc& gpc, int id, Cycle now, std::vector<StallCycles>& stalls) {
   // 1. Data arrives at the SMs.
-  replies_.clear();
-  memory_.run_until(now_, replies_);
-  for (const MemoryReply& reply : replies_) sms_[reply.sm]->memory_pipe().prefetch_miss(reply);
-  for (const MemoryReply& reply : replies_) sms_[reply.sm]->memory_pipe().prefetch_line(reply);
-  for (const MemoryReply& reply : replies_) {
-    sms_[reply.sm]->reply(reply, now_);
-    sm_next_[reply.sm] = now_;
+  gpc.replies.clear();
+  memory_.take_answers(id, now, gpc.replies);
+  for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_miss(reply);
+  for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_line(reply);
+  for (const MemoryReply& reply : gpc.replies) {
+    sms_[reply.sm]->reply(reply, now);
+    sm_next_[reply.sm] = now;
   }
   // 2. Blocks start.
-  dispatch();
+  std::size_t started = 0;
+  for (; started < gpc.starts.size() && gpc.starts[started].at <= now; ++started) {
+    const Gpc::Start& start = gpc.starts[started];
+    sms_[start.sm]->start_block(start.block, now);
+    sm_next_[start.sm] = now;
+  }
+  if (started > 0) gpc.starts.erase(gpc.starts.begin(), gpc.starts.begin() + static_cast<std::ptrdiff_t>(started));
   // 3. SMs issue.
-  for (std::size_t sm = 0; sm < sms_.size(); ++sm) {
-    if (sm_next_[sm] > now_) continue;
-    sm_next_[sm] = sms_[sm]->tick(now_, memory_, instruction_caches_[gpc_of_[sm]], finished_);
-    for (const FinishedBlock& block : finished_) {
-      dispatcher_.finished(static_cast<int>(sm), block.end);
-      ++finished_blocks_;
-      if (spans_.size() < kMostSpans)
-        spans_.push_back({block.block, static_cast<std::uint16_t>(sm), block.start, block.end});
-    }
-    finished_.clear();
+  for (std::size_t sm = gpc.first_sm; sm < gpc.end_sm; ++sm) {
+    if (sm_next_[sm] > now) continue;
+    ++gpc.ticks;
+    sm_next_[sm] = sms_[sm]->tick(now, memory_, gpc.instructions, stalls, gpc.finished);
+    for (const FinishedBlock& block : gpc.finished) gpc.ends.push_back({now, static_cast<std::uint16_t>(sm), block});
+    gpc.finished.clear();
+  }
+  gpc.last = now;
+}
+
+void Gpu::run_gpc(int id, Cycle end, std::vector<StallCycles>& stalls) {
+  Gpc& gpc = *gpcs_[static_cast<std::size_t>(id)];
+  for (;;) {
+    gpc.next = kNever;
+    for (std::size_t sm = gpc.first_sm; sm < gpc.end_sm; ++sm) gpc.next = std::min(gpc.next, sm_next_[sm]);
+    Cycle now = std::min(gpc.next, memory_.next_answer(id));
+    if (!gpc.starts.empty()) now = std::min(now, gpc.starts.front().at);
+    if (now >= end) return;
+    step(gpc, id, now, stalls);
   }
 }
 
-Cycle Gpu::next_due() const {
-  Cycle next = std::min(memory_.next_event(), dispatcher_.wake(now_));
-  for (const Cycle sm : sm_next_) next = std::min(next, sm);
+void Gpu::run_side_by_side(Cycle end, Cycle below) {
+  const auto piece = [&](std::uint32_t i, unsigned member) {
+    if (i == 0) {
+      memory_.run_below(below);
+    } else {
+      run_gpc(static_cast<int>(i - 1), end, instruction_stalls_[member]);
+    }
+  };
+  const auto pieces = static_cast<std::uint32_t>(gpcs_.size() + 1);
+  const std::uint64_t before = ticks();
+  if (crew_.size() > 1 && ticks_before_ >= kWorthSharing) {
+    crew_.run(pieces, piece);
+  } else {
+    for (std::uint32_t i = 0; i < pieces; ++i) piece(i, 0);
+  }
+  ticks_before_ = ticks() - before;
+  for (const auto& gpc : gpcs_) now_ = std::max(now_, gpc->last);
+}
+
+std::uint64_t Gpu::ticks() const {
+  std::uint64_t sum = 0;
+  for (const auto& gpc : gpcs_) sum += gpc->ticks;
+  return sum;
+}
+
+Cycle Gpu::next_of_gpcs() const {
+  Cycle next = dispatcher_.wake(dispatched_at_);
+  for (int g = 0; g < memory_.gpcs(); ++g)
+    next = std::min({next, gpcs_[static_cast<std::size_t>(g)]->next, memory_.next_answer(g)});
   return next;
 }
 
+Cycle Gpu::next_due() const { return std::min(next_of_gpcs(), memory_.next_below()); }
+
+bool Gpu::over() const {
+  return dispatcher_.exhausted() && std::all_of(sms_.begin(), sms_.end(), [](const auto& sm) { return sm->idle(); });
+}
+
 bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
-  for (std::uint64_t steps = 0;; ++steps) {
-    const Cycle next = next_due();
-    const bool busy =
-        !dispatcher_.exhausted() || std::any_of(sms_.begin(), sms_.end(), [](const auto& sm) { return !sm->idle(); });
-    if (!busy) {
+  const auto after = [](Cycle at, Cycle by) { return at == kNever ? kNever : at + by; };
+  const auto block_end = static_cast<Cycle>(context_.gpu.launch.block_end_cycles);
+  const Cycle answer = memory_.answer_cycles(), at_a_time = std::max<Cycle>(1, answer / 2);
+  for (;;) {
+    memory_.exchange();
+    if (over()) {
+      memory_.run_below(now_ + 1);
       last_end_ = std::max({last_end_, now_, dispatcher_.all_back()});
       return true;
     }
-    if (next == kNever) report_deadlock();
-    if (next > stop_cycle || ((steps & 63) == 0 && issued() >= stop_instructions)) return false;
-    now_ = next;
-    step();
+    const Cycle due = next_of_gpcs(), below = memory_.next_below();
+    if (due == kNever && below == kNever) report_deadlock();
+    if (std::min(due, below) > stop_cycle || issued() >= stop_instructions) return false;
+    // What is below has not answered before `known`; SMs may push from `due` or then on.
+    const Cycle known = after(below, answer), stop = after(stop_cycle, 1);
+    Cycle end = std::min({after(due, at_a_time), known, stop});
+    if (!dispatcher_.exhausted()) end = std::min(end, after(due, block_end + 1));
+    if (due < end) give_blocks(due, end);
+    run_side_by_side(end, std::min({due, known, stop}));
+    take_blocks_back();
   }
+}
+
+std::vector<StallCycles> Gpu::instruction_stalls() const {
+  std::vector<StallCycles> sum = instruction_stalls_.front();
+  for (std::size_t t = 1; t < instruction_stalls_.size(); ++t)
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      for (std::size_t s = 0; s < kStallReasons; ++s) sum[i][s] += instruction_stalls_[t][i][s];
+  return sum;
 }
 
 bool Gpu::inside_loops() const {

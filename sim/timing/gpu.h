@@ -1,5 +1,9 @@
 // The whole GPU: SMs, the memory system behind them, and the dispatcher, driven cycle by cycle but only where
 // something is due.
+//
+// GPCs and what is below their ports to the network run side by side, some cycles at a time: an answer takes a while on
+// its way, and a block's place is free only some time after its end, so that for as long none of them can see what
+// another does. How long that is depends on the launch alone, and so does the result, not on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/crew.h"
 #include "timing/block_dispatcher.h"
 #include "timing/loops.h"
 #include "timing/memory.h"
@@ -19,7 +24,7 @@ class Gpu {
  public:
   /// `before`: what launches before this one have left in L2, and the code in the instruction caches; without it all
   /// caches are as a profiler leaves them that has flushed them.
-  explicit Gpu(const LaunchContext&, const MemorySystem* before = nullptr);
+  explicit Gpu(const LaunchContext&, const MemorySystem* before = nullptr, unsigned threads = 1);
 
   /// Runs until every block has left and every store is acknowledged, or until `stop_instructions` warp
   /// instructions have issued or `stop_cycle` is reached. True if the launch is over.
@@ -48,29 +53,60 @@ class Gpu {
   const std::vector<BlockSpan>& spans() const { return spans_; }
 
   TimingCounters counters() const;
-  const std::vector<StallCycles>& instruction_stalls() const { return instruction_stalls_; }
+  std::vector<StallCycles> instruction_stalls() const;
 
  private:
+  /// The SMs of a GPC and what they share.
+  struct Gpc {
+    struct Start {
+      Cycle at = 0;
+      std::uint16_t sm = 0;
+      std::uint32_t block = 0;
+    };
+    struct End {
+      Cycle seen = 0;
+      std::uint16_t sm = 0;
+      FinishedBlock block;
+    };
+    explicit Gpc(const LaunchContext& context);
+    std::size_t first_sm = 0, end_sm = 0;
+    SharedInstructionCache instructions;
+    std::vector<Start> starts;  ///< blocks given to it in these cycles
+    std::vector<End> ends;      ///< blocks that have left in these cycles
+    std::vector<MemoryReply> replies;
+    std::vector<FinishedBlock> finished;
+    Cycle next = kNever;      ///< its SMs have something to do, answers and new blocks apart
+    Cycle last = 0;           ///< cycle in which something was done last
+    std::uint64_t ticks = 0;  ///< of its SMs
+  };
+
   Cycle next_due() const;
+  Cycle next_of_gpcs() const;
+  bool over() const;
   void warm_up(const MemorySystem& before);
-  void dispatch();
-  void step();
+  void start_first_blocks();
+  void give_blocks(Cycle from, Cycle end);
+  void take_blocks_back();
+  /// Cycles of the GPCs from the first in which something is due up to `end`, and what is below before `below`.
+  void run_side_by_side(Cycle end, Cycle below);
+  void run_gpc(int gpc, Cycle end, std::vector<StallCycles>& stalls);
+  void step(Gpc&, int gpc, Cycle now, std::vector<StallCycles>& stalls);
+  std::uint64_t ticks() const;
   [[noreturn]] void report_deadlock() const;
 
   LaunchContext context_;
   MemorySystem memory_;
-  std::vector<StallCycles> instruction_stalls_;
+  std::vector<std::vector<StallCycles>> instruction_stalls_;  ///< by thread
   BlockDispatcher dispatcher_;
   std::vector<std::unique_ptr<Sm>> sms_;
   std::vector<Cycle> sm_next_;
-  std::vector<SharedInstructionCache> instruction_caches_;  ///< by GPC
-  std::vector<std::uint16_t> gpc_of_;
-  std::vector<MemoryReply> replies_;
-  std::vector<FinishedBlock> finished_;
+  std::vector<std::unique_ptr<Gpc>> gpcs_;
+  std::vector<Gpc::End> ends_;  ///< of these cycles, of all GPCs
   std::vector<BlockSpan> spans_;
   const std::vector<std::vector<PathLoop>>* loops_ = nullptr;
-  Cycle now_ = 0, last_end_ = 0;
-  std::uint64_t finished_blocks_ = 0;
+  Cycle now_ = 0, last_end_ = 0, dispatched_at_ = 0;
+  std::uint64_t finished_blocks_ = 0, ticks_before_ = 0;
+  Crew crew_;
 };
 
 }  // namespace forewarp

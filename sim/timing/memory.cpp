@@ -41,9 +41,11 @@ enum class Step : std::uint8_t {
   Channel,     // a channel's next command is due
   Fill,        // data reaches an L2 miss entry
   FabricBack,  // read data reaches the fabric
-  Response,    // data reaches the GPC
-  Reply        // ... the SM
+  Response,    // data reaches the GPC (from here on: above the ports)
+  Reply        // it, or that a write is done, reaches the SM
 };
+
+constexpr std::uint8_t kPosted = 0x80;  ///< with a step above the ports: of a write or an atomic
 
 /// A request on its way, or a copy's fetch from the line's home.
 struct Record {
@@ -95,10 +97,30 @@ struct MemorySystem::State {
     Cycle wake = kNever;  ///< of its Channel event
   };
 
+  /// Where a GPC's SMs push and are answered.
+  struct alignas(64) Port {
+    struct Sent {
+      MemoryRequest request;
+      AddressMap::Home home;
+      Cycle pushed = 0, leaves = 0;
+    };
+    std::vector<Sent> sent;  ///< since the last exchange
+    EventQueue answers;
+    std::vector<Event> due;           ///< of the cycle that is being handled
+    std::uint64_t queued_cycles = 0;  ///< of reads' data, waiting for its turn on the way to the SM
+  };
+  struct Answer {
+    Cycle at = 0;
+    int gpc = 0;
+    Event event;
+  };
+
   State(const GpuModel&, L2Start);
 
   void push(const MemoryRequest&, Cycle now);
-  void handle(const Event&, Cycle now, std::vector<MemoryReply>&);
+  void take_in(const Port::Sent&);
+  void respond(std::uint32_t id, Step step, Cycle at, Cycle now);
+  void handle(const Event&, Cycle now);
   void prefetch_due() const;
   void prefetch_lookup(std::uint32_t id) const;
   void send_to_slice(std::uint32_t id, Cycle at);
@@ -110,7 +132,7 @@ struct MemorySystem::State {
   }
   void arrive(std::uint32_t id, Cycle now);
   bool merge(std::uint32_t id, Cycle now);
-  void answer(std::uint32_t id, Cycle leaves);
+  void answer(std::uint32_t id, Cycle leaves, Cycle now);
   void serve(std::uint16_t slice, Cycle now);
   bool process(std::uint32_t id, Cycle now);
   bool process_write(std::uint32_t id, Cycle now);
@@ -122,8 +144,6 @@ struct MemorySystem::State {
   void finish(std::uint32_t id, Cycle now, bool forwarded);
   void fill(std::uint16_t slice, std::uint16_t miss, std::uint8_t sectors, Cycle now);
   void fabric_back(std::uint32_t id, Cycle now);
-  void response(std::uint32_t id, Cycle now, std::vector<MemoryReply>&);
-  void reply(std::uint32_t id, Cycle now, std::vector<MemoryReply>&);
   void run_channel(std::uint16_t channel, Cycle now);
   void resume(std::uint16_t slice, Cycle now);
   std::uint16_t mirror(std::uint32_t slice) const {
@@ -147,13 +167,15 @@ struct MemorySystem::State {
   ChannelOutput output_;
   std::vector<Slice> slices_;
   std::vector<Channel> channels_;
+  std::vector<Port> ports_;            ///< by GPC
+  std::vector<Answer> answered_;       ///< since the last exchange
   std::vector<std::uint16_t> posted_;  ///< writes of each SM without acknowledgement
   std::uint16_t posted_limit_ = 0;
   MemoryCounters counters_;
 
   std::uint32_t per_partition_ = 0;
   bool replicate_ = false;
-  Cycle request_cycles_ = 0, response_cycles_ = 0, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
+  Cycle request_cycles_ = 0, response_cycles_ = 0, answer_cycles_ = 1, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
   Cycle coalescer_cycles_ = 0, round_trip_ = 0;  ///< far, unloaded
   Cycle controller_out_ = 0, controller_back_ = 0;
   FineCycle tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0, sector_cost_ = 0;
@@ -168,6 +190,8 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   replicate_ = l2.replicate_far_lines && l2.partitions == 2;
   request_cycles_ = static_cast<Cycle>(x.request_cycles);
   response_cycles_ = static_cast<Cycle>(x.response_cycles);
+  answer_cycles_ = static_cast<Cycle>(
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(response_cycles_) + distances_.least_back()));
   far_out_ = static_cast<Cycle>(x.far_cycles / 2);
   far_back_ = static_cast<Cycle>(x.far_cycles) - far_out_;
   hit_cycles_ = static_cast<Cycle>(l2.hit_cycles);
@@ -188,6 +212,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   // A slice that cannot take writes holds its SMs back. An SM may have as much written data unacknowledged as keeps its
   // write path busy over twice the unloaded round trip to the far side.
   posted_.assign(static_cast<std::size_t>(model.chip.sm_count), 0);
+  ports_.resize(model.chip.tpcs_per_gpc.size());
   round_trip_ = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
   const Cycle lines = 2 * round_trip_ * static_cast<Cycle>(x.sm_write_bytes_per_cycle) / kLineBytes;
   posted_limit_ = static_cast<std::uint16_t>(std::clamp<Cycle>(lines, 8, 0xFFFF));
@@ -207,11 +232,19 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
 // ---- SM to slice ----------------------------------------------------------------------------------------------------
 
 void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
-  const AddressMap::Home home = map_.home(request.line);
+  const bool read = request.kind == RequestKind::Read;
+  posted_[request.sm] = static_cast<std::uint16_t>(posted_[request.sm] + (read ? 0 : 1));
+  const Cycle leaves = crossbar_.send(request.sm, read ? 0 : count(request.sectors & 15), now);
+  Port& port = ports_[static_cast<std::size_t>(crossbar_.gpc(request.sm))];
+  port.sent.push_back({request, map_.home(request.line), now, leaves});
+}
+
+void MemorySystem::State::take_in(const Port::Sent& sent) {
+  const MemoryRequest& request = sent.request;
   const std::uint32_t id = records_.take();
   Record& r = records_[id];
-  r.index = home.index;
-  r.pushed = now;
+  r.index = sent.home.index;
+  r.pushed = sent.pushed;
   r.tag = request.tag;
   r.sm = request.sm;
   r.sectors = request.sectors & 15;
@@ -219,22 +252,20 @@ void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
   r.rounds = request.rounds;
   r.full = request.full_sectors;
   r.bytes = request.bytes;
-  r.slice = static_cast<std::uint16_t>(home.slice);
-  r.crosses = crossbar_.partition(request.sm) != static_cast<int>(home.partition);
+  r.slice = static_cast<std::uint16_t>(sent.home.slice);
+  r.crosses = crossbar_.partition(request.sm) != static_cast<int>(sent.home.partition);
   if (r.kind == RequestKind::Read && r.crosses && replicate_) {
     r.copy = true;
     r.crosses = false;
-    r.slice = mirror(home.slice);
+    r.slice = mirror(sent.home.slice);
   }
-  const int n = count(r.sectors);
-  const auto sectors = static_cast<std::uint64_t>(n);
+  const auto sectors = static_cast<std::uint64_t>(count(r.sectors));
   if (r.kind == RequestKind::Read) {
     ++counters_.read_requests;
     counters_.read_sectors += sectors;
-    send_to_slice(id, crossbar_.leaves_gpc(r.sm, crossbar_.send(r.sm, 0, now)));
+    send_to_slice(id, crossbar_.leaves_gpc(r.sm, sent.leaves));
     return;
   }
-  ++posted_[r.sm];
   if (r.kind == RequestKind::Write) {
     ++counters_.write_requests;
     counters_.write_sectors += sectors;
@@ -243,7 +274,7 @@ void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
     counters_.atomic_requests += r.rounds;
     (r.kind == RequestKind::Atomic ? counters_.atomic_sectors : counters_.reduction_sectors) += sectors * r.rounds;
   }
-  schedule(crossbar_.send(r.sm, n, now), Step::GpcWrite, 0, id);
+  schedule(sent.leaves, Step::GpcWrite, 0, id);
 }
 
 void MemorySystem::State::send_to_slice(std::uint32_t id, Cycle at) {
@@ -283,7 +314,7 @@ bool MemorySystem::State::merge(std::uint32_t id, Cycle now) {
   ++counters_.merged_requests;
   counters_.merged_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (join.outcome == ReadCoalescer::Outcome::Answered) {
-    schedule(std::max(back_at(join.response, r), now), Step::Response, 0, id);
+    respond(id, Step::Response, back_at(join.response, r), now);
   } else {
     r.next = records_[join.leader].followers;
     records_[join.leader].followers = id;
@@ -372,7 +403,7 @@ bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
   counters_.hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (r.crosses) counters_.fabric_hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   const Cycle start = fine_ceil(slice.data.take(to_fine(now), data_cost_[static_cast<std::size_t>(count(r.sectors))]));
-  schedule(start + hit_cycles_ + response_cycles_ + (r.crosses ? far_back_ : 0), Step::Reply, 0, id);
+  respond(id, Step::Reply, start + hit_cycles_ + response_cycles_ + (r.crosses ? far_back_ : 0), now);
   return true;
 }
 
@@ -463,22 +494,22 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
   }
   start += latency;
   if (r.kind == RequestKind::Reduction) {
-    schedule(start + response_cycles_ + (r.crosses ? far_back_ : 0), Step::Reply, 0, id);
+    respond(id, Step::Reply, start + response_cycles_ + (r.crosses ? far_back_ : 0), now);
   } else if (r.fetch || (r.crosses && r.kind != RequestKind::Read)) {
     schedule(start, Step::FabricBack, 0, id);
   } else {
-    answer(id, start);
+    answer(id, start, now);
   }
 }
 
 /// A read's data (or an atomic's, near) leaves the slice for the SM and those whose reads were merged into its own.
 /// Others could join until some time after the data was found.
-void MemorySystem::State::answer(std::uint32_t id, Cycle leaves) {
+void MemorySystem::State::answer(std::uint32_t id, Cycle leaves, Cycle now) {
   const auto send = [&](std::uint32_t one) {
     if (records_[one].crosses) {
       schedule(leaves, Step::FabricBack, 0, one);
     } else {
-      schedule(back_at(leaves + response_cycles_, records_[one]), Step::Response, 0, one);
+      respond(one, Step::Response, back_at(leaves + response_cycles_, records_[one]), now);
     }
   };
   const Record& r = records_[id];
@@ -538,29 +569,21 @@ void MemorySystem::State::fabric_back(std::uint32_t id, Cycle now) {
     schedule(at, Step::Fill, mirror(r.slice), r.miss, r.sectors);
     records_.give(id);
   } else {
-    schedule(at + response_cycles_, Step::Response, 0, id);
+    respond(id, Step::Response, at + response_cycles_, now);
   }
 }
 
-void MemorySystem::State::response(std::uint32_t id, Cycle now, std::vector<MemoryReply>& replies) {
+/// The request is done with below the ports.
+void MemorySystem::State::respond(std::uint32_t id, Step step, Cycle at, Cycle now) {
   const Record& r = records_[id];
-  const Cycle at = crossbar_.deliver(r.sm, count(r.sectors), now);
-  if (at > now) {
-    schedule(at, Step::Reply, 0, id);
-  } else {
-    reply(id, now, replies);
-  }
-}
-
-void MemorySystem::State::reply(std::uint32_t id, Cycle now, std::vector<MemoryReply>& replies) {
-  const Record& r = records_[id];
+  at = std::max(at, now + answer_cycles_);
   if (r.kind == RequestKind::Read) {
     ++counters_.read_replies;
-    counters_.read_latency_cycles += now - r.pushed;
-  } else {
-    --posted_[r.sm];
+    counters_.read_latency_cycles += at - r.pushed;
   }
-  replies.push_back({r.tag, r.sm, r.sectors});
+  const auto type =
+      static_cast<std::uint8_t>(static_cast<unsigned>(step) | (r.kind == RequestKind::Read ? 0 : kPosted));
+  answered_.push_back({at, crossbar_.gpc(r.sm), {r.tag, r.sm, type, r.sectors}});
   records_.give(id);
 }
 
@@ -646,7 +669,7 @@ void MemorySystem::State::prefetch_lookup(std::uint32_t id) const {
   }
 }
 
-void MemorySystem::State::handle(const Event& e, Cycle now, std::vector<MemoryReply>& replies) {
+void MemorySystem::State::handle(const Event& e, Cycle now) {
   switch (static_cast<Step>(e.type)) {
     case Step::GpcWrite: {
       const Record& r = records_[e.subject];
@@ -685,11 +708,8 @@ void MemorySystem::State::handle(const Event& e, Cycle now, std::vector<MemoryRe
       fabric_back(e.subject, now);
       break;
     case Step::Response:
-      response(e.subject, now, replies);
-      break;
     case Step::Reply:
-      reply(e.subject, now, replies);
-      break;
+      break;  // above the ports: take_answers()
   }
 }
 
@@ -709,23 +729,83 @@ Cycle MemorySystem::accepts_again(std::uint16_t sm, Cycle now) const {
 void MemorySystem::push(const MemoryRequest& request, Cycle now) {
   FW_CHECK(accepts(request.sm, now), "a memory request was pushed into a full port");
   FW_CHECK((request.sectors & 15) != 0, "a memory request without sectors");
-  state_->events_.advance(std::min(now, state_->events_.next()));
   state_->push(request, now);
 }
 
-Cycle MemorySystem::next_event() const { return state_->events_.next(); }
+int MemorySystem::gpcs() const { return static_cast<int>(state_->ports_.size()); }
+int MemorySystem::gpc(std::uint16_t sm) const { return state_->crossbar_.gpc(sm); }
+Cycle MemorySystem::answer_cycles() const { return state_->answer_cycles_; }
 
-void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
+void MemorySystem::exchange() {
   State& s = *state_;
-  Cycle at = 0;
-  while (s.events_.take(now, s.due_, at)) {
-    s.prefetch_due();
-    for (const Event& event : s.due_) s.handle(event, at, replies);
+  Cycle first = kNever;
+  for (const State::Port& port : s.ports_)
+    if (!port.sent.empty())
+      first = std::min(first, port.sent.front().pushed);  // the first of each port is its earliest
+  if (first != kNever) s.events_.advance(std::min(first, s.events_.next()));
+  for (State::Port& port : s.ports_) {
+    for (const State::Port::Sent& sent : port.sent) s.take_in(sent);
+    port.sent.clear();
   }
-  s.events_.advance(now);
+  for (const State::Answer& answer : s.answered_)
+    s.ports_[static_cast<std::size_t>(answer.gpc)].answers.push(answer.at, answer.event);
+  s.answered_.clear();
 }
 
-const MemoryCounters& MemorySystem::counters() const { return state_->counters_; }
+Cycle MemorySystem::next_below() const { return state_->events_.next(); }
+
+void MemorySystem::run_below(Cycle limit) {
+  State& s = *state_;
+  Cycle at = 0;
+  while (s.events_.take(limit - 1, s.due_, at)) {
+    s.prefetch_due();
+    for (const Event& event : s.due_) s.handle(event, at);
+  }
+}
+
+Cycle MemorySystem::next_answer(int gpc) const { return state_->ports_[static_cast<std::size_t>(gpc)].answers.next(); }
+
+void MemorySystem::take_answers(int gpc, Cycle now, std::vector<MemoryReply>& replies) {
+  State& s = *state_;
+  State::Port& port = s.ports_[static_cast<std::size_t>(gpc)];
+  Cycle at = 0;
+  while (port.answers.take(now, port.due, at)) {
+    for (const Event& e : port.due) {
+      const bool posted = (e.type & kPosted) != 0;
+      if (static_cast<Step>(e.type & ~kPosted) == Step::Response) {
+        const Cycle there = s.crossbar_.deliver(e.unit, count(e.sectors), at);
+        if (!posted) port.queued_cycles += there - at;
+        if (there > at) {
+          const auto type = static_cast<std::uint8_t>(static_cast<unsigned>(Step::Reply) | (e.type & kPosted));
+          port.answers.push(there, {e.subject, e.unit, type, e.sectors});
+          continue;
+        }
+      }
+      if (posted) --s.posted_[e.unit];
+      replies.push_back({e.subject, e.unit, e.sectors});
+    }
+  }
+}
+
+Cycle MemorySystem::next_event() {
+  exchange();
+  Cycle next = next_below();
+  for (int g = 0; g < gpcs(); ++g) next = std::min(next, next_answer(g));
+  return next;
+}
+
+void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
+  for (Cycle at = next_event(); at <= now; at = next_event()) {
+    run_below(at + 1);
+    for (int g = 0; g < gpcs(); ++g) take_answers(g, at, replies);
+  }
+}
+
+MemoryCounters MemorySystem::counters() const {
+  MemoryCounters sum = state_->counters_;
+  for (const State::Port& port : state_->ports_) sum.read_latency_cycles += port.queued_cycles;
+  return sum;
+}
 
 std::uint8_t MemorySystem::partition(std::uint16_t sm) const {
   return static_cast<std::uint8_t>(state_->crossbar_.partition(sm));

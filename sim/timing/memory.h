@@ -61,17 +61,34 @@ class MemorySystem {
 
   /// Is there room in the SM's request port at `now`? Ask before push; push into a full port is an InternalError.
   bool accepts(std::uint16_t sm, Cycle now) const;
-  /// First cycle at which accepts() can become true again for this SM (kNever: unknown, wait for an event).
+  /// First cycle at which accepts() can become true again for this SM (kNever: unknown, wait for an answer).
   Cycle accepts_again(std::uint16_t sm, Cycle now) const;
   void push(const MemoryRequest&, Cycle now);
 
+  // GPCs meet the rest at their ports. What is below the ports and each GPC's own side of them may be run side by side:
+  // an answer to what happens below at some time reaches a GPC `answer_cycles()` later at the soonest.
+  int gpcs() const;
+  int gpc(std::uint16_t sm) const;
+  Cycle answer_cycles() const;
+  /// What SMs have pushed is taken in, and what has been answered handed to the GPCs.
+  void exchange();
+  /// First event below the ports, kNever if there is none. What was pushed counts from exchange() on.
+  Cycle next_below() const;
+  /// Handles the events below the ports that come before `limit`; nothing may be pushed for before it from then on.
+  void run_below(Cycle limit);
+  /// First time at which something reaches the GPC or one of its SMs.
+  Cycle next_answer(int gpc) const;
+  /// What reaches the GPC's SMs up to and including `now`, in a fixed order. Writes and reductions are acknowledged too
+  /// (a reply with their tag), since EXIT and MEMBAR wait for them.
+  void take_answers(int gpc, Cycle now, std::vector<MemoryReply>& replies);
+
+  // All in one.
   /// Cycle of the next event, kNever if idle.
-  Cycle next_event() const;
-  /// Handles all events up to and including `now`; replies that reach their SM are appended in a fixed order.
-  /// Writes and reductions are acknowledged too (a reply with their tag), since EXIT and MEMBAR wait for them.
+  Cycle next_event();
+  /// Handles all events up to and including `now`; replies that reach their SM are appended.
   void run_until(Cycle now, std::vector<MemoryReply>& replies);
 
-  const MemoryCounters& counters() const;
+  MemoryCounters counters() const;
 
   /// L2 partition that is near the SM.
   std::uint8_t partition(std::uint16_t sm) const;

@@ -250,6 +250,32 @@ TEST_CASE("lanes that meet on one word are requests of their own to L2") {
   CHECK(after.hit_sectors - before.hit_sectors == 16);
 }
 
+TEST_CASE("GPCs and what is below their ports may run apart, an answer's way ahead of each other") {
+  const GpuModel m = quiet();
+  MemorySystem together(m), apart(m);
+  std::vector<MemoryReply> one, other;
+  const Cycle ahead = together.answer_cycles();
+  CHECK(ahead == 50);
+  Cycle now = 0;
+  for (std::uint64_t i = 0; i < 200; ++i, now += ahead) {
+    const auto sm = static_cast<std::uint16_t>(i * 37 % 108);
+    const RequestKind kind = i % 3 == 0 ? RequestKind::Write : RequestKind::Read;
+    together.run_until(now, one);
+    together.push(request(i * 5, 15, kind, sm), now);
+    // What is below is behind by as much as an answer takes; the GPCs have theirs up to now.
+    for (int g = 0; g < apart.gpcs(); ++g) apart.take_answers(g, now, other);
+    apart.push(request(i * 5, 15, kind, sm), now);
+    apart.run_below(now);
+    apart.exchange();
+  }
+  drain(together, one);
+  drain(apart, other);
+  REQUIRE(one.size() == 200);
+  REQUIRE(other.size() == 200);
+  CHECK(together.counters().read_latency_cycles == apart.counters().read_latency_cycles);
+  CHECK(together.counters().hit_sectors == apart.counters().hit_sectors);
+}
+
 TEST_CASE("dirty data goes to DRAM when the footprint exceeds L2, and only then") {
   GpuModel m = quiet();
   m.l2.replicate_far_lines = false;          // copies of what is written would take places, too

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kConstantLines = 4096;
 }
 
-Sm::Sm(const LaunchContext& context, std::uint16_t id, std::vector<StallCycles>& instruction_stalls)
+Sm::Sm(const LaunchContext& context, std::uint16_t id)
     : context_(context),
       id_(id),
       warps_(static_cast<std::size_t>(context.blocks_per_sm * context.warps_per_block)),
@@ -18,8 +18,7 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id, std::vector<StallCycles>&
       subs_(static_cast<std::size_t>(context.gpu.issue.sub_partitions)),
       fetch_(context.gpu.icache, context.gpu.issue.sub_partitions, context.program.code_lines()),
       pipe_(context.gpu, id, context.l1_bytes, context.patterns, context.pattern_timing),
-      constant_arrival_(kConstantLines, kNever),
-      instruction_stalls_(instruction_stalls) {
+      constant_arrival_(kConstantLines, kNever) {
   for (SubPartition& sub : subs_) sub.ready.fill(kNever);
 }
 
@@ -160,8 +159,10 @@ void Sm::reply(const MemoryReply& reply, Cycle now) {
   pipe_next_ = now;
 }
 
-Cycle Sm::tick(Cycle now, MemorySystem& memory, SharedInstructionCache& gpc, std::vector<FinishedBlock>& finished) {
+Cycle Sm::tick(Cycle now, MemorySystem& memory, SharedInstructionCache& gpc, std::vector<StallCycles>& stalls,
+               std::vector<FinishedBlock>& finished) {
   finished_ = &finished;
+  instruction_stalls_ = &stalls;
   // 1. The memory pipe: data that came back, then the next instructions of its queue.
   if (pipe_next_ <= now) {
     pipe_next_ = pipe_.tick(now, memory, releases_);

@@ -43,9 +43,7 @@ struct FinishedBlock {
 
 class Sm {
  public:
-  /// `instruction_stalls`: by instruction, of all SMs together. They execute the same code at nearly the same time, so
-  /// that one table stays near the host's processor where one an SM would not.
-  Sm(const LaunchContext&, std::uint16_t id, std::vector<StallCycles>& instruction_stalls);
+  Sm(const LaunchContext&, std::uint16_t id);
 
   /// The lines of code that an earlier run has left in the instruction caches.
   void preload_code(std::span<const std::uint32_t> lines) { fetch_.preload(lines); }
@@ -55,7 +53,10 @@ class Sm {
   void start_block(std::uint32_t linear_block, Cycle now);
 
   /// Does everything due at `now`; blocks that end are appended. Returns the next cycle with work.
-  Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<FinishedBlock>&);
+  /// `stalls`: by instruction, of all SMs that one thread runs. They execute the same code at nearly the same time, so
+  /// that one table stays near the host's processor where one an SM would not.
+  Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<StallCycles>& stalls,
+             std::vector<FinishedBlock>&);
   void reply(const MemoryReply&, Cycle now);
   const MemoryPipe& memory_pipe() const { return pipe_; }
 
@@ -172,7 +173,7 @@ class Sm {
   Cycle active_since_ = 0;
   std::uint64_t active_cycles_ = 0, warp_cycles_ = 0, issued_ = 0;
   StallCycles stalls_{};
-  std::vector<StallCycles>& instruction_stalls_;
+  std::vector<StallCycles>* instruction_stalls_ = nullptr;
   InstructionCacheCounters icache_;
 };
 

@@ -104,7 +104,7 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
     if (structurally_free(sub, context_.program[warp.pc], now, until, reason)) return best;
     const std::uint64_t cycles = until - now;
     stalls_[static_cast<std::size_t>(reason)] += cycles;
-    instruction_stalls_[warp.pc][static_cast<std::size_t>(reason)] += cycles;
+    (*instruction_stalls_)[warp.pc][static_cast<std::size_t>(reason)] += cycles;
     warp.throttled += cycles;
     sub.ready[slot] = until;
     candidates &= ~(1u << best);
@@ -199,7 +199,7 @@ Cycle Sm::enter_adu(SubPartition& sub, const TimedInstruction& in, Cycle now) {
 
 /// Charges the cycles since the warp's last issue to their reasons, in the order in which they held it.
 void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now) {
-  StallCycles& here = instruction_stalls_[warp.pc];
+  StallCycles& here = (*instruction_stalls_)[warp.pc];
   Cycle cursor = warp.first ? warp.started : warp.issued + 1;
   const auto charge = [&](Cycle until, Stall reason) {
     until = std::min(until, now);

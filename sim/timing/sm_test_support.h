@@ -133,8 +133,10 @@ class HandMadeTrace {
 
   KernelTrace& trace() { return trace_; }
   Occupancy& occupancy() { return occupancy_; }
-  TimingResult simulate(const GpuModel& gpu, bool full = true, std::uint64_t budget = 20000) const {
+  TimingResult simulate(const GpuModel& gpu, bool full = true, std::uint64_t budget = 20000,
+                        unsigned threads = 1) const {
     SimulateOptions options;
+    options.threads = threads;
     options.full = full;
     options.detailed_instructions = budget;
     return forewarp::simulate(gpu, trace_, occupancy_, options);

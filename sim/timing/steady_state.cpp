@@ -71,7 +71,7 @@ class SteadyState {
   SteadyState(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before)
       : context_(context),
         options_(options),
-        gpu_(context, before),
+        gpu_(context, before, options.threads),
         loops_(find_loops(context.trace, context.program)),
         saturated_(before != nullptr),
         watch_(gpu_, longest_line_period(loops_), options.detailed_instructions) {

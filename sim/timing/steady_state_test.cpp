@@ -252,11 +252,19 @@ TEST_CASE("a launch that never settles: unequal blocks, and a last one alone") {
   CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
 }
 
-TEST_CASE("the same launch gives the same numbers twice") {
-  const GpuModel gpu = sm_model(4);
+TEST_CASE("the same launch gives the same numbers twice, by any number of threads") {
+  GpuModel gpu = sm_model(16);
+  gpu.chip.tpcs_per_gpc = {5, 4, 4, 3};
   HandMadeTrace made = streaming_loop(20, 8, 40);
-  const TimingResult a = made.simulate(gpu), b = made.simulate(gpu);
-  CHECK(a.elapsed_cycles == b.elapsed_cycles);
-  CHECK(a.counters.stalls == b.counters.stalls);
-  CHECK(a.counters.memory.read_latency_cycles == b.counters.memory.read_latency_cycles);
+  for (const bool full : {true, false}) {
+    const TimingResult a = made.simulate(gpu, full);
+    for (const unsigned threads : {1u, 2u, 3u}) {
+      const TimingResult b = made.simulate(gpu, full, 20000, threads);
+      CHECK(a.elapsed_cycles == b.elapsed_cycles);
+      CHECK(a.counters.stalls == b.counters.stalls);
+      CHECK(a.instruction_stalls == b.instruction_stalls);
+      CHECK(a.counters.memory.read_latency_cycles == b.counters.memory.read_latency_cycles);
+      CHECK(a.spans.size() == b.spans.size());
+    }
+  }
 }
