@@ -419,6 +419,8 @@ L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEff
   const auto sectors = [](std::uint64_t bytes) {
     return static_cast<double>(static_cast<std::int64_t>(bytes)) / kSectorBytes;
   };
+  // Where nothing has been written back so far L2 holds it all, also what was stored to where nobody looked.
+  if (traffic.written + ignored.written == 0) return scaled;
   const double became = static_cast<double>(traffic.written) + sectors(dirty);
   const double share = touched.written > 0 ? std::max(0.0, became) / static_cast<double>(touched.written) : 1;
   const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - memory.dirty_bytes());

@@ -115,6 +115,16 @@ TEST_CASE("some slices stand for all of them, and L2 is left as all of them leav
   CHECK(static_cast<double>(other.dirty_bytes()) == Approx(static_cast<double>(one.dirty_bytes())).epsilon(0.05));
 }
 
+TEST_CASE("nothing is written to memory while L2 holds it all, whoever looked at it") {
+  GpuModel gpu = model();
+  gpu.l2.bytes *= 32;
+  const Launch launch(gpu, false);
+  BlockFootprint footprint = launch.footprint();
+  MemorySystem memory(gpu);
+  CHECK(footprint.follow(two_by_two(100, 0.5), {1000, kEndless, 0, 1000}, memory).written == 0);
+  CHECK(footprint.follow(two_by_two(100, 0.5), {1000, 2000, 2000, 1000}, memory).written == 0);
+}
+
 TEST_CASE("what blocks that are in step read comes from memory once, what others read apart twice") {
   GpuModel gpu = model();
   gpu.l2.bytes = 80 * kLineBytes;  // little more than a block's lines
