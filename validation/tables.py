@@ -51,7 +51,11 @@ def tables(results):
         def text(counter):
             if not counter:
                 return "-"
-            return f"{counter['mean_points']:.1f} points" if "mean_points" in counter else f"{counter['mean_pct']:.1f} %"
+            if "mean_points" in counter:
+                return f"{counter['mean_points']:.1f} points"
+            steady = counter.get("steady_launches", counter["launches"])
+            where = f" ({counter['steady_mean_pct']:.1f} % of {steady} that repeat themselves)" if steady < counter["launches"] else ""
+            return f"{counter['mean_pct']:.1f} %{where}"
         lines.append(row(f"`{name}`", *(text(r["counters"].get(name)) for r in cold)))
     return "\n".join(lines) + "\n"
 
