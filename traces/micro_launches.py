@@ -355,6 +355,9 @@ def l2_drift():
         for blocks in (SMS, 2) if work == 64 else (SMS,):
             cases += counted(f"drift_{work}_b{blocks}", "l2_drift", (16, 64, 256, 1024), blocks, 8,
                              lambda n: ("in", "out", n, 64, work), **{"in": 64 * 4096, "out": SMS * 64 * 8})
+    for ones, twos in ((0, 0), (1, 0), (0, 1), (2, 0), (0, 2), (3, 0), (1, 2), (0, 3), (4, 0), (0, 4), (5, 0), (6, 0), (8, 0)):
+        cases += counted(f"window_{ones}_{twos}", "l2_window", (8, 24, 256), SMS, 1, lambda n: ("in", "out", n, ones, twos),
+                         **{"in": (1 + 8 * SMS // 4) * 128, "out": SMS * 128})
     return {"micro_l2_drift": cases}
 
 

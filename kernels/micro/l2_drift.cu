@@ -49,3 +49,24 @@ extern "C" __global__ void l2_drift(const uint4* in, unsigned long long* out, in
   }
   if (x + sum == 12345.0f) out[0] = 0;
 }
+
+// Blocks of one warp: four neighbours read the same eight lines of L2 over and over, one at a time, about a thousand cycles apart. They
+// start when a line from memory has reached all of them, each after `ones` + `twos` rounds of one and two FMAs more than its
+// neighbour. Reads that are made together end together, so whoever is near enough to the first joins it for good.
+extern "C" __global__ void l2_window(const char* in, float* out, int trips, int ones, int twos) {
+  const char* mine = in + 128ull * (1 + 8 * (blockIdx.x / 4)) + 4 * threadIdx.x;
+  const int rank = blockIdx.x % 4;
+  unsigned loaded = 0;
+  for (int line = 0; line < 8; ++line) loaded = chase_l2(mine + 128 * line, loaded);
+  float x = chase_l2(in, loaded);  // nobody has read it before
+  COUNTED_LOOP(ones * rank) { asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x)); }
+  COUNTED_LOOP(twos * rank) { REPEAT_2(asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x));) }
+#pragma unroll 1
+  for (int trip = 0; trip < trips; ++trip) {
+    const unsigned at = __float_as_uint(x) & 0x80000000u;  // zero, but waits for the FMAs
+    x += chase_l2(mine + 128 * (trip % 8), at);
+    REPEAT_64(asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x));)
+    REPEAT_64(asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(x));)
+  }
+  out[thread_of_grid()] = x;
+}

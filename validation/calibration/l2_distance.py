@@ -4,8 +4,8 @@
   forewarp-run traces/sm_90/micro_l2_drift.cubin --launch traces/micro_l2_drift.yaml --case distance_n4 --dump out=FILE
   l2_distance.py FILE > validation/profiles/GPU/l2_distance.csv
 
-One line an SM: its GPC where SMs are numbered a TPC of each GPC in turn (`gpcs` of them, as far as all have one), the mean cycles
-of a load of a line of the half that is nearer to it, and of the other; then the means behind crossbar.tpc_cycles, slice_cycles and
+One line an SM: its GPC, as far as SMs are numbered a TPC of each GPC in turn; the mean cycles of a load of a line of
+the half that is nearer to it, and of the other; then the means behind crossbar.tpc_cycles, slice_cycles and
 copy_cycles.
 """
 import statistics

@@ -287,6 +287,10 @@ def l2_drift():
         for trips in ((16, 64), (256, 1024)):
             for unit, metric in (("cycles", CYCLES), ("sectors", "lts__t_sectors_srcunit_tex_op_read.sum")):
                 quantities.append(slope(case, trips, 1, f"{unit}/trip", way, name=f"{case}, {trips[0]} to {trips[1]}, {unit}", metric=metric))
+    for delay in ("0_0", "1_0", "0_1", "2_0", "0_2", "3_0", "1_2", "0_3", "4_0", "0_4", "5_0", "6_0", "8_0"):
+        for trips in ((8, 24), (24, 256)):
+            quantities.append(slope(f"window_{delay}", trips, SMS * 4, "requests/read", "l2.coalescer_cycles " + way.replace("l2.coalescer_cycles ", ""),
+                                    name=f"window_{delay}, {trips[0]} to {trips[1]}", metric="lts__t_sectors_srcunit_tex_op_read.sum"))
     return quantities
 
 
