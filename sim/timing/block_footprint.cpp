@@ -90,10 +90,17 @@ std::uint32_t step_at(double position) {
   return static_cast<std::uint32_t>(std::ceil(position * BlockFootprint::kSteps - 1e-6));
 }
 
+/// The first step of a part. Blocks that are in their last step when the rest begins have the end of it before them,
+/// where their stores lie.
+std::uint32_t first_step(const RestPart& part) {
+  const std::uint32_t step = step_at(part.from);
+  return part.at == 0 && part.from < 1 ? std::min(step, BlockFootprint::kSteps - 1) : step;
+}
+
 /// When steps of parts of blocks begin.
 double begins(const RestPart& part, std::uint32_t step) {
   const double share = (static_cast<double>(step) / BlockFootprint::kSteps - part.from) / (part.to - part.from);
-  return part.at + share * (part.until - part.at);
+  return part.at + std::max(0.0, share) * (part.until - part.at);
 }
 
 /// Steps of parts of blocks that begin from a time on and before another, in their order.
@@ -111,7 +118,7 @@ class StepsInTime {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const RestPart& part = parts[i];
       if (part.until < from || part.at >= until) continue;
-      Start start{part.at, i, step_at(part.from)};
+      Start start{part.at, i, first_step(part)};
       const std::uint32_t end = step_at(part.to);
       while (start.step < end && begins(part, start.step) < from) ++start.step;
       if (start.step < end) by_start_.push_back(start);
@@ -163,7 +170,7 @@ class StepTimes {
     std::vector<double> rate(kBuckets + 1, 0);
     for (const RestPart& part : parts) {
       const std::size_t first = bucket(part.at), last = bucket(part.until);
-      const double by_bucket = (step_at(part.to) - step_at(part.from)) / static_cast<double>(last - first + 1);
+      const double by_bucket = (step_at(part.to) - first_step(part)) / static_cast<double>(last - first + 1);
       rate[first] += by_bucket;
       rate[last + 1] -= by_bucket;
     }
@@ -347,7 +354,7 @@ BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
       }
       if (by_class_.size() > kKeptClasses) by_class_.clear();
     }
-    const Asked &from = sums[step_at(part.from)], &to = sums[step_at(part.to)];
+    const Asked &from = sums[first_step(part)], &to = sums[step_at(part.to)];
     all.read += to.read - from.read;
     all.written += to.written - from.written;
   }
@@ -380,7 +387,7 @@ std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const R
 
 L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
   std::uint64_t steps = 0;
-  for (const RestPart& part : parts) steps += step_at(part.to) - step_at(part.from);
+  for (const RestPart& part : parts) steps += step_at(part.to) - first_step(part);
   const double lines = static_cast<double>(steps) * static_cast<double>(lines_per_block_) / kSteps;
   const std::uint64_t dirty_before = memory.dirty_bytes();
   std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before

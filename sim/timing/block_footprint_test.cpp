@@ -115,6 +115,17 @@ TEST_CASE("some slices stand for all of them, and L2 is left as all of them leav
   CHECK(static_cast<double>(other.dirty_bytes()) == Approx(static_cast<double>(one.dirty_bytes())).epsilon(0.05));
 }
 
+TEST_CASE("blocks that are all but done when the rest begins still store, once") {
+  const GpuModel gpu = model();
+  const Launch launch(gpu, false);
+  BlockFootprint footprint = launch.footprint();
+  MemorySystem memory(gpu);
+  const std::vector<RestPart> parts{{0, 0.994, 0.996, 0, 10, 0}, {0, 0.996, 1, 10, 20, 0}, {1, 0.999, 1, 0, 5, 1}};
+  const L2Traffic traffic = footprint.follow(parts, kAll, memory);
+  CHECK(traffic.read == 0);
+  CHECK(memory.dirty_bytes() == 2 * kLineBytes);
+}
+
 TEST_CASE("nothing is written to memory while L2 holds it all, whoever looked at it") {
   GpuModel gpu = model();
   gpu.l2.bytes *= 32;
