@@ -27,7 +27,7 @@ TEST_CASE("data of slices that are far comes later") {
   GpuModel gpu = test_model();
   gpu.crossbar.slice_cycles = 9;
   std::vector<Cycle> took;
-  for (const std::uint16_t sm : {0, 32}) {
+  for (const std::uint16_t sm : {std::uint16_t{0}, std::uint16_t{32}}) {
     MemorySystem memory(gpu, MemorySystem::L2Start::Empty);
     memory.touch(0, 15, RequestKind::Read, sm);
     memory.push({.line = 0, .tag = 1, .sm = sm, .sectors = 15}, 0);

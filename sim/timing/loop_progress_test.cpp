@@ -28,7 +28,7 @@ TEST_CASE("blocks of one class on SMs that hold as many warps are reckoned to go
 
 TEST_CASE("older blocks that outrun the younger of their SM are reckoned to go on so") {
   LoopProgress later;
-  for (const std::uint16_t sm : {0, 1})
+  for (const std::uint16_t sm : {std::uint16_t{0}, std::uint16_t{1}})
     for (const std::uint64_t linear : {8u, 4u}) {
       later.blocks.push_back(block(0, 16, 0));
       later.blocks.back().sm = sm;
