@@ -104,9 +104,11 @@ TEST_CASE("latencies compose to the published ladders") {
   CHECK(l2_hit(a100) == 206);
   CHECK(l2_hit(h200) == 280);
   CHECK(l2_hit(pcie) == 272);
-  // A random chase finds half of its lines behind the other partition: 551, 680 and 660 cycles.
+  // A random chase finds half of its lines behind the other partition: 551, 680 and 660 cycles. On the H200 some loads
+  // wait for refresh besides, half of it on average; cards differ (kernels/micro dram_chase: 671 and 698).
+  const double refresh = h200.hbm.t_rfc / h200.hbm.t_refi * h200.hbm.t_rfc / 2 * h200.chip.sm_clock_mhz / 1000.0;
   CHECK(dram_cycles(a100) + a100.crossbar.far_cycles / 2.0 == Approx(551).epsilon(0.02));
-  CHECK(dram_cycles(h200) + h200.crossbar.far_cycles / 2.0 == Approx(680).epsilon(0.02));
+  CHECK(dram_cycles(h200) + refresh + h200.crossbar.far_cycles / 2.0 == Approx(684).epsilon(0.025));
   CHECK(dram_cycles(pcie) + pcie.crossbar.far_cycles / 2.0 == Approx(660).epsilon(0.02));
 }
 
@@ -192,9 +194,9 @@ TEST_CASE("leaves that contradict each other are an error at one of them") {
   expect("slices: {value: 96", "slices: {value: 95", "l2.slices is 95, no multiple of partitions, 2");
   expect("bytes: {value: 62914560", "bytes: {value: 62914561", "no multiple of slices x ways x 128");
   expect("t_ccd_s: {value: 1.25,", "t_ccd_s: {value: 2.5,", "but a burst takes");
-  expect("write_high: {value: 80", "write_high: {value: 129", "hbm.write_high is more than queue_entries");
-  expect("write_low: {value: 16", "write_low: {value: 80", "hbm.write_low is not below write_high");
-  expect("t_rfc: {value: 200", "t_rfc: {value: 4000", "leave no time between refreshes");
+  expect("write_high: {value: 160", "write_high: {value: 177", "hbm.write_high is more than queue_entries");
+  expect("write_low: {value: 16", "write_low: {value: 160", "hbm.write_low is not below write_high");
+  expect("t_rfc: {value: 260", "t_rfc: {value: 4000", "leave no time between refreshes");
 }
 
 TEST_CASE("the models folder can be named, and a wrong name is an error") {

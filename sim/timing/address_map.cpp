@@ -1,8 +1,10 @@
 #include "timing/address_map.h"
 
+#include <algorithm>
 #include <bit>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -61,6 +63,34 @@ AddressMap::AddressMap(const GpuModel& model) {
   while (std::gcd<std::uint64_t, std::uint64_t>(digit_step_, odd_.divisor()) != 1) --digit_step_;
   chunks_per_row_ = FastDivisor(static_cast<std::uint64_t>(hbm.row_bytes / kLineBytes) >> kChunkBits);
   banks_ = FastDivisor(static_cast<std::uint64_t>(hbm.bank_groups) * static_cast<std::uint64_t>(hbm.banks_per_group));
+  order_units(units);
+}
+
+/// Numbers the units of each channel in the order in which consecutive chunks come to them, for each way of folding, so
+/// that what lies together in memory lies in banks that follow each other: reads within 128 KB are held up by refresh
+/// together (validation/calibration/refresh.csv on H200: the ends of their waits keep a common phase, beyond 512 KB
+/// none).
+void AddressMap::order_units(std::uint32_t units) {
+  const auto per_channel = static_cast<std::uint32_t>(units_per_channel_.divisor());
+  const auto odd = static_cast<std::uint32_t>(odd_.divisor());
+  require(per_channel <= 256, "at most 256 of the places that slices and channels have in common lie in a channel");
+  std::vector<std::uint32_t> turn(odd);  // of a digit, in the order of chunks
+  for (std::uint32_t i = 0; i < odd; ++i) turn[i * digit_step_ % odd] = i;
+  const std::uint32_t lows = 1u << fold_bits_;
+  unit_orders_.resize(std::size_t{units} << fold_bits_);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> visits(per_channel);
+  for (std::uint32_t first = 0; first < units; first += per_channel) {
+    for (std::uint32_t folded = 0; folded < lows; ++folded) {
+      for (std::uint32_t i = 0; i < per_channel; ++i) {
+        const std::uint32_t unit = (first + i) % units_per_partition_;
+        visits[i] = {((unit & (lows - 1)) ^ folded) * odd + turn[unit >> fold_bits_], i};
+      }
+      std::sort(visits.begin(), visits.end());
+      for (std::uint32_t i = 0; i < per_channel; ++i)
+        unit_orders_[(std::size_t{first} << fold_bits_) + std::size_t{folded} * per_channel + visits[i].second] =
+            static_cast<std::uint8_t>(i);
+    }
+  }
 }
 
 AddressMap::Home AddressMap::home(std::uint64_t line) const {
@@ -92,11 +122,14 @@ AddressMap::Dram AddressMap::dram(std::uint32_t slice, std::uint64_t index) cons
   const std::uint64_t unit = slice * units_per_slice_.divisor() + (chunk - high * units_per_slice_.divisor());
   Dram d;
   d.channel = static_cast<std::uint32_t>(units_per_channel_.quotient(unit));
-  const std::uint64_t unit_in_channel = unit - d.channel * units_per_channel_.divisor();
+  const std::uint64_t per_channel = units_per_channel_.divisor();
+  const std::uint64_t first = d.channel * per_channel;
+  const std::uint64_t order =
+      unit_orders_[(first << fold_bits_) + fold(high, fold_bits_) * per_channel + (unit - first)];
   // Neighbouring chunks of a channel lie in different banks; those of one row are bank after bank apart. So single
   // pieces of chunks open a row each, however near they are: 64 bytes at strides of 256 to 4096 bytes come at 35 to 43
   // a ns (kernels/micro dram_strided on H200), the rate of activations.
-  const std::uint64_t chunk_in_channel = high * units_per_channel_.divisor() + unit_in_channel;
+  const std::uint64_t chunk_in_channel = high * per_channel + order;
   const Placement p = place_rotated(chunk_in_channel, banks_);
   d.bank = p.place;
   const std::uint64_t row = chunks_per_row_.quotient(p.quotient);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/types.h"
 #include "hardware/gpu_model.h"
@@ -80,6 +81,8 @@ class AddressMap {
   std::uint32_t slices_per_partition() const { return slices_per_partition_; }
 
  private:
+  void order_units(std::uint32_t units);
+
   std::uint64_t half_mask_ = 0;  ///< line bits whose parity is the partition
   int half_bit_ = 0;             ///< the lowest of them: the bit that the parity replaces
   bool halves_ = false;
@@ -87,6 +90,7 @@ class AddressMap {
   std::uint32_t units_per_partition_ = 0;  ///< a unit lies in one slice and one channel
   std::uint32_t digit_step_ = 1;           ///< how far apart neighbouring chunks lie, in 2^fold_bits_ units
   int fold_bits_ = 0;                      ///< units of a partition = odd_ * 2^fold_bits_
+  std::vector<std::uint8_t> unit_orders_;  ///< in the channel of each unit, for each value of the folded bits
   FastDivisor odd_, units_per_slice_, units_per_channel_, chunks_per_row_, banks_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -107,6 +108,23 @@ TEST_CASE("pairs of lines share a DRAM row, neighbouring pairs do not, and strea
   }
   CHECK(unevenness(slices) < 1.15);
   CHECK(unevenness(channels) < 1.15);
+}
+
+TEST_CASE("what lies together lies in banks that follow each other") {
+  GpuModel m = shaped(90, 96, 188);
+  m.hbm.row_bytes = 256;
+  const AddressMap map(m);
+  const std::uint32_t banks = 16;
+  std::vector<int> apart(banks);  // of the chunks of a channel, as they come
+  std::vector<std::uint32_t> last(188, banks);
+  const std::uint64_t first = 0x7f1234000000ull / kLineBytes;
+  for (std::uint64_t line = first; line < first + (1u << 16); line += 2) {
+    const auto h = map.home(line);
+    const auto d = map.dram(h.slice, h.index);
+    if (last[d.channel] != banks) ++apart[(d.bank + banks - last[d.channel]) % banks];
+    last[d.channel] = d.bank;
+  }
+  CHECK(apart[1] * 10 > 9 * std::accumulate(apart.begin(), apart.end(), 0));
 }
 
 TEST_CASE("power-of-two strides spread over slices, channels, banks and sets") {

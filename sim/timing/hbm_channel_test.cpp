@@ -234,6 +234,30 @@ TEST_CASE("banks that are refreshed one after another leave the others free") {
   CHECK(b.finish() == 3900 + 487 + 260 + 32);
 }
 
+TEST_CASE("channels refresh the same banks within a part of the time between two refreshes") {
+  GpuModel m = test_model();
+  m.hbm.refresh_spread = 0.5;  // of 3900
+  const HbmTimings timings(m);
+  const auto answer = [&](std::uint32_t index, Cycle asked) {
+    BurstPool pool;
+    HbmChannel channel(timings, pool, index, 2);
+    ChannelOutput output;
+    MemoryCounters counters;
+    const std::uint32_t id = pool.take();
+    pool[id] = Burst{};
+    pool[id].sectors = 1, pool[id].row = 1, pool[id].miss = 0;
+    channel.push(id, asked, output);
+    for (Cycle at = channel.wake_cycle(); at != kNever; at = channel.wake_cycle())
+      channel.advance(at, counters, output);
+    return (output.done.at(0).at >> kTickBits) - asked;
+  };
+  const Cycle alone = answer(1, 100);
+  CHECK(answer(1, 3900 - 100) == alone);
+  CHECK(answer(1, 3900 + 10) == alone + 250);
+  CHECK(answer(0, 2925 + 10) == alone + 250);
+  CHECK(answer(0, 3900 + 10) == alone);
+}
+
 TEST_CASE("refreshes that fell due while the channel was idle cost nothing later") {
   Bench b(test_model());  // channel 0 of 1: refreshes at 3900, 7800, ...
   b.push(0, 1, false, 100);
