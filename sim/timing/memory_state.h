@@ -1,0 +1,171 @@
+// Inside the memory system: requests on their way, its queues and units, and what moves the requests between them.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "timing/address_map.h"
+#include "timing/crossbar.h"
+#include "timing/distances.h"
+#include "timing/event_queue.h"
+#include "timing/hbm_channel.h"
+#include "timing/l2_slice.h"
+#include "timing/memory.h"
+#include "timing/pool.h"
+#include "timing/rate_server.h"
+#include "timing/read_coalescer.h"
+
+namespace forewarp {
+
+inline constexpr std::uint32_t kNone = ~0u;
+
+enum class Step : std::uint8_t {
+  GpcWrite,    // write data reaches its GPC's path
+  FabricOut,   // write data reaches the fabric
+  Arrive,      // a request reaches a slice
+  Serve,       // a slice's tags are free again
+  Dram,        // bursts reach a channel
+  Channel,     // a channel's next command is due
+  Fill,        // data reaches an L2 miss entry
+  FabricBack,  // read data reaches the fabric
+  Response,    // data reaches the GPC (from here on: above the ports)
+  Reply        // it, or that a write is done, reaches the SM
+};
+
+inline constexpr std::uint8_t kPosted = 0x80;  ///< with a step above the ports: of a write or an atomic
+
+/// A request on its way, or a copy's fetch from the line's home.
+struct Record {
+  std::uint64_t index = 0;  ///< line within its slice
+  Cycle pushed = 0;
+  std::uint32_t tag = 0;
+  std::uint32_t next = kNone;  ///< in the slice's queue, then at a miss entry
+  std::uint32_t way = 0;
+  std::uint16_t sm = 0;
+  std::uint16_t slice = 0;          ///< where it is going
+  std::uint32_t followers = kNone;  ///< reads merged into this one: a chain through `next`
+  std::uint16_t miss = 0;           ///< copy fetches: entry in the mirror slice that waits
+  std::uint8_t sectors = 0;
+  std::uint8_t missing = 0;  ///< what it waits for
+  RequestKind kind = RequestKind::Read;
+  std::uint8_t rounds = 0;
+  std::uint8_t bytes = 0;
+  bool full = true;
+  bool copy = false;     ///< looks up the near copy of a far line
+  bool fetch = false;    ///< a copy's fetch
+  bool crosses = false;  ///< SM and slice are in different partitions
+};
+
+inline int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }
+
+struct MemorySystem::State {
+  /// Requests of SMs and of the fabric wait apart: a fetch from the other partition must never wait behind a request
+  /// that waits for that partition.
+  struct Queue {
+    std::uint32_t first = kNone, last = kNone;
+    bool stalled = false;    ///< the head waits for a miss entry
+    bool copy = false;       ///< ... of a copy
+    std::uint8_t fetch = 0;  ///< ... with room for these sectors
+  };
+  struct Slice {
+    Slice(const L2Geometry& g, int merged) : cache(g), coalescer(merged) {}
+    L2Slice cache;
+    ReadCoalescer coalescer;
+    Queue queue[2];  ///< from SMs, from the fabric
+    RateServer tags, data, atomics;
+    std::uint64_t changed = ~std::uint64_t{0};  ///< line of the last atomic
+    bool serving = false;                       ///< a Serve event is under way
+    std::uint8_t turn = 0;
+  };
+  struct Channel {
+    HbmChannel hbm;
+    Cycle wake = kNever;  ///< of its Channel event
+  };
+
+  /// Where a GPC's SMs push and are answered.
+  struct alignas(64) Port {
+    struct Sent {
+      MemoryRequest request;
+      AddressMap::Home home;
+      Cycle pushed = 0, leaves = 0;
+    };
+    std::vector<Sent> sent;  ///< since the last exchange
+    EventQueue answers;
+    std::vector<Event> due;           ///< of the cycle that is being handled
+    std::uint64_t queued_cycles = 0;  ///< of reads' data, waiting for its turn on the way to the SM
+  };
+  struct Answer {
+    Cycle at = 0;
+    int gpc = 0;
+    Event event;
+  };
+
+  State(const GpuModel&, L2Start);
+
+  void push(const MemoryRequest&, Cycle now);
+  void take_in(const Port::Sent&);
+  void respond(std::uint32_t id, Step step, Cycle at, Cycle now);
+  void handle(const Event&, Cycle now);
+  void prefetch_due() const;
+  void prefetch_lookup(std::uint32_t id) const;
+  void send_to_slice(std::uint32_t id, Cycle at);
+  int distance(const Record& r) const { return distances_.cycles(r.sm, r.slice, r.copy); }
+  static Cycle later(Cycle at, int by) { return static_cast<Cycle>(static_cast<std::int64_t>(at) + by); }
+  /// When data that would reach the SM's GPC at `at` from a slice at the mean distance does so.
+  Cycle back_at(Cycle at, const Record& r) const {
+    return r.kind == RequestKind::Read ? later(at, distance(r) - distance(r) / 2) : at;
+  }
+  void arrive(std::uint32_t id, Cycle now);
+  bool merge(std::uint32_t id, Cycle now);
+  void answer(std::uint32_t id, Cycle leaves, Cycle now);
+  void serve(std::uint16_t slice, Cycle now);
+  bool process(std::uint32_t id, Cycle now);
+  bool process_write(std::uint32_t id, Cycle now);
+  void fetch(Record&, const L2Slice::Access&, Cycle now);
+  void evict(std::uint16_t slice, const Eviction&, Cycle at);
+  Eviction write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, bool from_afar, bool full);
+  std::uint32_t burst(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
+                      std::uint32_t after, std::uint16_t& channel);
+  void finish(std::uint32_t id, Cycle now, bool forwarded);
+  void fill(std::uint16_t slice, std::uint16_t miss, std::uint8_t sectors, Cycle now);
+  void fabric_back(std::uint32_t id, Cycle now);
+  void run_channel(std::uint16_t channel, Cycle now);
+  void resume(std::uint16_t slice, Cycle now);
+  std::uint16_t mirror(std::uint32_t slice) const {
+    return static_cast<std::uint16_t>(slice < per_partition_ ? slice + per_partition_ : slice - per_partition_);
+  }
+  int partition(std::uint32_t slice) const { return slice < per_partition_ ? 0 : 1; }
+  bool in_sample(std::uint32_t slice, std::uint32_t every) const { return slice % per_partition_ % every == 0; }
+  void schedule(Cycle at, Step step, std::uint32_t unit, std::uint32_t subject, std::uint8_t sectors = 0) {
+    events_.push(at, {subject, static_cast<std::uint16_t>(unit), static_cast<std::uint8_t>(step), sectors});
+  }
+
+  AddressMap map_;
+  Crossbar crossbar_;
+  Distances distances_;
+  L2Geometry geometry_;
+  HbmTimings timings_;
+  EventQueue events_;
+  std::vector<Event> due_;  ///< of the cycle that is being handled
+  Pool<Record> records_;
+  BurstPool bursts_;
+  ChannelOutput output_;
+  std::vector<Slice> slices_;
+  std::vector<Channel> channels_;
+  std::vector<Port> ports_;            ///< by GPC
+  std::vector<Answer> answered_;       ///< since the last exchange
+  std::vector<std::uint16_t> posted_;  ///< writes of each SM without acknowledgement
+  std::uint16_t posted_limit_ = 0;
+  MemoryCounters counters_;
+
+  std::uint32_t per_partition_ = 0;
+  bool replicate_ = false;
+  Cycle request_cycles_ = 0, response_cycles_ = 0, answer_cycles_ = 1, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
+  Cycle coalescer_cycles_ = 0, round_trip_ = 0;  ///< far, unloaded
+  Cycle controller_out_ = 0, controller_back_ = 0;
+  FineCycle tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0, sector_cost_ = 0;
+  SectorCost data_cost_{};
+};
+
+}  // namespace forewarp
