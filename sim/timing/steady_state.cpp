@@ -28,8 +28,11 @@ constexpr double kInStep = 0.05;
 constexpr std::uint64_t kWindows = 8;  // the budget pays for so many windows
 constexpr Cycle kSlice = 128;          // cycles between two looks at the progress
 constexpr double kSteady = 0.02;       // two windows agree when their rates differ by less
-constexpr Cycle kExit = 4096;          // cycles of a loop left after a skip: what its exit still waits for
-constexpr double kMostMargin = 3;      // ... in iterations, at most
+// Of DRAM's bandwidth, by which what is dirty in L2 may grow: what is not written back yet will be, and takes its time
+// then (transposes that have brought in twice what L2 holds are still 10 % faster than later).
+constexpr double kDirtyGrowth = 0.03;
+constexpr Cycle kExit = 4096;      // cycles of a loop left after a skip: what its exit still waits for
+constexpr double kMostMargin = 3;  // ... in iterations, at most
 // What is left out is never known better than this: launches that settled were within it of --full (sim/README.md).
 constexpr double kLeastUncertainty = 0.04;
 constexpr double kUnsettled = 0.15;      // launches that did not were within this
@@ -143,6 +146,7 @@ class SteadyState {
     TimingCounters counters;
     std::vector<FineCycle> backlog;  ///< of L2's atomic units
     std::vector<BlockProgress> in_flight;
+    std::uint64_t dirty = 0;  ///< bytes in L2
   };
 
   /// Time as if nothing had been skipped.
@@ -155,8 +159,13 @@ class SteadyState {
   }
 
   Mark mark_now() const {
-    return {virtual_now(),      gpu_.finished_blocks() + skipped_blocks_, gpu_.issued() + skipped_instructions_,
-            virtual_counters(), gpu_.memory().atomic_backlog(gpu_.now()), gpu_.blocks_in_flight()};
+    return {virtual_now(),
+            gpu_.finished_blocks() + skipped_blocks_,
+            gpu_.issued() + skipped_instructions_,
+            virtual_counters(),
+            gpu_.memory().atomic_backlog(gpu_.now()),
+            gpu_.blocks_in_flight(),
+            gpu_.memory().dirty_bytes()};
   }
 
   /// Spans as if nothing had been skipped, and where something was.
@@ -241,6 +250,7 @@ class SteadyState {
     const double earlier = same ? filled_rate_ : cycles_per_instruction(marks_[n - 2 * width], marks_[n - width]);
     const double drift = rates_differ_by(earlier, last);
     if (drift > (late ? 3 * kSteady : kSteady) && !hurry) return false;
+    if (dirty_growth(marks_[n - width]) > kDirtyGrowth && !hurry) return false;
     unsteady_ = unsteady_ || drift > 3 * kSteady;
     // A few waves may agree by chance: blocks that start together only fall out of step after many.
     uncertainty_ = std::max({uncertainty_, drift, n < kManyWaves ? kUnsettled : 0.0});
@@ -268,6 +278,14 @@ class SteadyState {
   }
 
   static double rates_differ_by(double earlier, double later) { return std::abs(later - earlier) / later; }
+
+  /// Bytes that have become dirty since a mark, in proportion to what DRAM could have taken.
+  double dirty_growth(const Mark& since) const {
+    const Mark& last = marks_.back();
+    const double by_cycle = context_.gpu.hbm.bytes_per_ns * 1000 / context_.gpu.chip.sm_clock_mhz;
+    return (static_cast<double>(last.dirty) - static_cast<double>(since.dirty)) /
+           (static_cast<double>(last.at - since.at) * by_cycle);
+  }
 
   /// Bytes that have been put into L2, the copies in the other partition too.
   static double brought(const TimingCounters& c) {
