@@ -366,7 +366,7 @@ std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const R
                                                                const TouchEffort& effort) {
   const double seen = lines <= static_cast<double>(effort.seen) ? lines : static_cast<double>(effort.in_stretches);
   std::uint32_t every = 1;
-  while (every < kMostApart && seen > static_cast<double>(effort.touched) * every) every *= 2;
+  while (every < kMostApart && lines > static_cast<double>(effort.touched) * every) every *= 2;
   if (every == 1 && seen == lines) return {{1, 0, 0, kForEver}};
   const StepTimes times(parts);
   // Slices that are not in the sample have to be as they would be in the end.
@@ -426,8 +426,11 @@ L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEff
   const auto sectors = [](std::uint64_t bytes) {
     return static_cast<double>(static_cast<std::int64_t>(bytes)) / kSectorBytes;
   };
-  // Where nothing has been written back so far L2 holds it all, also what was stored to where nobody looked.
-  if (traffic.written + ignored.written == 0) return scaled;
+  // Where nothing has been written back and L2 can keep it all, it does, also what was stored to where nobody looked.
+  const L2Spec& l2 = context_.gpu.l2;
+  const double kept = l2.dirty_share * static_cast<double>(l2.bytes);
+  const double stored = static_cast<double>(whole.written * kSectorBytes + dirty_before);
+  if (traffic.written + ignored.written == 0 && stored < kept) return scaled;
   const double became = static_cast<double>(traffic.written) + sectors(dirty);
   const double share = touched.written > 0 ? std::max(0.0, became) / static_cast<double>(touched.written) : 1;
   const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - memory.dirty_bytes());
