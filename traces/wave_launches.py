@@ -1,4 +1,4 @@
-"""Grids just under, at and just over one to three waves, for launches.py: what one block more costs (validation/waves.py). They go
+"""Grids just under, at and just over one to three waves, for launches.py: what one block more costs (validation/tables.py --waves). They go
 into launch files of their own, STEM.waves.yaml for the code of STEM.cubin. None of them is sealed, and nothing is fitted to them.
 
 A wave is here what keeps every SM equally busy: SMS blocks, times the blocks that an SM needs before more of them take longer.

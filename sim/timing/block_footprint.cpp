@@ -393,7 +393,7 @@ L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEff
   std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before
 
   L2Traffic traffic, ignored;
-  Asked touched, not_counted;
+  Asked touched;
   const std::vector<Stretch> stretches_of = stretches(parts, lines, effort);
   for (const Stretch& stretch : stretches_of) {
     std::unordered_map<std::size_t, Running> running;
@@ -409,18 +409,16 @@ L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEff
         counted = true;
         dirty -= memory.dirty_bytes(stretch.every);
       }
-      (counted ? touched : not_counted) +=
-          step(found->second, now.step, stretch.every, memory, counted ? traffic : ignored);
+      const Asked more = step(found->second, now.step, stretch.every, memory, counted ? traffic : ignored);
+      if (counted) touched += more;
       if (now.last) running.erase(found);
     }
     if (counted) dirty += memory.dirty_bytes(stretch.every);
   }
   if (stretches_of.size() == 1) return traffic;
   const Asked whole = asked(parts);
-  const auto ratio = [](std::uint64_t a, std::uint64_t b) {
-    return static_cast<double>(a) / static_cast<double>(std::max<std::uint64_t>(1, b));
-  };
-  L2Traffic scaled = traffic.scaled(ratio(whole.read, touched.read));
+  L2Traffic scaled =
+      traffic.scaled(static_cast<double>(whole.read) / static_cast<double>(std::max<std::uint64_t>(1, touched.read)));
   // What becomes dirty is written to memory, but for what is dirty in the end. Stores come in bunches, at the ends of
   // blocks, which a part of the time may have more or less of than the rest.
   const auto sectors = [](std::uint64_t bytes) {

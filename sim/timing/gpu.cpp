@@ -27,7 +27,7 @@ Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned thre
   for (std::size_t sm = 0; sm < sm_next_.size(); ++sm) {
     const auto id = static_cast<std::uint16_t>(sm);
     sms_.push_back(std::make_unique<Sm>(context, id));
-    Gpc& gpc = *gpcs_[static_cast<std::size_t>(memory_.gpc(id))];
+    Gpc& gpc = gpc_of(id);
     if (gpc.end_sm == 0) gpc.first_sm = sm;
     FW_CHECK(gpc.end_sm == 0 || gpc.end_sm == sm, "SMs of a GPC are not numbered one after another");
     gpc.end_sm = sm + 1;
@@ -59,10 +59,10 @@ void Gpu::warm_up(const MemorySystem& before) {
 
 void Gpu::start_first_blocks() {
   for (BlockDispatcher::Grant grant = dispatcher_.next(0); grant.sm >= 0; grant = dispatcher_.next(0)) {
-    const auto sm = static_cast<std::size_t>(grant.sm);
+    const auto sm = static_cast<std::uint16_t>(grant.sm);
     sms_[sm]->start_block(static_cast<std::uint32_t>(grant.block), 0);
     sm_next_[sm] = 0;
-    gpcs_[static_cast<std::size_t>(memory_.gpc(static_cast<std::uint16_t>(sm)))]->next = 0;
+    gpc_of(sm).next = 0;
   }
 }
 
@@ -72,8 +72,7 @@ void Gpu::give_blocks(Cycle from, Cycle end) {
     dispatched_at_ = at;
     for (BlockDispatcher::Grant grant = dispatcher_.next(at); grant.sm >= 0; grant = dispatcher_.next(at)) {
       const auto sm = static_cast<std::uint16_t>(grant.sm);
-      gpcs_[static_cast<std::size_t>(memory_.gpc(sm))]->starts.push_back(
-          {at, sm, static_cast<std::uint32_t>(grant.block)});
+      gpc_of(sm).starts.push_back({at, sm, static_cast<std::uint32_t>(grant.block)});
     }
   }
 }
@@ -125,6 +124,7 @@ void Gpu::step(Gpc& gpc, int id, Cycle now, std::vector<StallCycles>& stalls) {
 
 void Gpu::run_gpc(int id, Cycle end, std::vector<StallCycles>& stalls) {
   Gpc& gpc = *gpcs_[static_cast<std::size_t>(id)];
+  gpc.ticks = 0;
   for (;;) {
     gpc.next = kNever;
     for (std::size_t sm = gpc.first_sm; sm < gpc.end_sm; ++sm) gpc.next = std::min(gpc.next, sm_next_[sm]);
@@ -144,20 +144,14 @@ void Gpu::run_side_by_side(Cycle end, Cycle below) {
     }
   };
   const auto pieces = static_cast<std::uint32_t>(gpcs_.size() + 1);
-  const std::uint64_t before = ticks();
-  if (crew_.size() > 1 && ticks_before_ >= kWorthSharing) {
+  std::uint64_t ticks = 0;  // of the last step: this one is about as long
+  for (const auto& gpc : gpcs_) ticks += gpc->ticks;
+  if (ticks >= kWorthSharing) {
     crew_.run(pieces, piece);
   } else {
     for (std::uint32_t i = 0; i < pieces; ++i) piece(i, 0);
   }
-  ticks_before_ = ticks() - before;
   for (const auto& gpc : gpcs_) now_ = std::max(now_, gpc->last);
-}
-
-std::uint64_t Gpu::ticks() const {
-  std::uint64_t sum = 0;
-  for (const auto& gpc : gpcs_) sum += gpc->ticks;
-  return sum;
 }
 
 Cycle Gpu::next_of_gpcs() const {

@@ -77,9 +77,10 @@ class Gpu {
     std::vector<FinishedBlock> finished;
     Cycle next = kNever;      ///< its SMs have something to do, answers and new blocks apart
     Cycle last = 0;           ///< cycle in which something was done last
-    std::uint64_t ticks = 0;  ///< of its SMs
+    std::uint64_t ticks = 0;  ///< of its SMs, in the last step
   };
 
+  Gpc& gpc_of(std::uint16_t sm) { return *gpcs_[static_cast<std::size_t>(memory_.gpc(sm))]; }
   Cycle next_due() const;
   Cycle next_of_gpcs() const;
   bool over() const;
@@ -91,7 +92,6 @@ class Gpu {
   void run_side_by_side(Cycle end, Cycle below);
   void run_gpc(int gpc, Cycle end, std::vector<StallCycles>& stalls);
   void step(Gpc&, int gpc, Cycle now, std::vector<StallCycles>& stalls);
-  std::uint64_t ticks() const;
   [[noreturn]] void report_deadlock() const;
 
   LaunchContext context_;
@@ -105,7 +105,7 @@ class Gpu {
   std::vector<BlockSpan> spans_;
   const std::vector<std::vector<PathLoop>>* loops_ = nullptr;
   Cycle now_ = 0, last_end_ = 0, dispatched_at_ = 0;
-  std::uint64_t finished_blocks_ = 0, ticks_before_ = 0;
+  std::uint64_t finished_blocks_ = 0;
   Crew crew_;
 };
 

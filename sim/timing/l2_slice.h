@@ -23,13 +23,12 @@
 //   l2_write_sectors, l2_write_wait).
 // - The line that leaves is one of the set's victim_choices oldest: of 43 and 52 MB read in turn, a little more than
 //   the slices hold, some are found again, of 61 MB none (l2_reread).
-// - Where the line that would leave is dirty and DRAM is behind, it is spared and the oldest clean one leaves: as often
-// as
-//   spare_dirty says where as many reads are under way as a slice can have, the more rarely the fewer there are. On an
-//   H200 of 17 MB written 7, 9 and 16 MB leave while 35 MB, 43 MB and 69 MB are read by 1024 threads an SM, 9, 14 and
-//   nearly all by 256, 10 and 16 and all by 64, whose reads hardly load DRAM (l2_write_read); by age alone all would be
-//   gone after 43. Streams at half of DRAM's rate leave what age alone would, 1/3 of L2 where they copy; those at three
-//   quarters and more a tenth to a half more (l2_copy, dram_copy, dram_add).
+// - Where the line that would leave is dirty and DRAM is behind, it is spared and the oldest clean one leaves: as
+//   often as spare_dirty says where as many reads are under way as a slice can have, the more rarely the fewer there
+//   are. On an H200 of 17 MB written 7, 9 and 16 MB leave while 35 MB, 43 MB and 69 MB are read by 1024 threads an SM,
+//   9, 14 and nearly all by 256, 10 and 16 and all by 64, whose reads hardly load DRAM (l2_write_read); by age alone
+//   all would be gone after 43. Streams at half of DRAM's rate leave what age alone would, 1/3 of L2 where they copy;
+//   those at three quarters and more a tenth to a half more (l2_copy, dram_copy, dram_add).
 // - A copy is only made of a clean line: a dirty one is written back first. On an H200 17 MB written, 26 MB read, then
 //   the 17 found again write 9.8 MB, of which but 1.1 MB had left (l2_write_find).
 #pragma once

@@ -312,7 +312,8 @@ void MemorySystem::State::fabric_back(std::uint32_t id, Cycle now) {
   }
 }
 
-/// The request is done with below the ports.
+/// The request is done with below the ports. A model whose SMs are nearer to their slices than response_cycles allows
+/// for is answered after a cycle.
 void MemorySystem::State::respond(std::uint32_t id, Step step, Cycle at, Cycle now) {
   const Record& r = records_[id];
   at = std::max(at, now + answer_cycles_);

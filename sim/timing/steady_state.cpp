@@ -21,8 +21,8 @@ constexpr std::uint64_t kMostTouches = 40'000'000;  // lines touched in L2 for s
 // stretches of time are. Products of 4096 come out within 1 % of what touching all of them gives, at a tenth of its
 // cost.
 constexpr std::uint64_t kTouchedRest = 4'000'000, kSeenRest = 40'000'000, kSeenInStretches = 20'000'000;
-constexpr std::uint64_t kLeftWhole =
-    2;  // times L2's lines, in all slices, so that what follows finds L2 as it would be
+// The last of them in all slices, so that what follows finds L2 as it would be: times L2's lines.
+constexpr std::uint64_t kLeftWhole = 2;
 // Blocks whose rates differ by less stay in step: those behind find in L2 what the others have brought.
 constexpr double kInStep = 0.05;
 constexpr std::uint64_t kWindows = 8;  // the budget pays for so many windows
