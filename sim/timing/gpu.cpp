@@ -211,10 +211,15 @@ LoopProgress Gpu::loop_progress() const {
 
 L2Traffic Gpu::skip_iterations(const LoopProgress& progress, std::span<const std::uint32_t> counts) {
   SkippedAccesses skipped(memory_);
+  std::vector<std::vector<std::uint32_t>> by_slot(sms_.size());
   for (std::size_t b = 0; b < counts.size(); ++b) {
     const BlockLoop& block = progress.blocks[b];
-    if (counts[b] > 0) sms_[block.sm]->skip_iterations(*loops_, block.slot, counts[b], skipped);
+    if (counts[b] == 0) continue;
+    sms_[block.sm]->skip_iterations(*loops_, block.slot, counts[b], skipped);
+    by_slot[block.sm].resize(std::max<std::size_t>(by_slot[block.sm].size(), block.slot + 1u));
+    by_slot[block.sm][block.slot] = counts[b];
   }
+  for (std::size_t sm = 0; sm < sms_.size(); ++sm) sms_[sm]->refill_l1(*loops_, by_slot[sm]);
   return skipped.apply(static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes);
 }
 

@@ -17,6 +17,14 @@ std::uint32_t count_accesses(const WarpPath& path, const TimedProgram& program, 
   return count;
 }
 
+/// False: loads go past L1.
+bool finds_l1(const WarpPath& path, const TimedProgram& program, std::size_t first, std::size_t last) {
+  for (std::size_t r = first; r < last; ++r)
+    for (std::uint32_t i = 0; i < path.runs[r].count; ++i)
+      if (program[path.runs[r].first + i].bypass_l1) return false;
+  return true;
+}
+
 /// Iterations after which the accesses of a warp in its loop have moved by whole lines: until then the same line is
 /// read again, so that a rate has to be measured over a multiple of them.
 std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, const KernelTrace& trace) {
@@ -58,6 +66,7 @@ PathLoop find_loop(const WarpPath& path, const TimedProgram& program) {
   const std::size_t end = best.first_run + best.period;
   best.accesses_before = count_accesses(path, program, 0, best.first_run);
   best.accesses = count_accesses(path, program, best.first_run, end);
+  best.finds_l1 = finds_l1(path, program, best.first_run, end);
   for (std::size_t r = best.first_run; r < end; ++r) best.instructions += runs[r].count;
   return best;
 }

@@ -229,6 +229,17 @@ bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t lin
   return request_sectors(operation, line, sectors, nullptr);
 }
 
+void MemoryPipe::touch(std::uint64_t line, const LineSectors& part, MemoryKind kind) {
+  L1Cache::Line* cached = l1_.find(line);
+  if (kind == MemoryKind::Atomic || kind == MemoryKind::Reduction) {
+    if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~part.sectors);
+    return;
+  }
+  if (cached == nullptr) cached = l1_.allocate(line);
+  if (cached != nullptr && (kind == MemoryKind::Load || part.whole_sectors()))
+    cached->present = static_cast<std::uint8_t>(cached->present | part.sectors);
+}
+
 /// The passes of the tag stage: each takes at most one line of each bank.
 void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t base) {
   constexpr std::size_t kMostLines = 64;

@@ -71,6 +71,8 @@ class MemoryPipe {
 
   const MemoryPipeCounters& counters() const { return counters_; }
   void invalidate() { l1_.clear(); }
+  /// L1 becomes as if the sectors had been accessed, without time: for work that is left out.
+  void touch(std::uint64_t line, const LineSectors&, MemoryKind);
 
   /// From issue to the earliest arrival at the shared unit.
   Cycle lead_cycles() const { return lead_; }

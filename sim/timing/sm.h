@@ -73,6 +73,8 @@ class Sm {
   /// to the skipped accesses.
   void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint16_t block_slot, std::uint32_t count,
                        SkippedAccesses&);
+  /// Once the block in each slot has been moved on by so many iterations: L1 holds what the last of them leave in it.
+  void refill_l1(const std::vector<std::vector<PathLoop>>&, std::span<const std::uint32_t> by_slot);
   int live_warps() const;
   /// For a deadlock report: what each warp waits for.
   std::string describe_wait(Cycle now) const;

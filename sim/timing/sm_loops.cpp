@@ -4,6 +4,9 @@
 #include "timing/sm.h"
 
 namespace forewarp {
+namespace {
+constexpr std::uint32_t kRefills = 4;  // times L1's lines that are accessed again: warps share some of them
+}  // namespace
 
 int Sm::live_warps() const {
   int live = 0;
@@ -103,6 +106,42 @@ void Sm::skip_iterations(const std::vector<std::vector<PathLoop>>& loops, std::u
       add_skipped(warp.access + a, loop.accesses, count, block.shifts, skipped);
     warp.run += std::size_t{count} * loop.period;
     warp.access += std::size_t{count} * loop.accesses;
+  }
+}
+
+void Sm::refill_l1(const std::vector<std::vector<PathLoop>>& loops, std::span<const std::uint32_t> by_slot) {
+  struct Moved {
+    const Warp* warp;
+    const PathLoop* loop;
+    const std::vector<std::int64_t>* shifts;
+    std::uint32_t iterations;
+  };
+  std::vector<Moved> moved;
+  std::uint32_t accesses = 0, iterations = 0;  // of one iteration of all; most
+  for (std::size_t slot = 0; slot < by_slot.size(); ++slot) {
+    for (const std::uint16_t index : blocks_[slot].warps) {
+      const Warp& warp = warps_[index];
+      const PathLoop& loop = loops[warp.cls][warp.path];
+      if (!warp.alive || by_slot[slot] == 0 || !loop.finds_l1 || loop.accesses == 0) continue;
+      moved.push_back({&warp, &loop, &blocks_[slot].shifts, by_slot[slot]});
+      accesses += loop.accesses;
+      iterations = std::max(iterations, by_slot[slot]);
+    }
+  }
+  if (moved.empty()) return;
+  iterations = std::min(iterations, 1 + kRefills * context_.l1_bytes / kLineBytes / accesses);
+  for (std::uint32_t ago = iterations; ago > 0; --ago) {
+    for (const Moved& m : moved) {
+      if (ago > m.iterations) continue;
+      for (std::uint32_t a = 0; a < m.loop->accesses; ++a) {
+        const Access& access = *(m.warp->access - std::size_t{ago} * m.loop->accesses + a);
+        const AccessPattern& pattern = context_.trace.patterns[access.pattern];
+        if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
+        const std::uint64_t base = access.base / kLineBytes + static_cast<std::uint64_t>((*m.shifts)[access.slope]);
+        for (const LineSectors& part : context_.patterns.lines(access.pattern))
+          pipe_.touch(base + static_cast<std::uint64_t>(std::int64_t{part.line}), part, pattern.kind);
+      }
+    }
   }
 }
 

@@ -65,6 +65,40 @@ TEST_CASE("skipped iterations: cycles and traffic as if simulated") {
   CHECK(error(skipping.counters.warp_cycles, full.counters.warp_cycles) < 0.05);
 }
 
+TEST_CASE("L1 holds what skipped iterations leave in it") {
+  // After its loop a warp reads the last lines again.
+  constexpr int kIterations = 400, kAgain = 40, kWarps = 8;
+  const GpuModel gpu = sm_model(4);
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  Instruction branch = plain(Pipe::Cbu, 5);
+  branch.opcode = Opcode::BRA;
+  std::vector<Instruction> code{plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch};
+  for (int i = 0; i < kAgain; ++i) code.insert(code.end(), {load, waiting(plain(Pipe::Fma, 4), 0)});
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, kWarps, 4);
+  std::vector<Run> runs{{0, 4}};
+  for (int i = 1; i < kIterations; ++i) runs.push_back({1, 3});
+  runs.push_back({4, 2 * kAgain + 1});
+  made.runs(runs);
+  for (int w = 0; w < kWarps; ++w) {
+    const auto read = [&](int i) {
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kIterations + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+    };
+    for (int i = 0; i < kIterations; ++i) read(i);
+    for (int i = kIterations - kAgain; i < kIterations; ++i) read(i);
+  }
+  made.trace().slopes.push_back({std::int64_t{kWarps} * kIterations * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 10000);
+  INFO("hits " << full.counters.l1_load_hit_sectors << " / " << skipping.counters.l1_load_hit_sectors << " cycles "
+               << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  REQUIRE(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  CHECK(error(skipping.counters.l1_load_hit_sectors, full.counters.l1_load_hit_sectors) < 0.06);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.05);
+}
+
 TEST_CASE("a launch that costs hardly more than a part of it is simulated whole") {
   const GpuModel gpu = sm_model(4);
   const HandMadeTrace made = streaming_loop(400, 8, 4);
