@@ -182,11 +182,12 @@ bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
     if (due == kNever && below == kNever) report_deadlock();
     if (std::min(due, below) > stop_cycle || issued() >= stop_instructions) return false;
     // What is below has not answered before `known`; SMs may push from `due` or then on.
-    const Cycle known = after(below, answer), stop = after(stop_cycle, 1);
-    Cycle end = std::min({after(due, at_a_time), known, stop});
+    // Where a call stops does not cut that short: the order of requests that meet would be another.
+    const Cycle known = after(below, answer);
+    Cycle end = std::min(after(due, at_a_time), known);
     if (!dispatcher_.exhausted()) end = std::min(end, after(due, block_end + 1));
     if (due < end) give_blocks(due, end);
-    run_side_by_side(end, std::min({due, known, stop}));
+    run_side_by_side(end, std::min(due, known));
     take_blocks_back();
   }
 }

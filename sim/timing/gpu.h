@@ -27,7 +27,8 @@ class Gpu {
   explicit Gpu(const LaunchContext&, const MemorySystem* before = nullptr, unsigned threads = 1);
 
   /// Runs until every block has left and every store is acknowledged, or until `stop_instructions` warp
-  /// instructions have issued or `stop_cycle` is reached. True if the launch is over.
+  /// instructions have issued or `stop_cycle` is reached, and up to half an answer's way further. True if the launch is
+  /// over. Whether it is run in one call or many makes no difference to it.
   bool run(std::uint64_t stop_instructions, Cycle stop_cycle);
 
   Cycle now() const { return now_; }
