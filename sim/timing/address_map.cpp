@@ -11,27 +11,9 @@
 namespace forewarp {
 namespace {
 
-// Lines that stay together in one slice: 256 bytes. Reductions of 1056 warps on as many neighbouring words, 33 lines,
-// run on 19 slices at once (kernels/micro l2_red_warp on H200: 0.165 a cycle, 0.0090 on one word), which 1 KiB a slice
-// would not allow; sectors 256 to 1024 bytes apart come from DRAM equally fast.
-constexpr int kChunkBits = 1;
-
 // Parity of these address bits is the L2 half, or its opposite, within a 2 MB page (hardware.md section 4).
 constexpr std::uint64_t kHalfBitsSm80 = (1u << 13) | (1u << 17) | (1u << 20);
 constexpr std::uint64_t kHalfBitsSm90 = (1u << 12) | (1u << 13) | (1u << 16) | (1u << 17) | (1u << 19);
-
-constexpr int kPageBits = 21 - 7;  ///< of a line number
-
-/// Which way round the halves of a page are: physical pages are handed out in no order that a program can see.
-std::uint64_t page_turn(std::uint64_t line) { return (((line >> kPageBits) * 0x9E3779B97F4A7C15ull) >> 63) & 1; }
-
-std::uint64_t fold(std::uint64_t x, int bits) {
-  if (bits == 0) return 0;
-  // Digits of so many bits: the upper half of them on the lower, and again.
-  for (int shift = bits << 5; shift >= bits; shift >>= 1)
-    if (shift < 64) x ^= x >> shift;
-  return x & ((std::uint64_t{1} << bits) - 1);
-}
 
 void require(bool ok, const std::string& what) {
   if (!ok) throw InputError("the GPU model's memory does not fit together: " + what, "correct the l2 and hbm sections");
@@ -57,6 +39,7 @@ AddressMap::AddressMap(const GpuModel& model) {
   slices_per_partition_ = slices / static_cast<std::uint32_t>(l2.partitions);
   units_per_partition_ = units / static_cast<std::uint32_t>(l2.partitions);
   fold_bits_ = std::countr_zero(units_per_partition_);
+  for (int shift = fold_bits_; shift > 0 && shift < 64; shift <<= 1) fold_from_ = shift;
   odd_ = FastDivisor(units_per_partition_ >> fold_bits_);
   // Neighbouring chunks go to units far apart, so that a few KiB lie in as many slices and channels.
   digit_step_ = std::max(1u, static_cast<std::uint32_t>(static_cast<double>(odd_.divisor()) * 0.618));
@@ -93,29 +76,6 @@ void AddressMap::order_units(std::uint32_t units) {
   }
 }
 
-AddressMap::Home AddressMap::home(std::uint64_t line) const {
-  Home h;
-  std::uint64_t local = line;
-  if (halves_) {
-    // The parity replaces its lowest bit, so what remains numbers the lines of one half without gaps.
-    h.partition =
-        static_cast<std::uint32_t>((static_cast<unsigned>(std::popcount(line & half_mask_)) & 1) ^ page_turn(line));
-    const std::uint64_t below = (std::uint64_t{1} << half_bit_) - 1;
-    local = (line & below) | ((line >> 1) & ~below);
-  }
-  const std::uint64_t offset = local & ((1u << kChunkBits) - 1);
-  const std::uint64_t chunk = local >> kChunkBits;
-  const std::uint64_t quotient = odd_.quotient(chunk);
-  const std::uint64_t digit = odd_.remainder((chunk - quotient * odd_.divisor()) * digit_step_);
-  const std::uint64_t high = quotient >> fold_bits_;
-  const std::uint64_t low = (quotient ^ fold(high, fold_bits_)) & ((std::uint64_t{1} << fold_bits_) - 1);
-  const std::uint64_t unit = h.partition * units_per_partition_ + (digit << fold_bits_) + low;
-  h.slice = static_cast<std::uint32_t>(units_per_slice_.quotient(unit));
-  const std::uint64_t unit_in_slice = unit - h.slice * units_per_slice_.divisor();
-  h.index = ((high * units_per_slice_.divisor() + unit_in_slice) << kChunkBits) | offset;
-  return h;
-}
-
 AddressMap::Dram AddressMap::dram(std::uint32_t slice, std::uint64_t index) const {
   const std::uint64_t chunk = index >> kChunkBits;
   const std::uint64_t high = units_per_slice_.quotient(chunk);
@@ -124,8 +84,7 @@ AddressMap::Dram AddressMap::dram(std::uint32_t slice, std::uint64_t index) cons
   d.channel = static_cast<std::uint32_t>(units_per_channel_.quotient(unit));
   const std::uint64_t per_channel = units_per_channel_.divisor();
   const std::uint64_t first = d.channel * per_channel;
-  const std::uint64_t order =
-      unit_orders_[(first << fold_bits_) + fold(high, fold_bits_) * per_channel + (unit - first)];
+  const std::uint64_t order = unit_orders_[(first << fold_bits_) + fold(high) * per_channel + (unit - first)];
   // Neighbouring chunks of a channel lie in different banks; those of one row are bank after bank apart. So single
   // pieces of chunks open a row each, however near they are: 64 bytes at strides of 256 to 4096 bytes come at 35 to 43
   // a ns (kernels/micro dram_strided on H200), the rate of activations.

@@ -14,11 +14,10 @@
 namespace forewarp {
 namespace {
 
-constexpr double kNearlyAll = 0.98;       // of the blocks, whose class stands for the launch
-constexpr std::uint32_t kPrefetched = 8;  // lines ahead
-constexpr std::uint32_t kMostApart = 8;   // slices of which one is looked at
-constexpr std::uint32_t kStretches = 4;   // of time, if not all of it is looked at
-constexpr double kUncounted = 4;          // a fourth of each, until L2 is what it is there
+constexpr double kNearlyAll = 0.98;      // of the blocks, whose class stands for the launch
+constexpr std::uint32_t kMostApart = 8;  // slices of which one is looked at
+constexpr std::uint32_t kStretches = 4;  // of time, if not all of it is looked at
+constexpr double kUncounted = 4;         // a fourth of each, until L2 is what it is there
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more has a class for nearly every block
 
@@ -279,20 +278,18 @@ BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint16_t
 BlockFootprint::Asked BlockFootprint::step(const Running& block, std::uint32_t step, std::uint32_t every,
                                            MemorySystem& memory, L2Traffic& traffic) {
   const Footprint& footprint = *block.footprint;
-  picked_.clear();
-  for (std::uint32_t i = footprint.begin[step]; i < footprint.begin[step + 1]; ++i) {
-    const Line& line = footprint.lines[i];
-    if (memory.in_sample(line.line + block.shifts[line.slope], every)) picked_.push_back(i);
-  }
+  const std::uint32_t begin = footprint.begin[step], count = footprint.begin[step + 1] - begin;
+  const Line* lines = footprint.lines.data() + begin;
+  if (lines_.size() < count) lines_.resize(count);
+  for (std::uint32_t i = 0; i < count; ++i) lines_[i] = lines[i].line + block.shifts[lines[i].slope];
   Asked asked;
-  for (std::size_t k = 0; k < picked_.size(); ++k) {
-    const Line& line = footprint.lines[picked_[k]];
-    const Line& later = footprint.lines[picked_[std::min(k + kPrefetched, picked_.size() - 1)]];
-    memory.prefetch(later.line + block.shifts[later.slope], later.kind == RequestKind::Write, block.sm);
+  for (const LinePlace& place : memory.pick(std::span(lines_).first(count), every, places_)) {
+    const Line& line = lines[place.which];
     asked += line;
     const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
-    traffic += memory.touch(line.line + block.shifts[line.slope], line.sectors, line.kind, block.sm, whole, line.bytes);
+    queue_.add({place, block.sm, line.sectors, line.kind, line.bytes, whole}, memory);
   }
+  queue_.advance(memory, traffic);
   return asked;
 }
 
@@ -320,6 +317,7 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, Memory
     L2Traffic by_wave;
     for (std::uint32_t s = 0; s < kSteps; ++s)
       for (const Running& block : wave) step(block, s, 1, memory, by_wave);
+    queue_.finish(memory, by_wave);
     traffic += by_wave;
     if (period == 0) continue;
     steady.add(lines_per_block_ * wave.size(), by_wave);
@@ -369,8 +367,8 @@ std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const R
   while (every < kMostApart && lines > static_cast<double>(effort.touched) * every) every *= 2;
   if (every == 1 && seen == lines) return {{1, 0, 0, kForEver}};
   const StepTimes times(parts);
-  // Slices that are not in the sample have to be as they would be in the end.
-  const double last = std::max(0.0, 1 - static_cast<double>(effort.left_whole) / lines);
+  // The sample has to be as it would be in the end.
+  const double last = std::max(0.0, 1 - static_cast<double>(effort.at_the_end) / lines);
   std::vector<Stretch> all;
   if (seen == lines) {
     all.push_back({every, 0, 0, times.at(last)});
@@ -381,11 +379,11 @@ std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const R
       all.push_back({every, times.at(begin), times.at(begin + length / kUncounted), times.at(begin + length)});
     }
   }
-  all.push_back({1, times.at(last), kForEver, kForEver});
+  all.push_back({every, times.at(last), kForEver, kForEver});
   return all;
 }
 
-L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
+FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
   std::uint64_t steps = 0;
   for (const RestPart& part : parts) steps += step_at(part.to) - first_step(part);
   const double lines = static_cast<double>(steps) * static_cast<double>(lines_per_block_) / kSteps;
@@ -407,15 +405,19 @@ L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEff
       }
       if (!counted && now.at >= stretch.count) {
         counted = true;
+        queue_.finish(memory, ignored);
         dirty -= memory.dirty_bytes(stretch.every);
       }
       const Asked more = step(found->second, now.step, stretch.every, memory, counted ? traffic : ignored);
       if (counted) touched += more;
       if (now.last) running.erase(found);
     }
+    queue_.finish(memory, counted ? traffic : ignored);
     if (counted) dirty += memory.dirty_bytes(stretch.every);
   }
-  if (stretches_of.size() == 1) return traffic;
+  const std::uint32_t every = stretches_of.back().every;
+  const std::uint64_t dirty_after = memory.dirty_bytes(every) * every;
+  if (stretches_of.size() == 1) return {traffic, dirty_after};
   const Asked whole = asked(parts);
   L2Traffic scaled =
       traffic.scaled(static_cast<double>(whole.read) / static_cast<double>(std::max<std::uint64_t>(1, touched.read)));
@@ -428,12 +430,12 @@ L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEff
   const L2Spec& l2 = context_.gpu.l2;
   const double kept = l2.dirty_share * static_cast<double>(l2.bytes);
   const double stored = static_cast<double>(whole.written * kSectorBytes + dirty_before);
-  if (traffic.written + ignored.written == 0 && stored < kept) return scaled;
+  if (traffic.written + ignored.written == 0 && stored < kept) return {scaled, dirty_after};
   const double became = static_cast<double>(traffic.written) + sectors(dirty);
   const double share = touched.written > 0 ? std::max(0.0, became) / static_cast<double>(touched.written) : 1;
-  const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - memory.dirty_bytes());
+  const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - dirty_after);
   scaled.written = static_cast<std::uint64_t>(std::llround(std::max(0.0, written)));
-  return scaled;
+  return {scaled, dirty_after};
 }
 
 }  // namespace forewarp

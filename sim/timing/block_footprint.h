@@ -11,13 +11,20 @@
 #include "timing/l2_traffic.h"
 #include "timing/rest_schedule.h"
 #include "timing/sm.h"
+#include "timing/touch_queue.h"
 
 namespace forewarp {
 
 /// In lines. All slices are touched for up to `touched`; of more, every second, fourth or eighth slice; of more than
-/// `seen`, `in_stretches` spread over the time. `left_whole`, the last ones, are touched in all slices.
+/// `seen`, `in_stretches` spread over the time. The last ones, `at_the_end`, are touched in any case.
 struct TouchEffort {
-  std::uint64_t touched = 0, seen = 0, in_stretches = 0, left_whole = 0;
+  std::uint64_t touched = 0, seen = 0, in_stretches = 0, at_the_end = 0;
+};
+
+/// What parts of blocks moved, and the bytes of L2 that are dirty after them.
+struct FollowedRest {
+  L2Traffic traffic;
+  std::uint64_t dirty_bytes = 0;
 };
 
 class BlockFootprint {
@@ -33,8 +40,8 @@ class BlockFootprint {
   /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side.
   L2Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&);
   /// Touches L2 for parts of blocks as time passes, or for as much of them as the effort allows: then what some slices
-  /// do in the middle of the time stands for all.
-  L2Traffic follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
+  /// do in the middle of the time stands for all, and only those of the last sample are as all would be afterwards.
+  FollowedRest follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
 
  private:
   struct Line {
@@ -73,7 +80,7 @@ class BlockFootprint {
   static std::vector<Stretch> stretches(std::span<const RestPart>, double lines, const TouchEffort&);
   Asked asked(std::span<const RestPart>);
   Running start(std::uint64_t block, std::uint16_t sm);
-  /// Of one in `every` slices. What was asked of them.
+  /// Of one in `every` slices. What was asked of them; the last of it waits in the queue.
   Asked step(const Running&, std::uint32_t step, std::uint32_t every, MemorySystem&, L2Traffic&);
 
   std::uint64_t waves_until_repeat() const;
@@ -83,7 +90,9 @@ class BlockFootprint {
   std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
   std::uint64_t lines_per_block_ = 0;
   std::unordered_map<std::uint32_t, std::shared_ptr<const Footprint>> by_class_;
-  std::vector<std::uint32_t> picked_;  ///< lines of a step that are in the sample
+  std::vector<std::uint64_t> lines_;  ///< of a step
+  std::vector<LinePlace> places_;
+  TouchQueue queue_;
 };
 
 }  // namespace forewarp

@@ -66,11 +66,11 @@ std::uint64_t L2Slice::index_of(std::uint32_t way) const {
 }
 
 std::uint32_t L2Slice::find(Place p) const {
+  // All of them, without a branch at each: the host's processor compares several at a time, and none is foreseen wrong.
   const std::uint32_t* tags = tags_.data() + p.first_way;
-  for (std::uint32_t w = 0; w < geometry_.ways; ++w) {
-    if (tags[w] == p.tag) return p.first_way + w;
-  }
-  return kNoWay;
+  std::uint32_t found = kNoWay;
+  for (std::uint32_t w = 0; w < geometry_.ways; ++w) found = tags[w] == p.tag ? p.first_way + w : found;
+  return found;
 }
 
 template <typename Wanted>

@@ -34,6 +34,13 @@ struct MemoryReply {
   std::uint8_t sectors = 0;
 };
 
+/// Where a line lives.
+struct LinePlace {
+  std::uint64_t index = 0;  ///< in its slice
+  std::uint32_t slice = 0;
+  std::uint32_t which = 0;  ///< of the lines that were asked about
+};
+
 struct MemoryCounters {
   std::uint64_t read_requests = 0, write_requests = 0, atomic_requests = 0;  ///< L1 to L2, lines
   std::uint64_t read_sectors = 0, write_sectors = 0, atomic_sectors = 0,
@@ -97,8 +104,15 @@ class MemorySystem {
   /// written or, at their home, changed. `full` and `bytes` as in a request.
   L2Traffic touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full = true,
                   std::uint8_t bytes = 0);
+  L2Traffic touch(const LinePlace&, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
+                  std::uint8_t bytes);
   /// Brings near the host's processor what touch() of the line will look at.
-  void prefetch(std::uint64_t line, bool write, std::uint16_t sm) const;
+  void prefetch(const LinePlace&, bool write, std::uint16_t sm) const;
+  /// Where those of the lines live that are in one of every so many slices, a power of two. Slices know nothing of each
+  /// other but for the one that keeps copies of the other's lines, which is in the sample with it: some of them show
+  /// what all do. The result lies in `buffer`.
+  std::span<const LinePlace> pick(std::span<const std::uint64_t> lines, std::uint32_t every,
+                                  std::vector<LinePlace>& buffer) const;
   /// Work that the atomic unit of each slice has before it, in 1/1024 cycles, and more of it: blocks that do not wait
   /// for their reductions can end faster than L2 works them off, so skipping blocks has to leave what would have piled
   /// up.
@@ -106,9 +120,6 @@ class MemorySystem {
   void add_atomic_backlog(std::span<const FineCycle> by_slice);
   /// L2 holds what another's does, in which nothing is in flight.
   void copy_lines(const MemorySystem& other);
-  /// Does the line live in one of every so many slices? Slices know nothing of each other but for the one that keeps
-  /// copies of the other's lines, which is in the sample with it: some of them show what all do.
-  bool in_sample(std::uint64_t line, std::uint32_t every) const;
   /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it, of
   /// the slices of a sample.
   std::uint64_t dirty_bytes(std::uint32_t every = 1) const;

@@ -136,7 +136,10 @@ struct MemorySystem::State {
     return static_cast<std::uint16_t>(slice < per_partition_ ? slice + per_partition_ : slice - per_partition_);
   }
   int partition(std::uint32_t slice) const { return slice < per_partition_ ? 0 : 1; }
-  bool in_sample(std::uint32_t slice, std::uint32_t every) const { return slice % per_partition_ % every == 0; }
+  /// `every`: a power of two.
+  bool in_sample(std::uint32_t slice, std::uint32_t every) const {
+    return ((slice < per_partition_ ? slice : slice - per_partition_) & (every - 1)) == 0;
+  }
   void schedule(Cycle at, Step step, std::uint32_t unit, std::uint32_t subject, std::uint8_t sectors = 0) {
     events_.push(at, {subject, static_cast<std::uint16_t>(unit), static_cast<std::uint8_t>(step), sectors});
   }

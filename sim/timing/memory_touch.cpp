@@ -5,9 +5,14 @@ namespace forewarp {
 
 L2Traffic MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
                               std::uint8_t bytes) {
+  const AddressMap::Home home = state_->map_.home(line);
+  return touch(LinePlace{home.index, home.slice, 0}, sectors, kind, sm, full, bytes);
+}
+
+L2Traffic MemorySystem::touch(const LinePlace& home, std::uint8_t sectors, RequestKind kind, std::uint16_t sm,
+                              bool full, std::uint8_t bytes) {
   State& s = *state_;
-  const AddressMap::Home home = s.map_.home(line);
-  const bool crosses = s.crossbar_.partition(sm) != static_cast<int>(home.partition);
+  const bool crosses = s.crossbar_.partition(sm) != s.partition(home.slice);
   L2Traffic t;
   const auto number = [](std::uint8_t mask) { return static_cast<std::uint64_t>(count(mask)); };
   const auto account = [&](const L2Slice::Access& a) {
@@ -53,10 +58,9 @@ L2Traffic MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestK
   return t;
 }
 
-void MemorySystem::prefetch(std::uint64_t line, bool write, std::uint16_t sm) const {
+void MemorySystem::prefetch(const LinePlace& home, bool write, std::uint16_t sm) const {
   const State& s = *state_;
-  const AddressMap::Home home = s.map_.home(line);
-  const bool copy = s.replicate_ && s.crossbar_.partition(sm) != static_cast<int>(home.partition);
+  const bool copy = s.replicate_ && s.crossbar_.partition(sm) != s.partition(home.slice);
   if (copy || (write && s.replicate_)) s.slices_[s.mirror(home.slice)].cache.prefetch(home.index, true);
   s.slices_[home.slice].cache.prefetch(home.index, false);
 }
@@ -77,8 +81,17 @@ void MemorySystem::copy_lines(const MemorySystem& other) {
     state_->slices_[i].cache.copy_lines(other.state_->slices_[i].cache);
 }
 
-bool MemorySystem::in_sample(std::uint64_t line, std::uint32_t every) const {
-  return every == 1 || state_->in_sample(state_->map_.home(line).slice, every);
+std::span<const LinePlace> MemorySystem::pick(std::span<const std::uint64_t> lines, std::uint32_t every,
+                                              std::vector<LinePlace>& buffer) const {
+  const State& s = *state_;
+  if (buffer.size() < lines.size()) buffer.resize(lines.size());
+  std::size_t picked = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const AddressMap::Home home = s.map_.home(lines[i]);
+    buffer[picked] = {home.index, home.slice, static_cast<std::uint32_t>(i)};
+    picked += s.in_sample(home.slice, every) ? 1 : 0;
+  }
+  return std::span(buffer).first(picked);
 }
 
 std::uint64_t MemorySystem::dirty_bytes(std::uint32_t every) const {

@@ -59,19 +59,18 @@ void SkippedAccesses::add_once(std::uint64_t line, std::uint8_t sectors, bool wr
   most_iterations_ = std::max(most_iterations_, iteration + 1);
 }
 
-void SkippedAccesses::touch(const Walk& walk, std::uint64_t sector, L2Traffic& traffic) const {
+void SkippedAccesses::gather(const Walk& walk, std::uint64_t sector) {
   constexpr unsigned kSectors = kLineBytes / kSectorBytes;
   const unsigned mask = unsigned{walk.sectors} << sector % kSectors;
   const std::uint64_t line = sector / kSectors;
-  if ((mask & 15u) != 0)
-    traffic += memory_.touch(line, static_cast<std::uint8_t>(mask & 15u), kind(walk.write), walk.sm);
+  if ((mask & 15u) != 0) due_.push_back({line, walk.sm, static_cast<std::uint8_t>(mask & 15u), walk.write});
   if (mask >> kSectors != 0)
-    traffic += memory_.touch(line + 1, static_cast<std::uint8_t>(mask >> kSectors), kind(walk.write), walk.sm);
+    due_.push_back({line + 1, walk.sm, static_cast<std::uint8_t>(mask >> kSectors), walk.write});
 }
 
 /// One iteration of all walks; returns how many of them came to other sectors.
-std::uint64_t SkippedAccesses::touch_walks(std::uint32_t i, L2Traffic& traffic) const {
-  std::uint64_t touched = 0;
+std::uint64_t SkippedAccesses::gather_walks(std::uint32_t i) {
+  std::uint64_t gathered = 0;
   for (const Walk& walk : walks_) {
     if (i >= walk.iterations) continue;
     const std::uint64_t sector =
@@ -79,23 +78,35 @@ std::uint64_t SkippedAccesses::touch_walks(std::uint32_t i, L2Traffic& traffic) 
     const std::uint64_t previous =
         (walk.address + static_cast<std::uint64_t>(walk.step * (std::int64_t{i} - 1))) / kSectorBytes;
     if (i != 0 && sector == previous) continue;
-    touch(walk, sector, traffic);
-    ++touched;
+    gather(walk, sector);
+    ++gathered;
   }
-  return touched;
+  return gathered;
 }
 
-L2Traffic SkippedAccesses::apply(std::uint64_t l2_lines) const {
+L2Traffic SkippedAccesses::touch_gathered() {
+  lines_.clear();
+  for (const Single& single : due_) lines_.push_back(single.line);
+  L2Traffic traffic;
+  for (const LinePlace& place : memory_.pick(lines_, 1, places_)) {
+    const Single& single = due_[place.which];
+    queue_.add({place, single.sm, single.sectors, kind(single.write), 0, true}, memory_);
+    queue_.advance(memory_, traffic);
+  }
+  queue_.finish(memory_, traffic);
+  due_.clear();
+  return traffic;
+}
+
+L2Traffic SkippedAccesses::apply(std::uint64_t l2_lines) {
   L2Traffic traffic;
   std::uint32_t all_walk = ~0u;  // iterations that every walk takes
   for (const Walk& walk : walks_) all_walk = std::min(all_walk, walk.iterations);
   SteadyTraffic steady(l2_lines, kLineBytes / sizeof(float));  // steps of a word stay in a line for so many
   for (std::uint32_t i = 0; i < most_iterations_; ++i) {
-    L2Traffic step;
-    const std::uint64_t touched = touch_walks(i, step);
-    if (i < singles_.size())
-      for (const Single& single : singles_[i])
-        step += memory_.touch(single.line, single.sectors, kind(single.write), single.sm);
+    const std::uint64_t touched = gather_walks(i);
+    if (i < singles_.size()) due_.insert(due_.end(), singles_[i].begin(), singles_[i].end());
+    const L2Traffic step = touch_gathered();
     traffic += step;
     if (!singles_.empty() || i + 1 >= all_walk) continue;
     steady.add(touched, step);

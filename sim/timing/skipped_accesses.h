@@ -8,6 +8,7 @@
 
 #include "timing/memory.h"
 #include "timing/steady_traffic.h"
+#include "timing/touch_queue.h"
 
 namespace forewarp {
 
@@ -24,7 +25,7 @@ class SkippedAccesses {
   void add_once(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, std::uint32_t iteration);
 
   /// Touches L2, which holds so many lines, iteration by iteration, from the one that is due next.
-  L2Traffic apply(std::uint64_t l2_lines) const;
+  L2Traffic apply(std::uint64_t l2_lines);
 
  private:
   struct Walk {
@@ -44,14 +45,19 @@ class SkippedAccesses {
   };
   void grow();
   std::size_t find(const Walk&) const;
-  std::uint64_t touch_walks(std::uint32_t iteration, L2Traffic&) const;
-  void touch(const Walk&, std::uint64_t sector, L2Traffic&) const;
+  std::uint64_t gather_walks(std::uint32_t iteration);
+  void gather(const Walk&, std::uint64_t sector);
+  L2Traffic touch_gathered();
 
   MemorySystem& memory_;
   std::vector<std::vector<Single>> singles_;  ///< by iteration
   std::vector<Walk> walks_;
   std::uint32_t most_iterations_ = 0;
   std::vector<std::uint32_t> slots_;  ///< open addressing: index + 1, 0 = empty
+  std::vector<Single> due_;           ///< of the iteration under way
+  std::vector<std::uint64_t> lines_;
+  std::vector<LinePlace> places_;
+  TouchQueue queue_;
 };
 
 }  // namespace forewarp

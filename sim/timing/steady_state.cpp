@@ -21,8 +21,8 @@ constexpr std::uint64_t kMostTouches = 40'000'000;  // lines touched in L2 for s
 // stretches of time are. Products of 4096 come out within 1 % of what touching all of them gives, at a tenth of its
 // cost.
 constexpr std::uint64_t kTouchedRest = 4'000'000, kSeenRest = 40'000'000, kSeenInStretches = 20'000'000;
-// The last of them in all slices, so that what follows finds L2 as it would be: times L2's lines.
-constexpr std::uint64_t kLeftWhole = 2;
+// The last of them in any case, so that as much is dirty as would be: times L2's lines.
+constexpr std::uint64_t kAtTheEnd = 2;
 // Blocks whose rates differ by less stay in step: those behind find in L2 what the others have brought.
 constexpr double kInStep = 0.05;
 constexpr std::uint64_t kWindows = 8;  // the budget pays for so many windows
@@ -498,8 +498,8 @@ class SteadyState {
     rate.shares = shares_so_far(now);
     const RestTime rest = remaining_time(now.in_flight, rate);
     const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
-                             kLeftWhole * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
-    set_traffic(result.counters.memory, before, footprint().follow(rest.parts, effort, gpu_.memory()));
+                             kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
+    set_traffic(result.counters.memory, before, footprint().follow(rest.parts, effort, gpu_.memory()).traffic);
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
     set_residence(result.counters, now.counters, rest, context_.warps_per_block);
     result.skipped.push_back({so_far, result.elapsed_cycles});
