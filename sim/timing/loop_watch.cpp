@@ -11,6 +11,7 @@ constexpr Cycle kLeastWindow = 4096;      // a window lasts at least so long
 constexpr Cycle kSettle = 4096;           // what was on its way when blocks were moved on has arrived by then
 constexpr double kPartOfIteration = 0.1;  // may be missing from a window
 constexpr double kWindows = 8;            // the budget pays for so many
+constexpr double kAlone = 2;              // ... where it does not for these, the first of them is shown, too
 constexpr double kMostIterations = 32;    // of a window
 constexpr std::size_t kMostMarks = 33;
 // Two stretches agree when their rates differ by less: usually, if it is dear to look again, if an earlier wave went
@@ -84,15 +85,20 @@ double LoopWatch::rate(const Mark& from, const Mark& to) const {
 std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   const std::size_t n = marks_.size() - 1;
   const Mark& now = marks_[n];
-  const bool dear = least_move() * static_cast<double>(now.progress.iteration_instructions) > budget_;
+  const double window = least_move() * static_cast<double>(now.progress.iteration_instructions);
+  const bool dear = window > budget_;
   const auto agree = [](double a, double b, double limit) { return std::abs(a - b) < limit * a; };
   const double last = rate(marks_[n - 1], now);
   std::size_t width = 1;
   double other = 0;
+  bool alone = false;
   if (known > 0 && agree(last, known, kAgreeKnown)) {
     other = known;
   } else if (before_ > 0 && n == 1 && agree(last, before_, limit_)) {
     other = before_;
+  } else if (n == 1 && before_ == 0 && kAlone * window > budget_) {
+    other = last;
+    alone = true;
   } else {
     // Where SMs keep step, rates swing: longer and longer stretches are compared.
     for (; 2 * width <= n; width *= 2) {
@@ -108,6 +114,7 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   steady.rate = rate(from, now);
   steady.other = other;
   steady.dear = dear;
+  steady.alone = alone;
   steady.cycles = now.at - from.at;
   steady.since = from.counters;
   steady.expected = steady_moves(now.progress, moved_between(from.progress, now.progress));

@@ -23,6 +23,7 @@ class LoopWatch {
     double moved = 0;              ///< ... the mean of all
     double rate = 0, other = 0;    ///< iterations a cycle of the mean; what it agrees with
     bool dear = false;             ///< to look again would cost more than the budget
+    bool alone = false;            ///< it agrees with nothing yet
     Cycle cycles = 0;
     TimingCounters since;  ///< when it began
   };

@@ -38,12 +38,15 @@ constexpr double kLeastUncertainty = 0.04;
 constexpr double kUnsettled = 0.15;      // launches that did not were within this
 constexpr std::size_t kManyWaves = 6;    // waves, or times of several short ones, that make a rate
 constexpr double kLeastSkip = 6;         // iterations worth skipping
+constexpr double kShort = 0.05;          // of what lies ahead, whose rate hardly counts
 constexpr double kGrowth = 4;            // the first wave's next part, in iterations that it has behind it
 constexpr std::uint64_t kWhole = 3;      // times the budget up to which a launch costs hardly more than a part of it
 constexpr std::uint64_t kManyLooks = 3;  // times the budget after which a wave under way is looked at once more at most
 constexpr std::uint64_t kHurry = 7;      // times the budget after which waves are left out even if they differ
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
 constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
+// ... or as soon as what is left of a wave is so much of it, where the rate of its loop is known and waves follow.
+constexpr double kNothingNew = 0.02;
 constexpr double kOverdraft = 2.0;  // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
@@ -201,6 +204,7 @@ class SteadyState {
   bool out_of_patience() const {
     // Whole waves of loops whose rate is known: they would only show it again.
     const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 2 * wave_;
+    if (known && left_in_flight() < kNothingNew * wave_instructions()) return true;
     // ... and where none has ended by then, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
     const std::uint64_t patience = options_.detailed_instructions * (known      ? kPatienceKnown
@@ -211,6 +215,17 @@ class SteadyState {
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
     const double ahead = static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(done);
     return spent > 1 && spent * (1 + ahead) > kOverdraft;
+  }
+
+  /// Instructions of a mean wave.
+  double wave_instructions() const {
+    return static_cast<double>(instructions_) / static_cast<double>(blocks_) * static_cast<double>(wave_);
+  }
+
+  /// Instructions that blocks in flight have before them.
+  double left_in_flight() const {
+    const std::uint64_t begun = instructions_of(0, gpu_.dispatcher().dispatched());
+    return static_cast<double>(begun) - static_cast<double>(gpu_.issued() + skipped_instructions_);
   }
 
   bool run_skipping() {
@@ -356,16 +371,20 @@ class SteadyState {
   void try_skip_iterations() {
     const std::optional<LoopWatch::Steady> steady = watch_.look(last_rate_);
     if (!steady) return;
-    double most = iterations_ahead(*steady);
+    const double ahead = iterations_ahead(*steady);
+    double most = ahead;
     const double until_full = saturated_ ? most : iterations_until_full(*steady);
     const bool fills = until_full < most;
     if (fills) most = until_full;
     saturated_ = saturated_ || until_full <= 0;
     if (most < kLeastSkip) return;
+    // One stretch is enough until L2 is full where that is soon: the rate of so short a part hardly counts.
+    if (steady->alone && !(fills && most < kShort * ahead)) return;
     correct_open_skip(steady->rate);
     // Where looking is dear, or much has been spent: once on the way to L2's filling or half way, and not again.
     const bool dear = steady->dear || gpu_.issued() > kManyLooks * options_.detailed_instructions;
-    const double step = std::max(kLeastSkip, !dear                    ? kGrowth * mean_position(steady->progress)
+    const double step = std::max(kLeastSkip, steady->alone            ? most
+                                             : !dear                  ? kGrowth * mean_position(steady->progress)
                                              : looked_again_ || fills ? most
                                                                       : most / 2);
     looked_again_ = true;
@@ -463,7 +482,7 @@ class SteadyState {
   /// Instructions of the last part of what was simulated that the rest is taken to be like: half of it, or the whole
   /// waves nearest to half, so that blocks begin and end in it as often as they do in the rest.
   std::uint64_t representative_part(std::uint64_t done) const {
-    const double wave = static_cast<double>(instructions_) / static_cast<double>(blocks_) * static_cast<double>(wave_);
+    const double wave = wave_instructions();
     const double waves = std::max(1.0, std::round(static_cast<double>(done) / 2 / wave));
     return waves * wave < static_cast<double>(done) ? static_cast<std::uint64_t>(waves * wave) : done / 2;
   }

@@ -107,6 +107,18 @@ TEST_CASE("a launch that costs hardly more than a part of it is simulated whole"
   CHECK(made.simulate(gpu, false, 12000).coverage.extrapolated);
 }
 
+TEST_CASE("of waves of loops four times as long hardly more is simulated") {
+  const GpuModel gpu = sm_model(4);
+  constexpr std::uint32_t kWaves = 3;
+  const HandMadeTrace shorter = streaming_loop(500, 8, kWaves * 4), longer = streaming_loop(2000, 8, kWaves * 4);
+  const TimingResult full = longer.simulate(gpu, true), skipping = longer.simulate(gpu, false, 10000);
+  const TimingResult short_loops = shorter.simulate(gpu, false, 10000);
+  CHECK(skipping.coverage.simulated_warp_instructions * 4 < short_loops.coverage.simulated_warp_instructions * 5);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.05);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+}
+
 TEST_CASE("skipped waves: cycles and traffic as if simulated") {
   const GpuModel gpu = sm_model(4);
   HandMadeTrace made = streaming_loop(6, 4, 4003);
