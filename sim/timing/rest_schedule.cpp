@@ -24,10 +24,36 @@ struct Event {
   bool operator>(const Event& other) const { return at != other.at ? at > other.at : sm > other.sm; }
 };
 
+/// Instructions a cycle of so many warps (the last may be there for a part of the time) that go round one queue, each
+/// served for `service` of the `own` cycles that it takes by itself: mean value analysis of a closed network, in which
+/// one that comes finds the queue as it would be without it. The one served goes on until it has to wait, so that how
+/// long it is served varies and says nothing of when it will be done.
+double closed_queue(double warps, double service, double own) {
+  const double elsewhere = std::max(0.0, own - service);
+  double rate = 0, queued = 0;
+  for (double n = 1;; ++n) {
+    const double before = rate, stay = service * (1 + queued);
+    rate = n / (elsewhere + stay);
+    queued = rate * stay;
+    if (n >= warps) return before + (rate - before) * (warps - (n - 1));
+  }
+}
+
+/// The service that makes the queue give `rate` with so many warps.
+double service_of(double warps, double rate, double own) {
+  constexpr int kHalvings = 40;
+  double less = 0, more = 1 / rate;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (less + more) / 2;
+    (closed_queue(warps, middle, own) > rate ? less : more) = middle;
+  }
+  return less;
+}
+
 }  // namespace
 
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
-                     int warps_per_block) {
+                     int warps_per_block, int sub_partitions) {
   const auto done = static_cast<double>(std::max<std::uint64_t>(1, instructions));
   const double active = std::max(1.0, static_cast<double>(later.sm_active_cycles - earlier.sm_active_cycles));
   const auto warp_cycles = static_cast<double>(later.warp_cycles - earlier.warp_cycles);
@@ -40,6 +66,10 @@ SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier,
   const double blocks = std::max(1.0, warp_cycles / active / warps_per_block);
   // A block is at least as fast by itself as it was among the others.
   rate.alone = std::max(rate.most / blocks, warps_per_block / std::max(1.0, own / done));
+  const double by_block = static_cast<double>(warps_per_block) / sub_partitions, seen = rate.most / sub_partitions;
+  const double by_itself = warps_per_block / rate.alone, service = service_of(blocks * by_block, seen, by_itself);
+  for (double n = 1; n < blocks; ++n)
+    rate.by_blocks.push_back(std::min(seen, closed_queue(n * by_block, service, by_itself)) * sub_partitions);
   return rate;
 }
 
@@ -87,7 +117,7 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
   const auto share = [&rate](std::size_t i) { return i < rate.shares.size() ? rate.shares[i] : 1.0; };
   // The rate of the i-th oldest of n blocks.
   const auto rate_of = [&](std::size_t i, std::size_t n) {
-    double left = rate.most, shares = 0, mine = 0;
+    double left = rate.with(n), shares = 0, mine = 0;
     for (std::size_t k = 0; k < n; ++k) shares += share(k);
     for (std::size_t k = 0; k <= i; ++k) {
       const double part = shares > 0 ? share(k) / shares : 1 / static_cast<double>(n - k);

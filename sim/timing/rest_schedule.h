@@ -13,20 +13,27 @@
 
 namespace forewarp {
 
-/// Warp instructions a cycle of one SM: those of one block by itself, and what the SM (or what it shares with others)
-/// gives at most.
+/// Warp instructions a cycle of one SM: those of one block that nobody is in the way of, and what the SM (or what it
+/// shares with others) gives when it holds as many blocks as it was seen to.
 struct SmRate {
   double alone = 0;
   double most = 0;
   /// What the oldest block of an SM, the next, ... get of it, where all want more; empty: as much each.
   std::vector<double> shares;
+  /// What the SM gives when it holds one block, two, ...; with more than are here, `most`.
+  std::vector<double> by_blocks;
+
+  double with(std::size_t blocks) const {
+    return blocks > 0 && blocks <= by_blocks.size() ? by_blocks[blocks - 1] : most;
+  }
 };
 
 /// The rate that a part of a launch shows. `later` and `earlier` bound it. What a warp waits for whatever the others do
 /// (its scoreboards, its fixed latencies) limits a block by itself; what it waits for because others are there (pipes,
-/// queues, not being selected) limits the SM.
+/// queues, not being selected) limits the SM. With fewer blocks than it held it gives what a queue would that the warps
+/// of a sub-partition go round and that gives what was seen when all are there.
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
-                     int warps_per_block);
+                     int warps_per_block, int sub_partitions);
 
 /// How far blocks of one SM came side by side, from the oldest on: of the SMs that hold the most blocks, and the same
 /// ones at both times. Empty where there are none.
@@ -55,7 +62,7 @@ struct RestTime {
 
 /// `in_flight[sm]`: its blocks, the oldest first; `next(i)`: the i-th of `waiting` blocks that have not been handed
 /// out. An SM's blocks share its rate as observed, none faster than it can go by itself: where the scheduler decides,
-/// the older ones come first (sm_issue.cpp), where queues do, all come in turn.
+/// the older ones come first (sm_issue.cpp), where queues do, all come in turn. Fewer blocks than were seen give less.
 RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
                        const SmRate&, const std::function<RestBlock(std::uint64_t)>& next);
 

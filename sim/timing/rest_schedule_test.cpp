@@ -5,6 +5,14 @@
 using namespace forewarp;
 
 namespace {
+SmRate rate_of(double alone, double most, std::vector<double> shares = {}) {
+  SmRate rate;
+  rate.alone = alone;
+  rate.most = most;
+  rate.shares = std::move(shares);
+  return rate;
+}
+
 RestBlock same(std::uint64_t i) { return {1000 + i, 100, 100}; }
 
 /// `left`: of blocks of 100 instructions, by SM.
@@ -26,16 +34,16 @@ double cycles(const std::vector<std::vector<double>>& left, std::uint64_t waitin
 }  // namespace
 
 TEST_CASE("blocks that share an SM's rate") {
-  const SmRate bound{1, 1, {1, 0}};  // one block by itself is as fast as two together
+  const SmRate bound = rate_of(1, 1, {1, 0});  // one block by itself is as fast as two together
   CHECK(cycles({{100, 100}}, 0, 2, bound) == Approx(200));
   CHECK(cycles({{100, 50}}, 0, 2, bound) == Approx(150));
-  const SmRate slow{0.5, 1, {}};  // each by itself takes as long as both
+  const SmRate slow = rate_of(0.5, 1);  // each by itself takes as long as both
   CHECK(cycles({{100, 100}}, 0, 2, slow) == Approx(200));
   CHECK(cycles({{100, 50}}, 0, 2, slow) == Approx(200));
 }
 
 TEST_CASE("waiting blocks follow, and a last wave that is not full costs a whole one") {
-  const SmRate slow{0.5, 1, {}};
+  const SmRate slow = rate_of(0.5, 1);
   CHECK(cycles({{}, {}}, 4, 2, slow) == Approx(200));
   CHECK(cycles({{}, {}}, 5, 2, slow) == Approx(400));
   CHECK(cycles({{100, 100}, {100}}, 2, 2, slow) == Approx(400));
@@ -43,26 +51,26 @@ TEST_CASE("waiting blocks follow, and a last wave that is not full costs a whole
 
 TEST_CASE("older blocks are served first, so that they leave first") {
   // Two of four run at full speed: two are there for 200 cycles, two for 400.
-  const RestTime first = rest({{100, 100, 100, 100}}, 0, 4, {0.5, 1, {1, 1, 0, 0}});
+  const RestTime first = rest({{100, 100, 100, 100}}, 0, 4, rate_of(0.5, 1, {1, 1, 0, 0}));
   CHECK(first.cycles == Approx(400));
   CHECK(first.block_cycles == Approx(4 * 200 + 2 * 200));
   CHECK(first.sm_cycles == Approx(400));
   // By themselves no faster than together: all leave at once.
-  CHECK(rest({{100, 100, 100, 100}, {}}, 0, 4, {0.25, 1, {}}).block_cycles == Approx(4 * 400));
+  CHECK(rest({{100, 100, 100, 100}, {}}, 0, 4, rate_of(0.25, 1)).block_cycles == Approx(4 * 400));
   // The next block takes the place of the first that ends, and is the youngest.
-  const RestTime next = rest({{50, 100}}, 1, 2, {1, 1, {1, 0}});
+  const RestTime next = rest({{50, 100}}, 1, 2, rate_of(1, 1, {1, 0}));
   CHECK(next.cycles == Approx(250));
   CHECK(next.block_cycles == Approx(2 * 150 + 100));
 }
 
 TEST_CASE("blocks share as they were seen to share") {
   // Three to one: the older ends after 400 / 3, when the younger has two thirds before it.
-  CHECK(cycles({{100, 100}}, 0, 2, {1, 1, {3, 1}}) == Approx(200));
-  const RestTime r = rest({{100, 100}}, 0, 2, {1, 1, {3, 1}});
+  CHECK(cycles({{100, 100}}, 0, 2, rate_of(1, 1, {3, 1})) == Approx(200));
+  const RestTime r = rest({{100, 100}}, 0, 2, rate_of(1, 1, {3, 1}));
   REQUIRE(r.parts.size() == 3);
   CHECK(r.parts[1].to == Approx(1.0 / 3));
   // In turn: both end together.
-  CHECK(rest({{100, 100}}, 0, 2, {1, 1, {}}).parts.size() == 2);
+  CHECK(rest({{100, 100}}, 0, 2, rate_of(1, 1)).parts.size() == 2);
 }
 
 TEST_CASE("shares are of the SMs that hold the most blocks, and the same ones at both times") {
@@ -76,7 +84,7 @@ TEST_CASE("shares are of the SMs that hold the most blocks, and the same ones at
 }
 
 TEST_CASE("which part of its way a block goes, and when") {
-  const RestTime r = rest({{50, 100}}, 1, 2, {0.75, 1, {1, 0}});
+  const RestTime r = rest({{50, 100}}, 1, 2, rate_of(0.75, 1, {1, 0}));
   REQUIRE(r.parts.size() == 5);
   const auto is = [&](std::size_t i, std::uint64_t block, double from, double to, double at, double until) {
     const RestPart& p = r.parts[i];
@@ -102,9 +110,27 @@ TEST_CASE("what warps wait for by themselves limits a block that is alone") {
   counters.stalls[static_cast<std::size_t>(Stall::LongScoreboard)] = 8000;
   counters.stalls[static_cast<std::size_t>(Stall::NotSelected)] = 7000;
   counters.stalls[static_cast<std::size_t>(Stall::Selected)] = 1000;
-  const SmRate rate = observed_rate(counters, {}, 1000, 8);
+  const SmRate rate = observed_rate(counters, {}, 1000, 8, 4);
   CHECK(rate.most == Approx(1));
   CHECK(rate.alone == Approx(8.0 / 9));
+}
+
+TEST_CASE("an SM that holds fewer blocks gives less, but more than in proportion") {
+  // Four blocks of four warps, one in each sub-partition. By itself a warp issues every tenth cycle.
+  TimingCounters counters;
+  counters.sm_active_cycles = 1000;
+  counters.warp_cycles = 16000;
+  counters.stalls[static_cast<std::size_t>(Stall::LongScoreboard)] = 9000;
+  counters.stalls[static_cast<std::size_t>(Stall::NotSelected)] = 6000;
+  counters.stalls[static_cast<std::size_t>(Stall::Selected)] = 1000;
+  const SmRate rate = observed_rate(counters, {}, 1000, 4, 4);
+  REQUIRE(rate.by_blocks.size() == 3);
+  CHECK(rate.with(1) == Approx(rate.alone));
+  CHECK(rate.with(1) == Approx(0.4));
+  CHECK(rate.with(2) > rate.with(1));
+  CHECK(rate.with(3) / rate.with(2) > rate.with(4) / rate.with(3));
+  CHECK(rate.with(4) == Approx(1));
+  CHECK(rate.with(5) == Approx(1));
 }
 
 TEST_CASE("warps in flight and their waiting follow the schedule") {

@@ -513,7 +513,8 @@ class SteadyState {
     const MemoryCounters before = result.counters.memory;
     add_scaled(result.counters, now.counters, reference.counters, factor);
     const Cycle so_far = result.elapsed_cycles;
-    SmRate rate = observed_rate(now.counters, reference.counters, seen, context_.warps_per_block);
+    SmRate rate = observed_rate(now.counters, reference.counters, seen, context_.warps_per_block,
+                                context_.gpu.issue.sub_partitions);
     rate.shares = shares_so_far(now);
     const RestTime rest = remaining_time(now.in_flight, rate);
     const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
