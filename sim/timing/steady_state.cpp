@@ -207,14 +207,16 @@ class SteadyState {
     if (known && left_in_flight() < kNothingNew * wave_instructions()) return true;
     // ... and where none has ended by then, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
-    const std::uint64_t patience = options_.detailed_instructions * (known      ? kPatienceKnown
-                                                                     : compares ? kPatience
-                                                                                : kPatienceFirst);
-    const double spent = static_cast<double>(work_) / static_cast<double>(patience);
+    const std::uint64_t patience = known ? kPatienceKnown : compares ? kPatience : kPatienceFirst;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
     const double ahead = static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(done);
-    return spent > 1 && spent * (1 + ahead) > kOverdraft;
+    const double spent = static_cast<double>(work_) / static_cast<double>(options_.detailed_instructions);
+    // Where less than a wave waits, most of what lies ahead is the end, in which SMs hold fewer and fewer blocks: there
+    // is nothing that it is like.
+    const std::uint64_t affordable =
+        blocks_ - gpu_.dispatcher().dispatched() < wave_ ? std::max(patience, kPatience) : patience;
+    return spent > static_cast<double>(patience) && spent * (1 + ahead) > kOverdraft * static_cast<double>(affordable);
   }
 
   /// Instructions of a mean wave.
