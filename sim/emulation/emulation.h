@@ -36,11 +36,11 @@ struct TraceOptions {
   EmulationOptions emulation;
   /// Gather blocks that behave alike into classes; otherwise every block is emulated and is a class of its own.
   bool block_classes = true;
-  /// Warp instructions that earlier launches of the case may cost for the sake of their values; what lies beyond is
-  /// left out, and LaunchInfo::inputs_incomplete says so.
+  /// Warp instructions that earlier launches of the case may cost for the sake of their values; from the one on that
+  /// would cost more none is run, and LaunchInfo::inputs_incomplete says so.
   std::uint64_t value_instructions = 160'000'000;
-  /// Warp instructions that may be executed to count the blocks which differing samples stand for; if that is not enough
-  /// for all of them, none is counted and totals are estimates.
+  /// Warp instructions that may be executed to count the blocks which differing samples stand for; if that is not
+  /// enough for all of them, none is counted and totals are estimates.
   std::uint64_t counted_instructions = 160'000'000;
   /// Execute everything, not only what the trace depends on: slower, for checks.
   bool all_values = false;
@@ -63,6 +63,8 @@ class CaseTracer {
 
  private:
   struct State;
+  void run_launches_before(int launch_index);
+
   std::unique_ptr<State> state_;
 };
 

@@ -27,7 +27,7 @@ class LaunchSetup {
   LaunchState state_;
 };
 
-/// Runs the blocks of a launch with values until so many warp instructions have been executed. Returns how many were.
-std::uint64_t run_all_blocks(const LaunchSetup& setup, std::uint64_t limit = ~std::uint64_t{0});
+/// Runs the blocks of a launch with values. Returns how many warp instructions were executed.
+std::uint64_t run_all_blocks(const LaunchSetup& setup);
 
 }  // namespace forewarp::emulation

@@ -275,8 +275,10 @@ TEST_CASE("ways that depend on data", "[shadow]") {
                    {6, 1, 1}) == 6);
 }
 
-TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]") {
-  // Each launch adds one to every element and goes a way of its own where an element exceeds 2.
+namespace {
+
+// Each launch adds one to every element and goes a way of its own where an element exceeds 2.
+Example three_launches() {
   Example example(kStart + R"(
     LEA R6, R3, R0, 0x6
     IMAD.WIDE R8, R6, R5, c[0x0][0x160]
@@ -291,6 +293,13 @@ TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]")
                   {4, 1, 1});
   example.item.buffers[0].fill = FillZero{};
   example.item.launches.resize(3, example.item.launches[0]);
+  return example;
+}
+
+}  // namespace
+
+TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]") {
+  const Example example = three_launches();
   CaseTracer tracer(example.program, example.item);
   const auto instructions = [&](int launch) {
     std::uint64_t sum = 0;
@@ -300,6 +309,31 @@ TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]")
   const std::uint64_t first = instructions(0), second = instructions(1), third = instructions(2);
   CHECK(first == second);
   CHECK(third == first - 4 * 2 * 2);  // 8 warps leave before NOP and EXIT
+}
+
+TEST_CASE("a launch that is too long to be run for its values is not begun, whether it was traced or not", "[shadow]") {
+  const Example example = three_launches();
+  const auto instructions = [](const KernelTrace& trace) {
+    std::uint64_t sum = 0;
+    for (const InstructionCount& c : trace.totals()) sum += c.executed;
+    return sum;
+  };
+  const std::uint64_t one = instructions(*trace_launch(example.program, example.item, 0));
+  TraceOptions options;
+  const auto third = [&](std::uint64_t value_instructions, bool in_turn) {
+    options.value_instructions = value_instructions;
+    CaseTracer tracer(example.program, example.item, options);
+    for (int i = 0; in_turn && i < 2; ++i) tracer.trace(i);
+    return tracer.trace(2);
+  };
+  for (const bool in_turn : {false, true}) {
+    CHECK_FALSE(third(2 * one, in_turn)->launch.inputs_incomplete);
+    CHECK(instructions(*third(2 * one, in_turn)) == one - 4 * 2 * 2);
+    for (const std::uint64_t enough : {one - 1, 2 * one - 1}) {
+      CHECK(third(enough, in_turn)->launch.inputs_incomplete);
+      CHECK(instructions(*third(enough, in_turn)) == one);  // of the first launch's result at most
+    }
+  }
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // its conditions, until every block of the grid has its class.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "emulation/emulation.h"
@@ -247,22 +248,36 @@ struct CaseTracer::State {
   TraceOptions options;
   GlobalMemory global;
   LaunchOrder order;
-  std::uint64_t spent = 0;  ///< on launches that were run for their values
+  std::vector<std::optional<std::uint64_t>> lengths;  ///< of the launches that have been traced, warp instructions
+  std::uint64_t spent = 0;                            ///< on launches that were run for their values
   bool incomplete = false;
 
   State(const Program& p, const Case& c, const TraceOptions& o)
-      : program(p), item(c), options(o), global(c, p.module_data), order(c, global.addresses(), p.module_data.size()) {}
+      : program(p),
+        item(c),
+        options(o),
+        global(c, p.module_data),
+        order(c, global.addresses(), p.module_data.size()),
+        lengths(c.launches.size()) {}
 
-  void run_launches_before(int launch_index) {
-    for (const int run : order.run_before(launch_index)) {
-      if (incomplete) return;
-      const Launch& launch = item.launches[static_cast<std::size_t>(run)];
-      const LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options.emulation);
-      spent += run_all_blocks(setup, options.value_instructions - spent);
-      incomplete = spent >= options.value_instructions;
-    }
+  void run(int launch_index) {
+    const Launch& launch = item.launches[static_cast<std::size_t>(launch_index)];
+    const LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options.emulation);
+    spent += run_all_blocks(setup);
   }
 };
+
+void CaseTracer::run_launches_before(int launch_index) {
+  State& s = *state_;
+  for (const int before : s.order.run_before(launch_index)) {
+    if (s.incomplete) return;
+    std::optional<std::uint64_t>& length = s.lengths[static_cast<std::size_t>(before)];
+    if (!length) trace(before);
+    // A part of a launch is no use: who reads what of it is not known.
+    s.incomplete = *length > s.options.value_instructions - s.spent;
+    if (!s.incomplete) s.run(before);
+  }
+}
 
 CaseTracer::CaseTracer(const Program& program, const Case& item, const TraceOptions& options)
     : state_(std::make_unique<State>(program, item, options)) {}
@@ -287,7 +302,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
 
   const ProgramSlice slice = control_slice(*kernel);
   if (slice.needs_global_values || options.all_values) {
-    state_->run_launches_before(launch_index);
+    run_launches_before(launch_index);
     trace->launch.inputs_incomplete = state_->incomplete;
   }
   GlobalMemory& global = state_->global;
@@ -321,6 +336,8 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   counter.finish(*trace);
   global.undo_writes();
   state_->order.traced(launch_index, *trace);
+  std::uint64_t& length = state_->lengths[static_cast<std::size_t>(launch_index)].emplace(0);
+  for (const InstructionCount& count : trace->totals()) length += count.executed;
   return trace;
 }
 
