@@ -256,6 +256,7 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
     }
   }
   made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
+  for (const Line& line : made.lines) made.asked += line;
   return made;
 }
 
@@ -275,19 +276,21 @@ BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint16_t
   return running;
 }
 
-BlockFootprint::Asked BlockFootprint::step(const Running& block, std::uint32_t step, std::uint32_t every,
+BlockFootprint::Asked BlockFootprint::step(const Running& block, std::uint32_t step, Sample sample,
                                            MemorySystem& memory, L2Traffic& traffic) {
   const Footprint& footprint = *block.footprint;
   const std::uint32_t begin = footprint.begin[step], count = footprint.begin[step + 1] - begin;
+  Asked asked;
+  if (count == 0) return asked;
   const Line* lines = footprint.lines.data() + begin;
   if (lines_.size() < count) lines_.resize(count);
   for (std::uint32_t i = 0; i < count; ++i) lines_[i] = lines[i].line + block.shifts[lines[i].slope];
-  Asked asked;
-  for (const LinePlace& place : memory.pick(std::span(lines_).first(count), every, places_)) {
+  for (const LinePlace& place : memory.pick(std::span(lines_).first(count), sample.touched, places_)) {
     const Line& line = lines[place.which];
-    asked += line;
+    const bool counted = memory.in_sample(place, sample.counted);
+    if (counted) asked += line;
     const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
-    queue_.add({place, block.sm, line.sectors, line.kind, line.bytes, whole}, memory);
+    queue_.add({place, block.sm, line.sectors, line.kind, line.bytes, whole, counted}, memory);
   }
   queue_.advance(memory, traffic);
   return asked;
@@ -304,19 +307,27 @@ std::uint64_t BlockFootprint::waves_until_repeat() const {
   return (row + wave_ - 1) / wave_;
 }
 
-L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, MemorySystem& memory) {
+L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, std::uint64_t most, MemorySystem& memory) {
   L2Traffic traffic;
+  Asked whole, touched;
   std::vector<Running> wave;
   std::uint64_t period = waves_until_repeat();
-  SteadyTraffic steady(static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes, period);
-  for (std::uint64_t begin = first; begin < first + count; begin += wave_) {
+  const std::uint64_t l2_lines = static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes;
+  SteadyTraffic steady(l2_lines, period);
+  const std::uint64_t end = first + count, at_the_end = l2_lines / std::max<std::uint64_t>(1, lines_per_block_);
+  Sample sample;
+  while (sample.counted < kMostApart && count * lines_per_block_ > most * sample.counted) sample.counted *= 2;
+  for (std::uint64_t begin = first; begin < end; begin += wave_) {
     wave.clear();
     if (by_class_.size() > kKeptClasses) by_class_.clear();
-    for (std::uint64_t block = begin; block < std::min(begin + wave_, first + count); ++block)
+    for (std::uint64_t block = begin; block < std::min(begin + wave_, end); ++block) {
       wave.push_back(start(block, sm_of_[block % wave_]));
+      whole += wave.back().footprint->asked;
+    }
+    sample.touched = begin + wave_ + at_the_end < end ? sample.counted : 1;
     L2Traffic by_wave;
     for (std::uint32_t s = 0; s < kSteps; ++s)
-      for (const Running& block : wave) step(block, s, 1, memory, by_wave);
+      for (const Running& block : wave) touched += step(block, s, sample, memory, by_wave);
     queue_.finish(memory, by_wave);
     traffic += by_wave;
     if (period == 0) continue;
@@ -328,7 +339,18 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, Memory
       period = 0;
     }
   }
-  return traffic;
+  return sample.counted == 1 ? traffic : scaled(traffic, whole, touched);
+}
+
+/// What some slices moved, for all of them.
+L2Traffic BlockFootprint::scaled(const L2Traffic& traffic, const Asked& whole, const Asked& touched) {
+  const auto ratio = [](std::uint64_t all, std::uint64_t some) {
+    return static_cast<double>(all) / static_cast<double>(std::max<std::uint64_t>(1, some));
+  };
+  L2Traffic all =
+      traffic.scaled(touched.read > 0 ? ratio(whole.read, touched.read) : ratio(whole.written, touched.written));
+  if (touched.written > 0) all.written = traffic.scaled(ratio(whole.written, touched.written)).written;
+  return all;
 }
 
 BlockFootprint::Asked& BlockFootprint::Asked::operator+=(const Line& line) {
@@ -408,7 +430,8 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
         queue_.finish(memory, ignored);
         dirty -= memory.dirty_bytes(stretch.every);
       }
-      const Asked more = step(found->second, now.step, stretch.every, memory, counted ? traffic : ignored);
+      const Asked more =
+          step(found->second, now.step, {stretch.every, stretch.every}, memory, counted ? traffic : ignored);
       if (counted) touched += more;
       if (now.last) running.erase(found);
     }

@@ -37,8 +37,9 @@ class BlockFootprint {
 
   /// At most so many lines are touched by a block, in the mean over the grid.
   std::uint64_t lines_per_block() const { return lines_per_block_; }
-  /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side.
-  L2Traffic touch(std::uint64_t first, std::uint64_t count, MemorySystem&);
+  /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side. Of more than
+  /// `most` lines, some slices' stand for all, but for the last ones, which leave L2 as all of them would.
+  L2Traffic touch(std::uint64_t first, std::uint64_t count, std::uint64_t most, MemorySystem&);
   /// Touches L2 for parts of blocks as time passes, or for as much of them as the effort allows: then what some slices
   /// do in the middle of the time stands for all, and only those of the last sample are as all would be afterwards.
   FollowedRest follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
@@ -51,18 +52,6 @@ class BlockFootprint {
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;  ///< of the sectors
   };
-  /// A class's lines in order of time; begin[s] is the first of step s.
-  struct Footprint {
-    std::vector<Line> lines;
-    std::vector<std::uint32_t> begin;
-  };
-  struct Running {
-    std::shared_ptr<const Footprint> footprint;
-    std::uint16_t sm = 0;
-    std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
-  };
-  Footprint gather(const BlockClass&) const;
-  std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
   /// What is asked of L2: lines to read, sectors to write.
   struct Asked {
     std::uint64_t read = 0, written = 0;
@@ -72,6 +61,19 @@ class BlockFootprint {
       return *this;
     }
   };
+  /// A class's lines in order of time; begin[s] is the first of step s.
+  struct Footprint {
+    std::vector<Line> lines;
+    std::vector<std::uint32_t> begin;
+    Asked asked;
+  };
+  struct Running {
+    std::shared_ptr<const Footprint> footprint;
+    std::uint16_t sm = 0;
+    std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
+  };
+  Footprint gather(const BlockClass&) const;
+  std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
   /// Steps that begin from a time on are touched in one of `every` slices, and counted from another on.
   struct Stretch {
     std::uint32_t every = 1;
@@ -80,8 +82,14 @@ class BlockFootprint {
   static std::vector<Stretch> stretches(std::span<const RestPart>, double lines, const TouchEffort&);
   Asked asked(std::span<const RestPart>);
   Running start(std::uint64_t block, std::uint16_t sm);
-  /// Of one in `every` slices. What was asked of them; the last of it waits in the queue.
-  Asked step(const Running&, std::uint32_t step, std::uint32_t every, MemorySystem&, L2Traffic&);
+  /// Slices in which lines are touched, and in which what they move is counted: one in so many.
+  struct Sample {
+    std::uint32_t touched = 1, counted = 1;
+  };
+  /// What was asked of the slices that count; the last of it waits in the queue.
+  Asked step(const Running&, std::uint32_t step, Sample, MemorySystem&, L2Traffic&);
+
+  static L2Traffic scaled(const L2Traffic&, const Asked& whole, const Asked& touched);
 
   std::uint64_t waves_until_repeat() const;
 

@@ -113,6 +113,7 @@ class MemorySystem {
   /// what all do. The result lies in `buffer`.
   std::span<const LinePlace> pick(std::span<const std::uint64_t> lines, std::uint32_t every,
                                   std::vector<LinePlace>& buffer) const;
+  bool in_sample(const LinePlace&, std::uint32_t every) const;
   /// Work that the atomic unit of each slice has before it, in 1/1024 cycles, and more of it: blocks that do not wait
   /// for their reductions can end faster than L2 works them off, so skipping blocks has to leave what would have piled
   /// up.

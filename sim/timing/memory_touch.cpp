@@ -94,6 +94,10 @@ std::span<const LinePlace> MemorySystem::pick(std::span<const std::uint64_t> lin
   return std::span(buffer).first(picked);
 }
 
+bool MemorySystem::in_sample(const LinePlace& place, std::uint32_t every) const {
+  return state_->in_sample(place.slice, every);
+}
+
 std::uint64_t MemorySystem::dirty_bytes(std::uint32_t every) const {
   std::uint64_t sectors = 0;
   for (std::uint32_t i = 0; i < state_->slices_.size(); ++i)

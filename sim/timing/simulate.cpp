@@ -82,7 +82,7 @@ void touch_l2(const LaunchContext& context, MemorySystem& memory) {
   const std::uint64_t by_wave = std::max<std::uint64_t>(1, footprint.lines_per_block() * wave);
   const std::uint64_t waves = std::max<std::uint64_t>(1, kMostHistoryLines / by_wave);
   const std::uint64_t all = (blocks + wave - 1) / wave, first = all > waves ? (all - waves) * wave : 0;
-  footprint.touch(first, blocks - first, memory);
+  footprint.touch(first, blocks - first, kMostHistoryLines, memory);
 }
 
 }  // namespace

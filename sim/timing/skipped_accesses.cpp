@@ -90,7 +90,7 @@ L2Traffic SkippedAccesses::touch_gathered() {
   L2Traffic traffic;
   for (const LinePlace& place : memory_.pick(lines_, 1, places_)) {
     const Single& single = due_[place.which];
-    queue_.add({place, single.sm, single.sectors, kind(single.write), 0, true}, memory_);
+    queue_.add({place, single.sm, single.sectors, kind(single.write)}, memory_);
     queue_.advance(memory_, traffic);
   }
   queue_.finish(memory_, traffic);

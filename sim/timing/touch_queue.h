@@ -20,6 +20,7 @@ class TouchQueue {
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;
     bool full = true;
+    bool counted = true;  ///< what it moves
   };
 
   /// Behind those that are waiting.
@@ -38,8 +39,10 @@ class TouchQueue {
   static constexpr std::size_t kAhead = 16;
 
   void touch(std::size_t count, MemorySystem& memory, L2Traffic& traffic) {
-    for (const Touch& t : std::span(waiting_).first(count))
-      traffic += memory.touch(t.place, t.sectors, t.kind, t.sm, t.full, t.bytes);
+    for (const Touch& t : std::span(waiting_).first(count)) {
+      const L2Traffic moved = memory.touch(t.place, t.sectors, t.kind, t.sm, t.full, t.bytes);
+      if (t.counted) traffic += moved;
+    }
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
