@@ -209,6 +209,15 @@ TEST_CASE("floats become integers as PTX says", "[conversion]") {
     const u32 expected = v != v ? 0x80000000u : n <= 0 ? 0u : n >= 4294967295.0 ? 0xffffffffu : static_cast<u32>(n);
     CHECK(low(nearest.d[i]) == expected);
   }
+  const Outputs single = execute("F2I R20, R10\nF2I.TRUNC.NTZ R21, -R10", {edge_floats(), {}, {}});
+  const Outputs as_double =
+      execute("F2F.F64.F32 R22, R10\nF2I.F64 R20, R22\nF2I.F64.TRUNC R21, -R22", {edge_floats(), {}, {}});
+  for (std::size_t i = 0; i < kWarpLanes; ++i) {
+    INFO("lane " << i << " " << as_float(low(edge_floats()[i])));
+    const bool is_number = as_float(low(edge_floats()[i])) == as_float(low(edge_floats()[i]));
+    CHECK(low(single.d[i]) == low(as_double.d[i]));
+    CHECK(low(single.d[i] >> 32) == (is_number ? low(as_double.d[i] >> 32) : 0u));
+  }
   const Outputs ntz = execute("F2I.NTZ R20, R10\nF2I.FTZ.U32.TRUNC.NTZ R21, R10", {edge_floats(), {}, {}});
   CHECK(low(ntz.d[27]) == 0u);           // NaN
   CHECK(low(ntz.d[25]) == 0x7fffffffu);  // infinity

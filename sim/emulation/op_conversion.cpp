@@ -211,6 +211,25 @@ void i2f_s32(Exec& x, const Op& op) {
   write_row(x, op, [&](u32* d) { FW_LANES d[i] = as_bits(static_cast<float>(static_cast<std::int32_t>(m(a[i])))); });
 }
 
+/// Of rounding to the nearest and towards zero: flushing does not matter to either.
+template <Rounding kMode>
+void f2i_s32(Exec& x, const Op& op) {
+  static_assert(kMode == Rounding::Nearest || kMode == Rounding::Zero);
+  constexpr float kOver = 2147483648.0f, kMost = 2147483520.0f;  // the first above the integers, the last below that
+  const u32* a = x.row(op.a);
+  const FloatModifier m(op.a);
+  const u32 no_number = (op.combine & kNanToZero) != 0 ? 0 : 0x80000000u;
+  write_row(x, op, [&](u32* d) {
+    FW_LANES {
+      const float v = as_float(m(a[i]));
+      const float whole = kMode == Rounding::Zero ? __builtin_truncf(v) : __builtin_nearbyintf(v);
+      const float inside = whole < -kOver ? -kOver : whole > kMost ? kMost : whole;
+      const auto value = static_cast<u32>(static_cast<std::int32_t>(v == v ? inside : 0.0f));
+      d[i] = v != v ? no_number : whole >= kOver ? 0x7fffffffu : value;
+    }
+  });
+}
+
 template <class Format16>
 u32 pack_one(u32 bits, const Op& op);
 
@@ -350,6 +369,10 @@ bool decode_conversion(const OperandReader& r, Op& op) {
   op.carry_out = r.instruction().opcode == Opcode::FRND;
   op.run = convert_lanes;
   if (to == Format::F32 && from == Format::S32 && op.variant == 0) op.run = i2f_s32;
+  if (to == Format::S32 && from == Format::F32 && op.scale == 0) {
+    if (static_cast<Rounding>(op.variant) == Rounding::Nearest) op.run = f2i_s32<Rounding::Nearest>;
+    if (static_cast<Rounding>(op.variant) == Rounding::Zero) op.run = f2i_s32<Rounding::Zero>;
+  }
   return float_source || op.a.flip == 0 || op.run == i2f_s32;
 }
 

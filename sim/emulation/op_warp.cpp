@@ -230,6 +230,12 @@ bool differs_by_lane(SpecialRegister which) {
 
 void s2r_lane(Exec& x, const Op& op) {
   const auto which = static_cast<SpecialRegister>(op.variant);
+  const Dim3& extent = x.block->block;
+  if (which == SpecialRegister::TidX && extent.y == 1 && extent.z == 1) {
+    const u32 first = static_cast<u32>(x.warp->index) * kWarpLanes;
+    write_row(x, op, [&](u32* d) { FW_LANES d[i] = first + static_cast<u32>(i); });
+    return;
+  }
   write_row(x, op, [&](u32* d) {
     for (u32 i = 0; i < kWarpLanes; ++i) d[i] = lane_register(x, which, i);
   });

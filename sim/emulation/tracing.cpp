@@ -164,8 +164,9 @@ class SampleCounter {
     CountObserver observer(builder_);
     for (const std::uint64_t b : members) {
       executor_.run(trace.block_index(b), observer);
-      builder_.add_counts(counted_);
+      builder_.next_block();
     }
+    builder_.add_counts(counted_);
   }
 
   /// The launch's totals, if every sample whose blocks differ was counted.

@@ -209,10 +209,12 @@ BlockClass BlockTraceBuilder::finish() {
 void BlockTraceBuilder::add_counts(std::vector<InstructionCount>& totals) {
   totals.resize(counts_.size());
   for (std::size_t i = 0; i < counts_.size(); ++i) {
-    if (counts_[i].executed == 0) continue;
     totals[i].add(counts_[i]);
     counts_[i] = {};
   }
+}
+
+void BlockTraceBuilder::next_block() {
   for (WarpState& state : warps_) {
     state.next = state.first = kNoRun;
     state.runs.clear();

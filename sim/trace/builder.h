@@ -58,16 +58,16 @@ class BlockTraceBuilder {
   }
 
   /// A predicate operand of the branch just executed kept enabled lanes from it.
-  void hold(std::uint32_t pc, LaneMask lanes) {
-    counts_[pc].held_lanes += static_cast<unsigned>(std::popcount(lanes));
-  }
+  void hold(std::uint32_t pc, LaneMask lanes) { counts_[pc].held_lanes += static_cast<unsigned>(std::popcount(lanes)); }
 
   /// Hands over the class: paths, warps, counts, `single`. The caller adds representative, conditions and population.
   /// The builder is empty afterwards.
   BlockClass finish();
 
-  /// Instead of finish(), where only counts matter: adds those of the block to `totals`. What was learnt of patterns is
-  /// kept for the next block. A builder serves either this or finish().
+  /// Instead of finish(), where only counts matter: the next block's are added to those so far. What was learnt of
+  /// patterns is kept for it. A builder serves either this or finish().
+  void next_block();
+  /// Adds the counts of all blocks so far to `totals`, and begins anew.
   void add_counts(std::vector<InstructionCount>& totals);
 
  private:
