@@ -23,19 +23,6 @@ constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more 
 
 bool below_l1(const AccessPattern& pattern) { return pattern.space != MemorySpace::Shared && pattern.lanes != 0; }
 
-RequestKind request_kind(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::Store:
-      return RequestKind::Write;
-    case MemoryKind::Atomic:
-      return RequestKind::Atomic;
-    case MemoryKind::Reduction:
-      return RequestKind::Reduction;
-    default:
-      return RequestKind::Read;
-  }
-}
-
 /// Which lines a block has touched lately, and where in its list they stand.
 class RecentLines {
  public:

@@ -236,6 +236,12 @@ std::vector<BlockProgress> Gpu::blocks_in_flight() const {
   return blocks;
 }
 
+L2Traffic Gpu::catch_up(std::uint32_t steps, std::uint64_t most_lines) {
+  L2Traffic traffic;
+  for (const auto& sm : sms_) traffic += sm->catch_up(steps, most_lines / sms_.size(), memory_);
+  return traffic;
+}
+
 std::uint64_t Gpu::issued() const {
   std::uint64_t total = 0;
   for (const auto& sm : sms_) total += sm->issued();

@@ -53,7 +53,7 @@ double service_of(double warps, double rate, double own) {
 }  // namespace
 
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
-                     int warps_per_block, int sub_partitions) {
+                     const SmShape& shape, double held) {
   const auto done = static_cast<double>(std::max<std::uint64_t>(1, instructions));
   const double active = std::max(1.0, static_cast<double>(later.sm_active_cycles - earlier.sm_active_cycles));
   const auto warp_cycles = static_cast<double>(later.warp_cycles - earlier.warp_cycles);
@@ -63,13 +63,15 @@ SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier,
     if (!is_shared(static_cast<Stall>(s))) own += static_cast<double>(later.stalls[s] - earlier.stalls[s]);
   SmRate rate;
   rate.most = done / active;
-  const double blocks = std::max(1.0, warp_cycles / active / warps_per_block);
+  const double warps = shape.warps_per_block, blocks = std::max(1.0, warp_cycles / active / warps);
   // A block is at least as fast by itself as it was among the others.
-  rate.alone = std::max(rate.most / blocks, warps_per_block / std::max(1.0, own / done));
-  const double by_block = static_cast<double>(warps_per_block) / sub_partitions, seen = rate.most / sub_partitions;
-  const double by_itself = warps_per_block / rate.alone, service = service_of(blocks * by_block, seen, by_itself);
-  for (double n = 1; n < blocks; ++n)
-    rate.by_blocks.push_back(std::min(seen, closed_queue(n * by_block, service, by_itself)) * sub_partitions);
+  rate.alone = std::max(rate.most / blocks, warps / std::max(1.0, own / done));
+  // Some of a block's warps may have ended before the others.
+  const double in_turn = warps / shape.sub_partitions * blocks / std::max(blocks, held);
+  const double seen = rate.most / shape.sub_partitions, by_itself = warps / rate.alone;
+  const double service = service_of(blocks * warps / shape.sub_partitions, seen, by_itself);
+  for (int n = 1; n <= shape.blocks; ++n)
+    rate.by_blocks.push_back(closed_queue(n * in_turn, service, by_itself) * shape.sub_partitions);
   return rate;
 }
 

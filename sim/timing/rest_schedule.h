@@ -20,7 +20,7 @@ struct SmRate {
   double most = 0;
   /// What the oldest block of an SM, the next, ... get of it, where all want more; empty: as much each.
   std::vector<double> shares;
-  /// What the SM gives when it holds one block, two, ...; with more than are here, `most`.
+  /// What the SM gives when it holds one block, two, ...; with more than are listed, `most`.
   std::vector<double> by_blocks;
 
   double with(std::size_t blocks) const {
@@ -28,12 +28,17 @@ struct SmRate {
   }
 };
 
+struct SmShape {
+  int warps_per_block = 0, blocks = 0, sub_partitions = 0;  ///< `blocks`: at most
+};
+
 /// The rate that a part of a launch shows. `later` and `earlier` bound it. What a warp waits for whatever the others do
 /// (its scoreboards, its fixed latencies) limits a block by itself; what it waits for because others are there (pipes,
-/// queues, not being selected) limits the SM. With fewer blocks than it held it gives what a queue would that the warps
-/// of a sub-partition go round and that gives what was seen when all are there.
+/// queues, not being selected) limits the SM. With other numbers of blocks than it held it gives what a queue would
+/// that the warps of a sub-partition go round and that gives what was seen when those that were seen are there. `held`:
+/// places for blocks that were taken on an SM with any, in the mean.
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
-                     int warps_per_block, int sub_partitions);
+                     const SmShape&, double held);
 
 /// How far blocks of one SM came side by side, from the oldest on: of the SMs that hold the most blocks, and the same
 /// ones at both times. Empty where there are none.

@@ -110,7 +110,7 @@ TEST_CASE("what warps wait for by themselves limits a block that is alone") {
   counters.stalls[static_cast<std::size_t>(Stall::LongScoreboard)] = 8000;
   counters.stalls[static_cast<std::size_t>(Stall::NotSelected)] = 7000;
   counters.stalls[static_cast<std::size_t>(Stall::Selected)] = 1000;
-  const SmRate rate = observed_rate(counters, {}, 1000, 8, 4);
+  const SmRate rate = observed_rate(counters, {}, 1000, {8, 2, 4}, 2);
   CHECK(rate.most == Approx(1));
   CHECK(rate.alone == Approx(8.0 / 9));
 }
@@ -123,14 +123,14 @@ TEST_CASE("an SM that holds fewer blocks gives less, but more than in proportion
   counters.stalls[static_cast<std::size_t>(Stall::LongScoreboard)] = 9000;
   counters.stalls[static_cast<std::size_t>(Stall::NotSelected)] = 6000;
   counters.stalls[static_cast<std::size_t>(Stall::Selected)] = 1000;
-  const SmRate rate = observed_rate(counters, {}, 1000, 4, 4);
-  REQUIRE(rate.by_blocks.size() == 3);
+  const SmRate rate = observed_rate(counters, {}, 1000, {4, 5, 4}, 4);
+  REQUIRE(rate.by_blocks.size() == 5);
   CHECK(rate.with(1) == Approx(rate.alone));
   CHECK(rate.with(1) == Approx(0.4));
   CHECK(rate.with(2) > rate.with(1));
   CHECK(rate.with(3) / rate.with(2) > rate.with(4) / rate.with(3));
   CHECK(rate.with(4) == Approx(1));
-  CHECK(rate.with(5) == Approx(1));
+  CHECK(rate.with(5) > 1);
 }
 
 TEST_CASE("warps in flight and their waiting follow the schedule") {

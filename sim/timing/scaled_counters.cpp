@@ -1,6 +1,7 @@
 #include "timing/scaled_counters.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace forewarp {
@@ -64,6 +65,24 @@ void set_traffic(MemoryCounters& c, const MemoryCounters& before, const L2Traffi
   c.fabric_miss_sectors = before.fabric_miss_sectors + traffic.fabric_misses;
   c.dram_read_bytes = before.dram_read_bytes + traffic.read * kSectorBytes;
   c.dram_write_bytes = before.dram_write_bytes + traffic.written * kSectorBytes;
+}
+
+AccessSectors traced_sectors(const KernelTrace& trace, const CoalescedPatterns& patterns) {
+  AccessSectors sum;
+  for (const BlockClass& cls : trace.classes) {
+    for (const WarpTrace& warp : cls.warps) {
+      for (const Access& access : warp.accesses) {
+        const AccessPattern& pattern = trace.patterns[access.pattern];
+        if (pattern.space == MemorySpace::Shared) continue;
+        if (pattern.kind != MemoryKind::Load && pattern.kind != MemoryKind::Store) continue;
+        std::uint64_t sectors = 0;
+        for (const LineSectors& part : patterns.lines(access.pattern))
+          sectors += static_cast<std::uint64_t>(std::popcount(unsigned{part.sectors}));
+        (pattern.kind == MemoryKind::Load ? sum.loads : sum.stores) += sectors * cls.population;
+      }
+    }
+  }
+  return sum;
 }
 
 void set_sectors(TimingCounters& c, const AccessSectors& known, bool misses_known) {

@@ -3,6 +3,8 @@
 
 #include "timing/l2_traffic.h"
 #include "timing/result.h"
+#include "trace/coalesce.h"
+#include "trace/trace.h"
 
 namespace forewarp {
 
@@ -16,6 +18,7 @@ void set_traffic(MemoryCounters&, const MemoryCounters& before, const L2Traffic&
 struct AccessSectors {
   std::uint64_t loads = 0, stores = 0;
 };
+AccessSectors traced_sectors(const KernelTrace&, const CoalescedPatterns&);
 
 /// Where a part of a launch was scaled up, what it asks of L1 is known all the same: L1 and L2 get their share of that.
 /// A window in the middle of a loop has none of the stores at its end.

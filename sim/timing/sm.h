@@ -75,6 +75,9 @@ class Sm {
                        SkippedAccesses&);
   /// Once the block in each slot has been moved on by so many iterations: L1 holds what the last of them leave in it.
   void refill_l1(const std::vector<std::vector<PathLoop>>&, std::span<const std::uint32_t> by_slot);
+  /// What warps have not asked for yet of the first so many of `steps` equal parts of their block's way; a block has
+  /// gone as far as its warps in the mean, rounded up. L2 is touched for it, for at most so many lines.
+  L2Traffic catch_up(std::uint32_t steps, std::uint64_t most_lines, MemorySystem&) const;
   int live_warps() const;
   /// For a deadlock report: what each warp waits for.
   std::string describe_wait(Cycle now) const;
@@ -126,6 +129,10 @@ class Sm {
   static std::uint64_t issue_order(std::uint32_t block_age, Cycle issued) {
     return std::uint64_t{block_age} << 40 | (issued & ((std::uint64_t{1} << 40) - 1));
   }
+  const WarpPath& path_of(const Warp& warp) const { return context_.trace.classes[warp.cls].paths[warp.path]; }
+  /// Of a warp, and the part of its way that a block has gone.
+  std::uint64_t instructions_ahead(const Warp&) const;
+  double done(const Block&) const;
   Cycle tick_sub_partition(SubPartition&, int index, Cycle now, SharedInstructionCache&);
   static std::uint32_t ready_slots(const SubPartition&, Cycle now);
   std::uint32_t turn_away(SubPartition&, std::uint32_t ready, Cycle now);

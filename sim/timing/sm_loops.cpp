@@ -1,5 +1,6 @@
 // Skipping iterations: the part of an SM that the steady-state engine uses.
 #include <algorithm>
+#include <cmath>
 
 #include "timing/sm.h"
 
@@ -52,20 +53,58 @@ void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, Loop
   }
 }
 
+std::uint64_t Sm::instructions_ahead(const Warp& warp) const {
+  if (!warp.alive || warp.done()) return 0;
+  std::uint64_t ahead = warp.left;
+  for (const Run* run = warp.run + 1; run != warp.runs_end; ++run) ahead += run->count;
+  return ahead;
+}
+
+double Sm::done(const Block& block) const {
+  std::uint64_t ahead = 0, all = 0;
+  for (const std::uint16_t index : block.warps) {
+    all += path_of(warps_[index]).instructions;
+    ahead += instructions_ahead(warps_[index]);
+  }
+  return all == 0 ? 1.0 : 1 - static_cast<double>(ahead) / static_cast<double>(all);
+}
+
 void Sm::add_block_progress(std::vector<BlockProgress>& out) const {
+  for (const Block& block : blocks_)
+    if (block.used) out.push_back({block.linear, id_, done(block)});
+}
+
+L2Traffic Sm::catch_up(std::uint32_t steps, std::uint64_t most_lines, MemorySystem& memory) const {
+  L2Traffic traffic;
+  std::uint64_t touched = 0;
   for (const Block& block : blocks_) {
     if (!block.used) continue;
-    std::uint64_t ahead = 0, all = 0;
+    const auto until = std::min(static_cast<std::uint64_t>(std::ceil(done(block) * steps)), std::uint64_t{steps} - 1);
     for (const std::uint16_t index : block.warps) {
       const Warp& warp = warps_[index];
-      all += context_.trace.classes[warp.cls].paths[warp.path].instructions;
-      if (!warp.alive || warp.done()) continue;
-      ahead += warp.left;
-      for (const Run* run = warp.run + 1; run != warp.runs_end; ++run) ahead += run->count;
+      const std::uint64_t all = path_of(warp).instructions, ahead = instructions_ahead(warp);
+      if (ahead == 0) continue;
+      const Access* access = warp.access;
+      std::uint32_t skip = warp.run->count - warp.left;  // of the run, instructions behind it
+      std::uint64_t at = all - ahead;
+      for (const Run* run = warp.run; run != warp.runs_end; ++run, skip = 0) {
+        for (std::uint32_t i = skip; i < run->count; ++i, ++at) {
+          if (at * steps >= until * all || touched >= most_lines) break;
+          if (context_.program[run->first + i].path != Path::Memory) continue;
+          const Access& one = *access++;
+          const AccessPattern& pattern = context_.trace.patterns[one.pattern];
+          if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
+          const std::uint64_t base = one.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[one.slope]);
+          for (const LineSectors& part : context_.patterns.lines(one.pattern)) {
+            traffic += memory.touch(base + static_cast<std::uint64_t>(std::int64_t{part.line}), part.sectors,
+                                    request_kind(pattern.kind), id_, part.whole_sectors(), part.bytes);
+            ++touched;
+          }
+        }
+      }
     }
-    const double done = all == 0 ? 1.0 : 1 - static_cast<double>(ahead) / static_cast<double>(all);
-    out.push_back({block.linear, id_, done});
   }
+  return traffic;
 }
 
 /// One memory instruction of a loop, from its next execution on, over `count` iterations of `period` accesses each.

@@ -1,7 +1,6 @@
 #include "timing/steady_state.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 
@@ -51,6 +50,8 @@ constexpr double kNothingNew = 0.02;
 constexpr double kOverdraft = 2.0;  // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
+// What the host takes for a line in L1 and below it, in warp instructions: the products and the copy of forewarp bench.
+constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
 std::uint64_t block_instructions(const BlockClass& cls) {
   std::uint64_t block = 0;
@@ -117,7 +118,7 @@ class SteadyState {
     put_on_the_clock(result);
     if (!over) extrapolate_rest(result);
     if (!over || skipped_iterations_ > 0 || skipped_blocks_ > 0)
-      set_sectors(result.counters, traced_sectors(), misses_known_);
+      set_sectors(result.counters, traced_sectors(context_.trace, context_.patterns), misses_known_);
     if (options_.caches == CacheState::Cold) {
       // Code comes from memory once, and so does what the front end reads to launch it.
       const std::uint64_t code =
@@ -201,6 +202,14 @@ class SteadyState {
            (counters.memory.read_requests + counters.memory.write_requests) * kUnitsPerRequest;
   }
 
+  /// ... in the time that the host takes for a warp instruction by itself: what work() leaves to memory is less, so
+  /// that launches which it bounds are looked at for as long as others.
+  double host_cost() const {
+    const TimingCounters counters = gpu_.counters();
+    return static_cast<double>(counters.instructions_issued + counters.l1_tag_lookups * kHostLookup +
+                               (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
+  }
+
   /// Too much has been spent, and as much lies ahead.
   bool out_of_patience() const {
     // Whole waves of loops whose rate is known: they would only show it again.
@@ -212,12 +221,13 @@ class SteadyState {
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
     const double ahead = static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(done);
-    const double spent = static_cast<double>(work_) / static_cast<double>(options_.detailed_instructions);
+    const double budget = static_cast<double>(options_.detailed_instructions);
+    const double spent = static_cast<double>(work_) / budget / static_cast<double>(patience);
+    if (spent <= 1 || spent * (1 + ahead) <= kOverdraft) return false;
     // Where less than a wave waits, most of what lies ahead is the end, in which SMs hold fewer and fewer blocks: there
     // is nothing that it is like.
-    const std::uint64_t affordable =
-        blocks_ - gpu_.dispatcher().dispatched() < wave_ ? std::max(patience, kPatience) : patience;
-    return spent > static_cast<double>(patience) && spent * (1 + ahead) > kOverdraft * static_cast<double>(affordable);
+    const bool ends = blocks_ - gpu_.dispatcher().dispatched() < wave_;
+    return !ends || host_cost() * (1 + ahead) > kOverdraft * budget * static_cast<double>(kPatience);
   }
 
   /// Instructions of a mean wave.
@@ -462,25 +472,6 @@ class SteadyState {
     skipped_instructions_ += instructions;
   }
 
-  /// What the launch asks of L1 as a whole.
-  AccessSectors traced_sectors() const {
-    AccessSectors sum;
-    for (const BlockClass& cls : context_.trace.classes) {
-      for (const WarpTrace& warp : cls.warps) {
-        for (const Access& access : warp.accesses) {
-          const AccessPattern& pattern = context_.trace.patterns[access.pattern];
-          if (pattern.space == MemorySpace::Shared) continue;
-          if (pattern.kind != MemoryKind::Load && pattern.kind != MemoryKind::Store) continue;
-          std::uint64_t sectors = 0;
-          for (const LineSectors& part : context_.patterns.lines(access.pattern))
-            sectors += static_cast<std::uint64_t>(std::popcount(unsigned{part.sectors}));
-          (pattern.kind == MemoryKind::Load ? sum.loads : sum.stores) += sectors * cls.population;
-        }
-      }
-    }
-    return sum;
-  }
-
   // --- Launches that do not settle ---------------------------------------------------------------------------------
   /// Instructions of the last part of what was simulated that the rest is taken to be like: half of it, or the whole
   /// waves nearest to half, so that blocks begin and end in it as often as they do in the rest.
@@ -516,19 +507,38 @@ class SteadyState {
     const MemoryCounters before = result.counters.memory;
     add_scaled(result.counters, now.counters, reference.counters, factor);
     const Cycle so_far = result.elapsed_cycles;
-    SmRate rate = observed_rate(now.counters, reference.counters, seen, context_.warps_per_block,
-                                context_.gpu.issue.sub_partitions);
+    const SmShape shape{context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions};
+    SmRate rate = observed_rate(now.counters, reference.counters, seen, shape, blocks_held(reference, now));
     rate.shares = shares_so_far(now);
     const RestTime rest = remaining_time(now.in_flight, rate);
     const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
                              kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
-    set_traffic(result.counters.memory, before, footprint().follow(rest.parts, effort, gpu_.memory()).traffic);
+    // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
+    L2Traffic traffic = gpu_.catch_up(BlockFootprint::kSteps, kTouchedRest);
+    traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
+    set_traffic(result.counters.memory, before, traffic);
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
     set_residence(result.counters, now.counters, rest, context_.warps_per_block);
     result.skipped.push_back({so_far, result.elapsed_cycles});
     uncertainty_ = std::max(uncertainty_, kUnsettled);
     result.warnings.push_back(
         "the launch did not settle within the detailed budget; its rest was taken to run at the rate of its last part");
+  }
+
+  /// Blocks on an SM that holds any, since `reference`. A place that is filled again counts as taken all the time.
+  double blocks_held(const Mark& reference, const Mark& now) const {
+    if (!gpu_.dispatcher().exhausted()) return context_.blocks_per_sm;
+    double blocks = 0, sms = 0;
+    const auto add = [&](const Mark& mark) {
+      std::vector<bool> any(static_cast<std::size_t>(context_.gpu.chip.sm_count));
+      for (const BlockProgress& block : mark.in_flight) any[block.sm] = true;
+      blocks += static_cast<double>(mark.in_flight.size());
+      sms += static_cast<double>(std::count(any.begin(), any.end(), true));
+    };
+    for (const Mark& mark : checkpoints_)
+      if (mark.at >= reference.at) add(mark);
+    add(now);
+    return blocks / std::max(1.0, sms);
   }
 
   /// What the blocks of an SM got of it, the oldest first, between all checkpoints that found the same ones there.

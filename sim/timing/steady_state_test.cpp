@@ -255,6 +255,27 @@ TEST_CASE("warps that are served one after the other leave one after the other, 
   CHECK(error(part.counters.warp_cycles, full.counters.warp_cycles) < 0.12);
 }
 
+TEST_CASE("what warps have left behind them when a launch is extrapolated is read, too") {
+  // Eight blocks of eight warps an SM, each warp a load and arithmetic that nothing waits for: the last warps of a
+  // block have not loaded yet when the first are nearly done.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code{memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0)};
+  code.insert(code.end(), 3000, plain(Pipe::Fma, 1));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 8, 64);
+  made.runs({{0, 3002}});
+  for (int w = 0; w < 8; ++w)
+    made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>(w * kLineBytes), 4, MemorySpace::Global);
+  made.trace().slopes.push_back({8 * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  made.occupancy().blocks_per_sm = 8;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 30000);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  INFO("read " << full.counters.memory.dram_read_bytes << " / " << part.counters.memory.dram_read_bytes);
+  CHECK(error(part.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.01);
+}
+
 TEST_CASE("lines that blocks share come from DRAM once, whether the blocks are simulated or left out") {
   const GpuModel gpu = sm_model(4);
   // As a product: half of what a block reads is its own, half is read by every block.
