@@ -95,6 +95,14 @@ def wide():
     return {"micro_wide": cases}
 
 
+OPERANDS = ([f"operands_{kind}_{seed}" for kind, seeds in (("two", 4), ("three", 4), ("sum", 2)) for seed in range(1, seeds + 1)] +
+            [f"operands_outer_8_{columns}{order}" for columns in (8, 4) for order in ("", "_mixed")])
+
+
+def operands():
+    return {"micro_operands": [text for kernel in OPERANDS for warps in (4, 8) for text in per_sm(kernel, (100, 400), 1.0, warps=warps)]}
+
+
 def order():
     cases = []
     for kernel, iterations in [("order_chain", 40), ("order_two_chains", 40), ("order_independent", 20), ("order_shift", 20), ("order_special", 20)]:
@@ -501,7 +509,7 @@ def turnover():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
+    parts = (launch_costs, code_size, issue, opcodes, wide, operands, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l1_stores, l2_modify, dram, waves, turnover, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

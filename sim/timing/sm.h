@@ -91,20 +91,21 @@ class Sm {
     std::array<std::uint16_t, kSlots> warp{};       ///< index into warps_
     std::array<std::uint64_t, kSlots> order{};      ///< the lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
-    std::array<Cycle, 2> fma_half_free{};         ///< heavy, lite, where the FMA pipe has two halves
-    Cycle dispatch_free = 0;                      ///< an instruction issued before holds dispatch until then
-    Cycle held = 0;                               ///< cycles in which dispatch was held so far
-    std::array<Cycle, 2> bank_free{};             ///< register-file read ports
-    std::array<std::uint32_t, 3> reused{};        ///< operand cache: warp << 8 | register, by slot
-    Cycle next = kNever;                          ///< earliest cycle at which a warp may be ready
-    Cycle address_free = 0;                       ///< address unit
-    int queued_memory = 0;                        ///< memory instructions not yet taken by the shared unit
-    std::array<Cycle, kQueueMost> index_start{};  ///< when the ADU takes what was sent to it last
-    std::uint32_t index_sent = 0;                 ///< instructions sent to the ADU so far
-    bool waits_for_queue = false;                 ///< a ready warp was refused because that queue is full
-    std::uint32_t wants_memory = 0;               ///< slots whose next instruction goes to the memory queue
-    std::uint32_t turned_away = 0;                ///< of those, the ones the full queue has refused
-    std::uint32_t live_mask = 0;                  ///< slots in use
+    std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves
+    Cycle dispatch_free = 0;                ///< an instruction issued before holds dispatch until then
+    Cycle held = 0;                         ///< cycles in which dispatch was held so far
+    Cycle booked_from = 0;                  ///< issue of the last instruction that read registers
+    std::array<std::uint64_t, 2> booked{};  ///< register-file read ports: cycles from then on that are taken
+    std::array<std::array<std::uint32_t, 2>, 3> reused{};  ///< operand cache, by place and bank: operand_key()
+    Cycle next = kNever;                                   ///< earliest cycle at which a warp may be ready
+    Cycle address_free = 0;                                ///< address unit
+    int queued_memory = 0;                                 ///< memory instructions not yet taken by the shared unit
+    std::array<Cycle, kQueueMost> index_start{};           ///< when the ADU takes what was sent to it last
+    std::uint32_t index_sent = 0;                          ///< instructions sent to the ADU so far
+    bool waits_for_queue = false;                          ///< a ready warp was refused because that queue is full
+    std::uint32_t wants_memory = 0;                        ///< slots whose next instruction goes to the memory queue
+    std::uint32_t turned_away = 0;                         ///< of those, the ones the full queue has refused
+    std::uint32_t live_mask = 0;                           ///< slots in use
     int live = 0;
     int starting = 0;  ///< warps that have not asked for their first instruction
     int last = -1;     ///< slot of the warp that issued last
@@ -140,6 +141,9 @@ class Sm {
   static Cycle count_down(const SubPartition&, Warp&, Cycle now);
   int choose(SubPartition&, Cycle now, std::uint32_t& refused);
   bool structurally_free(SubPartition&, const TimedInstruction&, Cycle now, Cycle& until, Stall& reason);
+  static std::uint32_t operand_key(std::uint16_t warp, std::uint8_t source) {
+    return (std::uint32_t{warp} << 8 | source) + 1;
+  }
   static bool reads_port(const SubPartition&, std::uint16_t warp_index, const TimedInstruction&, std::size_t s);
   Cycle read_operands(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);

@@ -153,32 +153,56 @@ bool Sm::structurally_free(SubPartition& sub, const TimedInstruction& in, Cycle 
   return true;
 }
 
-/// Must operand `s` be read from the register file? Not if the operand cache of its place holds it, nor if an operand
-/// before it reads the same register (kernels/micro waves: FFMA of one register three times goes every cycle).
+/// Must operand `s` be read from the register file? Not if the operand cache of its place and bank holds it, nor if an
+/// operand before it reads the same register (kernels/micro waves: FFMA of one register three times goes every cycle).
 bool Sm::reads_port(const SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, std::size_t s) {
-  const std::uint32_t key = (std::uint32_t{warp_index} << 8 | in.source[s]) + 1;
-  if (in.source[s] == kRegisterZero || sub.reused[s] == key) return false;
+  const auto held = [&](std::size_t place) {
+    return sub.reused[place][in.source[place] & 1] == operand_key(warp_index, in.source[place]);
+  };
+  if (in.source[s] == kRegisterZero || held(s)) return false;
   for (std::size_t earlier = 0; earlier < s; ++earlier)
-    if (in.source[earlier] == in.source[s] && sub.reused[earlier] != key) return false;
+    if (in.source[earlier] == in.source[s] && !held(earlier)) return false;
   return true;
 }
 
-/// Register-file read ports: one read a bank and cycle, inside a window of a few cycles. Returns the cycles beyond it.
+/// Books each operand on the read port of its bank, one a cycle, as late as it may be and up to a window of cycles
+/// before: what was free while instructions before this one were issued serves it, what will be free does not
+/// (kernels/micro operands). Returns the cycles that the instruction waits for that.
 Cycle Sm::read_operands(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
-  if (context_.gpu.issue.register_bank_count != 2) return 0;
-  Cycle last = now;
+  const auto& issue = context_.gpu.issue;
+  if (issue.register_bank_count != 2) return 0;
+  // The addend's place first, then those of the factors.
+  constexpr std::array<std::size_t, 3> kOrder{2, 0, 1};
+  const int last = std::max(issue.register_window_cycles, issue.register_window_second_cycles) - 1;
+  const auto window = [&](std::size_t s) {
+    const int cycles = s == 1 ? issue.register_window_second_cycles : issue.register_window_cycles;
+    return ((std::uint64_t{1} << cycles) - 1) << (last + 1 - cycles);
+  };
+  std::array<std::size_t, 3> reads{};
+  std::size_t count = 0;
+  for (const std::size_t s : kOrder)
+    if (reads_port(sub, warp_index, in, s)) reads[count++] = s;
   for (std::size_t s = 0; s < 3; ++s) {
-    if (!reads_port(sub, warp_index, in, s)) continue;
-    Cycle& port = sub.bank_free[in.source[s] & 1];
-    port = std::max(port, now) + 1;
-    last = std::max(last, port);
+    const std::uint8_t source = in.source[s];
+    if (source == kRegisterZero) continue;
+    sub.reused[s][source & 1] = (in.reuse >> s & 1) != 0 ? operand_key(warp_index, source) : 0;
   }
-  for (std::size_t s = 0; s < 3; ++s) {
-    if (in.source[s] == kRegisterZero) continue;
-    sub.reused[s] = (in.reuse >> s & 1) != 0 ? (std::uint32_t{warp_index} << 8 | in.source[s]) + 1 : 0;
+  for (Cycle wait = 0;; ++wait) {
+    const Cycle since = now + wait - sub.booked_from;
+    std::array<std::uint64_t, 2> booked{};
+    if (since < 64) booked = {sub.booked[0] >> since, sub.booked[1] >> since};
+    bool placed = true;
+    for (std::size_t i = 0; i < count && placed; ++i) {
+      std::uint64_t& port = booked[in.source[reads[i]] & 1];
+      const std::uint64_t open = window(reads[i]) & ~port;
+      placed = open != 0;
+      port |= std::bit_floor(open);
+    }
+    if (!placed) continue;
+    sub.booked = booked;
+    sub.booked_from = now + wait;
+    return wait;
   }
-  const Cycle window = static_cast<Cycle>(context_.gpu.issue.register_window_cycles);
-  return last > now + window ? last - now - window : 0;
 }
 
 /// Constants: the first touch of a line by this SM waits for it, later ones hit.

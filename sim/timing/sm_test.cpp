@@ -350,7 +350,8 @@ TEST_CASE("an instruction cache loses only the sets that overflow") {
 TEST_CASE("register-file ports: three operands of one bank hold the dispatcher") {
   GpuModel gpu = sm_model();
   gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 3;
+  gpu.issue.register_window_cycles = 4;
+  gpu.issue.register_window_second_cycles = 6;
   Instruction in = plain(Pipe::Fma, 1);
   in.operand_count = 4;
   in.destination_count = 1;
@@ -373,7 +374,8 @@ TEST_CASE("register-file ports: three operands of one bank hold the dispatcher")
 TEST_CASE("a register named twice is read once") {
   GpuModel gpu = sm_model();
   gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 3;
+  gpu.issue.register_window_cycles = 4;
+  gpu.issue.register_window_second_cycles = 6;
   Instruction square = plain(Pipe::Fma, 1);
   square.operand_count = 4;
   square.destination_count = 1;
@@ -381,12 +383,44 @@ TEST_CASE("a register named twice is read once") {
   CHECK(HandMadeTrace(repeat(square, 30), 1).simulate(gpu).elapsed_cycles == 31);
 }
 
+TEST_CASE("what one bank's port had free before serves two reads of it, for three instructions") {
+  // kernels/micro operands, with registers put into the code by hand: of one pair of reads from the even bank and one
+  // from the odd bank, amid FFMAs that read one of each, the first costs a cycle, the second is free up to 3
+  // instructions on.
+  GpuModel gpu = sm_model();
+  gpu.issue.register_bank_count = 2;
+  gpu.issue.register_window_cycles = 4;
+  gpu.issue.register_window_second_cycles = 6;
+  const auto fused = [](int a, int c) {
+    Instruction in = plain(Pipe::Fma, 1);
+    in.operand_count = 4;
+    in.destination_count = 1;
+    for (Operand& operand : in.operands) operand = {.kind = OperandKind::Register, .index = kRegisterZero};
+    in.operands[1].index = static_cast<std::uint8_t>(a);
+    in.operands[3].index = static_cast<std::uint8_t>(c);
+    return in;
+  };
+  const auto elapsed = [&](std::size_t gap) {
+    std::vector<Instruction> code(10, fused(2, 3));
+    code.push_back(fused(4, 6));
+    code.insert(code.end(), gap, fused(2, 3));
+    code.push_back(fused(5, 7));
+    code.insert(code.end(), 10, fused(2, 3));
+    return HandMadeTrace(code, 1).simulate(gpu).elapsed_cycles;
+  };
+  const std::uint64_t adjacent = elapsed(0);
+  CHECK(elapsed(2) == adjacent + 2);
+  CHECK(elapsed(3) == adjacent + 3 + 1);
+  CHECK(HandMadeTrace(repeat(fused(4, 6), 22), 1).simulate(gpu).elapsed_cycles >= adjacent + 19);
+}
+
 TEST_CASE("stall counts stand still while operands of one bank hold dispatch") {
   // Four warps of one sub-partition, each with a chain of 4-cycle instructions of two reads from one bank: dispatch
   // takes 2 cycles for each, and all four still share it evenly, 8 cycles a round (kernels/micro order: order_chain).
   GpuModel gpu = sm_model();
   gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 1;
+  gpu.issue.register_window_cycles = 4;
+  gpu.issue.register_window_second_cycles = 6;
   Instruction in = plain(Pipe::Fma, 4);
   in.operand_count = 3;
   in.destination_count = 1;

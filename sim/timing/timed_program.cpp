@@ -61,6 +61,8 @@ bool is_wide_product(const Instruction& in) {
 /// with four 32-bit reads a DADD (kernels/micro opcodes).
 void register_reads(const Instruction& in, TimedInstruction& out) {
   if (in.pipe == Pipe::Fp64) return;
+  // Sums of two have the second in the place of the addend, as their encoding and its reuse bits do.
+  const bool sum = in.opcode == Opcode::FADD || in.opcode == Opcode::HADD2;
   int slot = 0;
   for (int i = in.destination_count; i < in.operand_count && slot < 3; ++i) {
     const Operand& operand = in.operands[static_cast<std::size_t>(i)];
@@ -69,7 +71,7 @@ void register_reads(const Instruction& in, TimedInstruction& out) {
       out.source[slot] = operand.index;
       if (operand.reuse) out.reuse = static_cast<std::uint8_t>(out.reuse | (1 << slot));
     }
-    ++slot;
+    slot += sum ? 2 : 1;
   }
 }
 

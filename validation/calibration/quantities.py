@@ -146,6 +146,14 @@ def wide():
     return quantities
 
 
+def operands():
+    """Straight code whose operands meet in a bank; one warp a scheduler, then two."""
+    kernels = [f"operands_{kind}_{seed}" for kind, seeds in (("two", 4), ("three", 4), ("sum", 2)) for seed in range(1, seeds + 1)]
+    kernels += [f"operands_outer_8_{columns}{order}" for columns in (8, 4) for order in ("", "_mixed")]
+    return [slope(f"{kernel}_w{warps}", (100, 400), warps // 4, "cycles/turn",
+                  "issue.register_window_cycles issue.register_window_second_cycles") for kernel in kernels for warps in (4, 8)]
+
+
 def branch():
     loops = "issue.branch_cycles pipes.fma.latency"
     return [slope(f"{loop}_w{warps}", (500, 2500), 1, "cycles/trip", loops)
@@ -368,7 +376,7 @@ def l1_stores():
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
-             "micro_opcodes": opcodes, "micro_wide": wide, "micro_branch": branch,
+             "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_waves": waves,
