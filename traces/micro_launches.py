@@ -369,6 +369,25 @@ def l2_drift():
     return {"micro_l2_drift": cases}
 
 
+def l2_step():
+    """Tiles of 16 bytes a thread, each read once or of those in L2."""
+    cases = []
+    for kind, rounds in (("fma", 32), ("mufu", 64), ("lds", 256), ("pairs", 256), ("forces", 256)):
+        for tiles in (128, 8):
+            cases += counted(f"step_{kind}_t{tiles}", f"l2_step_{kind}", (16, 128), SMS, 8, lambda n: ("in", "out", n, tiles, rounds),
+                             **{"in": tiles * 4096, "out": SMS * 128 * 8})
+    for blocks, warps in ((SMS, 2), (SMS, 4), (SMS, 16), (64, 8), (2 * SMS, 8), (4 * SMS, 8)):
+        cases += counted(f"step_pairs_b{blocks}_w{warps}", "l2_step_pairs", (128,), blocks, warps,
+                         lambda n: ("in", "out", n, 128, 32 * warps), **{"in": 128 * warps * 512, "out": blocks * 128 * 8})
+    for blocks, columns in ((64, 8), (SMS, 12)):
+        for which in (1, 2, 3):
+            for tiles, work in ((128, 32), (128, 256), (8, 256)):
+                cases += counted(f"two_{which}_b{blocks}_t{tiles}_f{work}", "l2_step_two", (16, 128), blocks, 8,
+                                 lambda n: ("in", "out", n, tiles, columns, which, work),
+                                 **{"in": (columns + (blocks + columns - 1) // columns) * tiles * 4096, "out": blocks * 128 * 8})
+    return {"micro_l2_step": cases}
+
+
 def l2_modify():
     cases = []
     for lanes, apart in [(1, 0), (2, 0), (4, 0), (8, 0), (2, 1), (4, 1), (8, 1), (32, 1), (2, 8), (4, 8), (2, 32), (4, 32)]:
@@ -467,7 +486,8 @@ def waves():
     for name, blocks, threads, shared, step, modulus in [
             ("place_1", 400, 256, 160 * KIB, 0, 1), ("place_2", 600, 256, 100 * KIB, 0, 1), ("place_4", 1200, 256, 50 * KIB, 0, 1),
             ("place_32", 5000, 32, 0, 0, 1), ("place_32", 256, 32, 0, 0, 1), ("place_4", 256, 256, 50 * KIB, 0, 1), ("place_2_of_1024", 600, 1024, 0, 0, 1), ("place_2_uneven", 1000, 256, 100 * KIB, 40, 16),
-            ("place_4_uneven", 1000, 256, 50 * KIB, 40, 16)]:
+            ("place_4_uneven", 1000, 256, 50 * KIB, 40, 16),
+            *(("place_8", blocks, 256, 0, 0, 1) for blocks in (4, 8, 12, 20, 64, 72, 100, 131, 136, 256))]:
         cases.append(work(name, blocks, threads, shared, 20, step, modulus, kernel="block_place"))
     return {"micro_waves": cases}
 
@@ -511,5 +531,5 @@ def turnover():
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
-             l2_policy, l2_dirty, l2_drift, l1_stores, l2_modify, dram, waves, turnover, queue)
+             l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -302,6 +302,21 @@ def l2_drift():
     return quantities
 
 
+def l2_step():
+    """The pace of such loops between two trip counts, and what reads are not made together."""
+    leaves = "l2.coalescer_requests l2.coalescer_cycles launch.tpcs_apart hbm.refresh_sets hbm.refresh_spread"
+    loops = [f"step_{kind}_t{tiles}" for kind in ("fma", "mufu", "lds", "pairs", "forces") for tiles in (128, 8)]
+    loops += [f"two_{which}_b{blocks}_t{tiles}_f{work}" for blocks in (64, SMS) for which in (1, 2, 3)
+              for tiles, work in ((128, 32), (128, 256), (8, 256))]
+    quantities = [slope(case, (16, 128), 1, f"{unit}/trip", leaves, name=f"{case}, {unit}", metric=metric) for case in loops
+                  for unit, metric in (("cycles", CYCLES), ("sectors", "lts__t_sectors_srcunit_tex_op_read.sum"))]
+    for blocks, warps in ((SMS, 2), (SMS, 4), (SMS, 16), (64, 8), (2 * SMS, 8), (4 * SMS, 8)):
+        case = f"step_pairs_b{blocks}_w{warps}_n128"
+        quantities.append(Quantity(f"{case}, sectors", "", case, 1, "sectors", tuple(leaves.split()),
+                                   metric="lts__t_sectors_srcunit_tex_op_read.sum"))
+    return quantities
+
+
 def dram():
     miss = "hbm.controller_ns hbm.t_rp hbm.t_rcd hbm.t_cl l2.hit_cycles crossbar.request_cycles crossbar.response_cycles"
     quantities = [slope(f"dram_chase_{size}", (16, 112), 8, unit, miss, name=f"dram_chase_{size}, {unit}", metric=metric)
@@ -381,7 +396,7 @@ def all_quantities():
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
-             "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l1_stores": l1_stores}
+             "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 
