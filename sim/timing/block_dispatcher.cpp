@@ -46,21 +46,23 @@ BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int 
   place_.resize(order_.size());
   for (std::size_t i = 0; i < order_.size(); ++i) place_[static_cast<std::size_t>(order_[i])] = i;
   if (blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
-  spread_evenly(order_of_tpcs(gpu, false));
+  spread_evenly(order_of_tpcs(gpu, false),
+                static_cast<std::size_t>(std::min(gpu.launch.tpcs_apart, gpu.chip.tpcs_per_gpc.front())));
 }
 
-/// Room for exactly the grid's blocks. Those of the last level go to the TPCs in turn: first to one SM of each, then to
-/// the next.
-void BlockDispatcher::spread_evenly(const std::vector<int>& tpcs) {
+/// Room for exactly the grid's blocks. Those of the last level go to the TPCs that stand apart, then to the others:
+/// first to one SM of each, then to the next (kernels/micro waves: place_8, grids of 4 to 256 blocks).
+void BlockDispatcher::spread_evenly(const std::vector<int>& tpcs, std::size_t apart) {
   const std::uint64_t sms = room_.size();
   std::fill(room_.begin(), room_.end(), static_cast<int>(blocks_ / sms));
   std::uint64_t more = blocks_ % sms;
-  for (int i = 0; i < sms_per_tpc_; ++i)
-    for (const int tpc : tpcs) {
-      if (more == 0) break;
-      --more;
-      ++room_[static_cast<std::size_t>(tpc * sms_per_tpc_ + i)];
-    }
+  const auto deal = [&](std::size_t first, std::size_t last) {
+    for (int i = 0; i < sms_per_tpc_; ++i)
+      for (std::size_t t = first; t < last && more > 0; ++t, --more)
+        ++room_[static_cast<std::size_t>(tpcs[t] * sms_per_tpc_ + i)];
+  };
+  deal(0, apart);
+  deal(apart, tpcs.size());
   total_free_ = static_cast<int>(blocks_);
 }
 

@@ -43,7 +43,7 @@ class BlockDispatcher {
   int choose_sm() const;
   std::uint64_t next_back_x16() const;
   void take_back(Cycle now);
-  void spread_evenly(const std::vector<int>& tpcs);
+  void spread_evenly(const std::vector<int>& tpcs, std::size_t apart);
 
   std::uint64_t blocks_, next_block_ = 0;
   int sms_per_tpc_;

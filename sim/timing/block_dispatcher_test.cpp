@@ -60,12 +60,16 @@ TEST_CASE("a grid that does not fill the GPU is spread evenly") {
   }
   // Seen: the second SM of the last TPCs of six GPCs, and of the ninth of two.
   CHECK(singles == std::vector<int>{47, 63, 79, 95, 111, 113, 129, 131});
-  // A TPC each but the ninth of the last two GPCs, GPC after GPC.
+  // Seen: both SMs of those apart, then one SM of a TPC each, GPC after GPC.
   const std::vector<int> half = dealt(gpu, 64, 4);
   REQUIRE(half.size() == 64);
-  CHECK(std::vector<int>(half.begin(), half.begin() + 9) == std::vector<int>{8, 10, 12, 14, 0, 2, 4, 6, 16});
-  CHECK(half.back() == 128);
-  CHECK(dealt(gpu, 6, 4) == std::vector<int>{8, 10, 12, 14, 0, 16});  // the first GPC has five of them
+  CHECK(std::vector<int>(half.begin(), half.begin() + 14) ==
+        std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15, 0, 2, 4, 6, 16, 18});
+  std::map<int, int> of_gpc;
+  for (const int sm : half) ++of_gpc[gpc_of_sms(gpu.chip)[static_cast<std::size_t>(sm)]];
+  CHECK(of_gpc == std::map<int, int>{{0, 12}, {1, 8}, {2, 8}, {3, 8}, {4, 7}, {5, 7}, {6, 7}, {7, 7}});
+  CHECK(dealt(gpu, 4, 4) == std::vector<int>{8, 10, 12, 14});
+  CHECK(dealt(gpu, 12, 4) == std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15, 0, 16, 32, 48});
 }
 
 TEST_CASE("a slot that a block leaves takes the next one") {
