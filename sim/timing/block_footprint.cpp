@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
-#include <queue>
 
 #include "base/error.h"
 #include "timing/block_dispatcher.h"
@@ -71,115 +69,6 @@ void for_each_access(const WarpPath& path, const WarpTrace& warp, const TimedPro
   }
 }
 
-/// First step that begins at or after a part of a block's way.
-std::uint32_t step_at(double position) {
-  return static_cast<std::uint32_t>(std::ceil(position * BlockFootprint::kSteps - 1e-6));
-}
-
-/// The first step of a part. Blocks that are in their last step when the rest begins have the end of it before them,
-/// where their stores lie.
-std::uint32_t first_step(const RestPart& part) {
-  const std::uint32_t step = step_at(part.from);
-  return part.at == 0 && part.from < 1 ? std::min(step, BlockFootprint::kSteps - 1) : step;
-}
-
-/// When steps of parts of blocks begin.
-double begins(const RestPart& part, std::uint32_t step) {
-  const double share = (static_cast<double>(step) / BlockFootprint::kSteps - part.from) / (part.to - part.from);
-  return part.at + std::max(0.0, share) * (part.until - part.at);
-}
-
-/// Steps of parts of blocks that begin from a time on and before another, in their order.
-class StepsInTime {
- public:
-  struct Step {
-    double at = 0;
-    std::size_t part = 0;
-    std::uint32_t step = 0;
-    bool last = false;  ///< of its part
-    bool operator>(const Step& other) const { return at != other.at ? at > other.at : part > other.part; }
-  };
-
-  StepsInTime(std::span<const RestPart> parts, double from, double until) : parts_(parts), until_(until) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const RestPart& part = parts[i];
-      if (part.until < from || part.at >= until) continue;
-      Start start{part.at, i, first_step(part)};
-      const std::uint32_t end = step_at(part.to);
-      while (start.step < end && begins(part, start.step) < from) ++start.step;
-      if (start.step < end) by_start_.push_back(start);
-    }
-    std::stable_sort(by_start_.begin(), by_start_.end(), [](const Start& a, const Start& b) { return a.at < b.at; });
-  }
-
-  /// False: there are no more.
-  bool next(Step& step) {
-    for (; started_ < by_start_.size(); ++started_) {
-      const Start& start = by_start_[started_];
-      if (!queue_.empty() && queue_.top().at < start.at) break;
-      push(start.part, start.step);
-    }
-    if (queue_.empty()) return false;
-    step = queue_.top();
-    queue_.pop();
-    push(step.part, step.step + 1);
-    return true;
-  }
-
- private:
-  struct Start {
-    double at = 0;  ///< not after the first step
-    std::size_t part = 0;
-    std::uint32_t step = 0;
-  };
-  void push(std::size_t id, std::uint32_t step) {
-    const RestPart& part = parts_[id];
-    const std::uint32_t end = step_at(part.to);
-    if (step >= end) return;
-    const double at = begins(part, step);
-    if (at < until_) queue_.push({at, id, step, step + 1 == end});
-  }
-
-  std::span<const RestPart> parts_;
-  double until_ = 0;
-  std::vector<Start> by_start_;
-  std::size_t started_ = 0;
-  std::priority_queue<Step, std::vector<Step>, std::greater<>> queue_;
-};
-
-/// The time by which a share of all steps has begun.
-class StepTimes {
- public:
-  explicit StepTimes(std::span<const RestPart> parts) : begun_(kBuckets + 1, 0) {
-    for (const RestPart& part : parts) end_ = std::max(end_, part.until);
-    // Each part adds its rate to the buckets in which it runs.
-    std::vector<double> rate(kBuckets + 1, 0);
-    for (const RestPart& part : parts) {
-      const std::size_t first = bucket(part.at), last = bucket(part.until);
-      const double by_bucket = (step_at(part.to) - first_step(part)) / static_cast<double>(last - first + 1);
-      rate[first] += by_bucket;
-      rate[last + 1] -= by_bucket;
-    }
-    double now = 0;
-    for (std::size_t b = 0; b < kBuckets; ++b) {
-      now += rate[b];
-      begun_[b + 1] = begun_[b] + now;
-    }
-  }
-  double at(double share) const {
-    const auto after = std::upper_bound(begun_.begin(), begun_.end(), share * begun_.back());
-    return end_ * static_cast<double>(after - begun_.begin() - 1) / kBuckets;
-  }
-
- private:
-  static constexpr std::size_t kBuckets = 4096;
-  std::size_t bucket(double at) const {
-    return end_ <= 0 ? 0 : std::min(kBuckets - 1, static_cast<std::size_t>(at / end_ * kBuckets));
-  }
-  double end_ = 0;
-  std::vector<double> begun_;  ///< before each bucket
-};
-
 }  // namespace
 
 BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave)
@@ -206,9 +95,9 @@ BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave)
 }
 
 BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
-  std::vector<std::vector<Access>> by_step(kSteps);
+  std::vector<std::vector<Access>> by_step(kBlockSteps);
   for (const WarpTrace& warp : cls.warps) {
-    for_each_access(cls.paths[warp.path], warp, context_.program, kSteps,
+    for_each_access(cls.paths[warp.path], warp, context_.program, kBlockSteps,
                     [&](const Access& access, std::uint32_t step) {
                       if (below_l1(context_.trace.patterns[access.pattern])) by_step[step].push_back(access);
                     });
@@ -313,7 +202,7 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, std::u
     }
     sample.touched = begin + wave_ + at_the_end < end ? sample.counted : 1;
     L2Traffic by_wave;
-    for (std::uint32_t s = 0; s < kSteps; ++s)
+    for (std::uint32_t s = 0; s < kBlockSteps; ++s)
       for (const Running& block : wave) touched += step(block, s, sample, memory, by_wave);
     queue_.finish(memory, by_wave);
     traffic += by_wave;
@@ -355,7 +244,7 @@ BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
     if (sums.empty()) {
       const std::shared_ptr<const Footprint> lines = footprint(cls);
       sums.emplace_back();
-      for (std::uint32_t s = 0; s < kSteps; ++s) {
+      for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
         sums.push_back(sums.back());
         for (std::uint32_t i = lines->begin[s]; i < lines->begin[s + 1]; ++i) sums.back() += lines->lines[i];
       }
@@ -395,7 +284,7 @@ std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const R
 FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
   std::uint64_t steps = 0;
   for (const RestPart& part : parts) steps += step_at(part.to) - first_step(part);
-  const double lines = static_cast<double>(steps) * static_cast<double>(lines_per_block_) / kSteps;
+  const double lines = static_cast<double>(steps) * static_cast<double>(lines_per_block_) / kBlockSteps;
   const std::uint64_t dirty_before = memory.dirty_bytes();
   std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before
 

@@ -11,6 +11,7 @@
 #include "timing/l2_traffic.h"
 #include "timing/rest_schedule.h"
 #include "timing/sm.h"
+#include "timing/steps_in_time.h"
 #include "timing/touch_queue.h"
 
 namespace forewarp {
@@ -29,9 +30,6 @@ struct FollowedRest {
 
 class BlockFootprint {
  public:
-  /// Parts into which a block's stay is cut: the blocks of a wave take turns part by part.
-  static constexpr std::uint32_t kSteps = 128;
-
   /// `wave`: blocks that run side by side.
   BlockFootprint(const LaunchContext&, std::uint64_t wave);
 

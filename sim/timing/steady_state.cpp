@@ -514,7 +514,7 @@ class SteadyState {
     const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
                              kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
     // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
-    L2Traffic traffic = gpu_.catch_up(BlockFootprint::kSteps, kTouchedRest);
+    L2Traffic traffic = gpu_.catch_up(kBlockSteps, kTouchedRest);
     traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
     set_traffic(result.counters.memory, before, traffic);
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
