@@ -35,8 +35,11 @@ constexpr Cycle kExit = 4096;      // cycles of a loop left after a skip: what i
 constexpr double kMostMargin = 3;  // ... in iterations, at most
 // What is left out is never known better than this: launches that settled were within it of --full (sim/README.md).
 constexpr double kLeastUncertainty = 0.04;
-constexpr double kUnsettled = 0.15;      // launches that did not were within this
-constexpr std::size_t kManyWaves = 6;    // waves, or times of several short ones, that make a rate
+constexpr double kUnsettled = 0.15;    // launches that did not were within this
+constexpr std::size_t kManyWaves = 6;  // waves, or times of several short ones, that make a rate
+// Blocks that stream fall into step and out of it again in about eight waves (kernels of 64 Mi elements in --full), and
+// their rate swings by a tenth: short ones are averaged over so many, by two of each three marks.
+constexpr std::uint64_t kSwing = 6, kAffordedSwing = 2;
 constexpr double kLeastSkip = 6;         // iterations worth skipping
 constexpr double kShort = 0.05;          // of what lies ahead, whose rate hardly counts
 constexpr double kGrowth = 4;            // the first wave's next part, in iterations that it has behind it
@@ -262,6 +265,13 @@ class SteadyState {
     if (gpu_.finished_blocks() + skipped_blocks_ < next_mark_) return false;
     next_mark_ += mark_blocks_;
     marks_.push_back(mark_now());
+    // Short waves from before L2 was full say little of those that follow.
+    if (!saturated_ && wave_work_ <= options_.detailed_instructions / 2 && missing(marks_.back().counters) <= 0) {
+      measure_anew();
+      if (kSwing * wave_work_ <= kAffordedSwing * options_.detailed_instructions)
+        many_ = std::max(kManyWaves, static_cast<std::size_t>(kSwing * wave_ / mark_blocks_ * 3 / 2));
+      return false;
+    }
     const std::size_t n = marks_.size() - 1;
     // Blocks that fill the budget with a wave or two are worth fewer of them.
     const bool late = work() > options_.detailed_instructions, hurry = work_ > options_.detailed_instructions * kHurry;
@@ -269,7 +279,7 @@ class SteadyState {
     // L2 was filled after waves that agreed: one that is like them says that it made no difference.
     const bool same =
         n == 1 && dear && rates_differ_by(filled_rate_, cycles_per_instruction(marks_[0], marks_[1])) < 3 * kSteady;
-    if (n < (same ? 1 : hurry ? 2 : dear ? 3 : kManyWaves)) return false;
+    if (n < (same ? 1 : hurry ? 2 : dear ? 3 : many_)) return false;
     const std::uint64_t left = blocks_ - gpu_.dispatcher().dispatched();
     if (left < (dear ? 1 : 2) * wave_) return false;
     // The more marks there are, the longer the times that are compared.
@@ -289,15 +299,19 @@ class SteadyState {
       // L2 has to be full, and dirty, before the rate is the one that lasts: fill it and measure again.
       filled_rate_ = cycles_per_instruction(reference, marks_[n]);
       if (filling > 0) skip_waves(reference, filling);
-      saturated_ = true;
-      const Mark now = mark_now();
-      marks_.assign(1, now);
-      next_mark_ = now.blocks + mark_blocks_;
+      measure_anew();
       return true;
     }
     skip_waves(reference, most);
     next_mark_ = ~std::uint64_t{0};  // what is left is the tail
     return true;
+  }
+
+  /// L2 is full now.
+  void measure_anew() {
+    saturated_ = true;
+    marks_.assign(1, mark_now());
+    next_mark_ = marks_.back().blocks + mark_blocks_;
   }
 
   static double cycles_per_instruction(const Mark& from, const Mark& to) {
@@ -605,7 +619,8 @@ class SteadyState {
   std::vector<Mark> checkpoints_;
   std::vector<Skip> skips_;
   std::optional<BlockFootprint> footprint_;
-  bool misses_known_ = true;  ///< L2 was touched for all that was left out
+  bool misses_known_ = true;       ///< L2 was touched for all that was left out
+  std::size_t many_ = kManyWaves;  ///< marks that make a rate
   bool saturated_ = false, unsteady_ = false, looked_again_ = false;
   LoopWatch watch_;
   OpenSkip open_skip_;
