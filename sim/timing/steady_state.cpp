@@ -17,6 +17,7 @@ namespace {
 constexpr double kRefill = 1.0;  // L2's size that must have come in before its state counts as steady
 constexpr std::uint64_t kMostTouches = 40'000'000;  // lines touched in L2 for skipped blocks; more would take seconds
 constexpr std::uint64_t kTouchedWaves = 500'000;    // ... in all slices; of more, in some of them
+constexpr double kStoredOften = 4;                  // times what L2 keeps dirty: little of it is there before or after
 // Of a launch's rest, in lines: all slices are touched for so many, some of them for up to ten times as many; of more,
 // stretches of time are. Products of 4096 come out within 1 % of what touching all of them gives, at a tenth of its
 // cost.
@@ -372,7 +373,12 @@ class SteadyState {
     // All of them touch L2 if that is affordable; else the last, so that the tail finds L2 as it would be.
     const std::uint64_t touched =
         std::min(count, kMostTouches / std::max<std::uint64_t>(1, footprint().lines_per_block()));
-    const L2Traffic traffic = footprint().touch(first + count - touched, touched, kTouchedWaves, gpu_.memory());
+    // Some slices stand for all where what is dirty before and after is little of what is stored.
+    const std::uint64_t written = last.counters.memory.write_sectors - reference.counters.memory.write_sectors;
+    const double stored = factor * static_cast<double>(written * kSectorBytes);
+    const double kept = context_.gpu.l2.dirty_share * static_cast<double>(context_.gpu.l2.bytes);
+    const std::uint64_t in_all = stored < kStoredOften * kept && stored > 0 ? kMostTouches : kTouchedWaves;
+    const L2Traffic traffic = footprint().touch(first + count - touched, touched, in_all, gpu_.memory());
     if (touched == count) set_traffic(skipped_.memory, before, traffic);
     misses_known_ = misses_known_ && touched == count;
     std::vector<FineCycle> piled_up = last.backlog;
