@@ -133,6 +133,7 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
   }
   made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
   for (const Line& line : made.lines) made.asked += line;
+  for (std::uint32_t s = 0; s < kBlockSteps; ++s) made.steps[s] = made.begin[s] < made.begin[s + 1];
   return made;
 }
 
@@ -195,15 +196,19 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, std::u
   while (sample.counted < kMostApart && count * lines_per_block_ > most * sample.counted) sample.counted *= 2;
   for (std::uint64_t begin = first; begin < end; begin += wave_) {
     wave.clear();
+    std::bitset<kBlockSteps> steps;
     if (by_class_.size() > kKeptClasses) by_class_.clear();
     for (std::uint64_t block = begin; block < std::min(begin + wave_, end); ++block) {
       wave.push_back(start(block, sm_of_[block % wave_]));
       whole += wave.back().footprint->asked;
+      steps |= wave.back().footprint->steps;
     }
     sample.touched = begin + wave_ + at_the_end < end ? sample.counted : 1;
     L2Traffic by_wave;
-    for (std::uint32_t s = 0; s < kBlockSteps; ++s)
+    for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
+      if (!steps[s]) continue;
       for (const Running& block : wave) touched += step(block, s, sample, memory, by_wave);
+    }
     queue_.finish(memory, by_wave);
     traffic += by_wave;
     if (period == 0) continue;

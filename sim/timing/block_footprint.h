@@ -2,6 +2,7 @@
 // is as full and as dirty afterwards as if they had run, and their DRAM traffic is counted rather than scaled.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -63,6 +64,7 @@ class BlockFootprint {
   struct Footprint {
     std::vector<Line> lines;
     std::vector<std::uint32_t> begin;
+    std::bitset<kBlockSteps> steps;  ///< that have lines
     Asked asked;
   };
   struct Running {
