@@ -181,8 +181,8 @@ def _launch_section(w, one, identity, is_open):
     w.add(f'<details class="launch" id="{identity}"{" open" if is_open else ""}><summary><h2>{html.escape(one.label)} on '
           f'{html.escape(one.gpu)}</h2> <span>{html.escape(one.short_kernel)}, grid {grid}, block {block}, '
           f'{duration(one.nanoseconds)}</span></summary>\n')
-    w.add(f'<p class="sentence"><strong>Bound by {html.escape(one.bound)}.</strong> '
-          f'{html.escape(one.case["bottleneck"]["sentence"])}</p>\n')
+    verdict, colon, reasons = one.case["bottleneck"]["sentence"].partition(":")
+    w.add(f'<p class="sentence"><strong>{html.escape(verdict + colon)}</strong>{html.escape(reasons)}</p>\n')
     _coverage(w, one)
     roofline_names = set(_matching(one, "l1tex__", "lts__", "dram__", "smsp__sass_average_data", "smsp__sass_data_bytes"))
     sections = [
