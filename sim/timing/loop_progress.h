@@ -9,11 +9,6 @@
 
 namespace forewarp {
 
-/// Blocks of an SM whose rates differ by less from their mean keep step in the long run: sgemm_coalesced_4096, where
-/// the older leads by 12 % for a while, reads as little from memory as if all did (measured); sgemm_shared_tiled, whose
-/// blocks never keep step in --full, differs by 25 to 43 %.
-inline constexpr double kInStep = 0.2;
-
 /// Where a block in flight is in its loop.
 struct BlockLoop {
   std::uint64_t linear = 0;  ///< index in the grid: of those of an SM the least is the oldest

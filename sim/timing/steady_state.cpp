@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "timing/block_footprint.h"
@@ -25,6 +24,8 @@ constexpr double kStoredOften = 4;                  // times what L2 keeps dirty
 constexpr std::uint64_t kTouchedRest = 4'000'000, kSeenRest = 40'000'000, kSeenInStretches = 20'000'000;
 // The last of them in any case, so that as much is dirty as would be: times L2's lines.
 constexpr std::uint64_t kAtTheEnd = 2;
+// Blocks whose rates differ by less stay in step: those behind find in L2 what the others have brought.
+constexpr double kInStep = 0.05;
 constexpr std::uint64_t kWindows = 8;  // the budget pays for so many windows
 constexpr Cycle kSlice = 128;          // cycles between two looks at the progress
 constexpr double kSteady = 0.02;       // two windows agree when their rates differ by less
@@ -569,11 +570,8 @@ class SteadyState {
       sum.resize(std::max(sum.size(), shares.size()), 0);
       for (std::size_t k = 0; k < shares.size(); ++k) sum[k] += shares[k];
     }
-    const double mean =
-        std::accumulate(sum.begin(), sum.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, sum.size()));
-    const bool apart =
-        std::any_of(sum.begin(), sum.end(), [&](double one) { return std::abs(one - mean) > kInStep * mean; });
-    if (!apart) return {};
+    const auto [least, most] = std::minmax_element(sum.begin(), sum.end());
+    if (sum.empty() || *least > (1 - kInStep) * *most) return {};
     return sum;
   }
 
