@@ -179,7 +179,6 @@ struct HbmSpec {
          t_faw = 0, t_wtr = 0, t_rtw = 0, t_rfc = 0, t_refi = 0;
   int refresh_banks = 1;              ///< that are refreshed together
   double refresh_spread = 1;          ///< of the channels' refreshes, as a part of the time between two of a bank
-  int refresh_sets = 0;               ///< of channels that refresh together; 0: each by itself
   int queue_entries = 0;              ///< requests a channel's scheduler chooses from
   int write_high = 0, write_low = 0;  ///< write queue marks that turn the bus round
   double controller_ns = 0;           ///< fixed part of the miss path, both ways

@@ -304,7 +304,6 @@ void read_hbm(Group& g, HbmSpec& s) {
   s.t_refi = g.ns("t_refi");
   s.refresh_banks = g.integer("refresh_banks", "banks", 1, 64);
   s.refresh_spread = g.number("refresh_spread", "ratio", 0, 1);
-  s.refresh_sets = g.integer("refresh_sets", "sets", 0, 4096);
   s.queue_entries = g.integer("queue_entries", "entries", 1, 4096);
   s.write_high = g.integer("write_high", "entries", 1, 4096);
   s.write_low = g.integer("write_low", "entries", 0, 4096);

@@ -21,7 +21,6 @@ HbmTimings::HbmTimings(const GpuModel& model) {
   banks = static_cast<std::uint32_t>(h.bank_groups * h.banks_per_group);
   refresh_banks = static_cast<std::uint32_t>(h.refresh_banks);
   refresh_spread = h.refresh_spread;
-  refresh_sets = static_cast<std::uint32_t>(h.refresh_sets);
   refi = banks > 0 ? ticks(h.t_refi * refresh_banks / banks) : 0;
   access_bytes = static_cast<std::uint32_t>(h.access_bytes);
   row_accesses = static_cast<std::uint32_t>(h.row_bytes / h.access_bytes);
@@ -42,8 +41,7 @@ HbmTimings::HbmTimings(const GpuModel& model) {
 HbmChannel::HbmChannel(const HbmTimings& timings, BurstPool& pool, std::uint32_t index, std::uint32_t count)
     : t_(timings), pool_(pool), banks_(timings.banks) {
   ready_.row.fill(kClosed);
-  const std::uint32_t sets = t_.refresh_sets == 0 ? count : t_.refresh_sets;
-  const double behind = t_.refresh_spread * (sets - index % sets - 1) / sets;
+  const double behind = t_.refresh_spread * (count - index - 1) / count;
   if (t_.refi != 0) next_refresh_ = t_.round() - static_cast<Tick>(static_cast<double>(t_.round()) * behind);
 }
 

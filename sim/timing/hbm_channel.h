@@ -30,7 +30,6 @@ struct HbmTimings {
   Tick refi;                    ///< from one refresh to the next, of other banks
   std::uint32_t refresh_banks;  ///< that are refreshed together
   double refresh_spread;        ///< of the channels' first refreshes, as a part of a round
-  std::uint32_t refresh_sets;   ///< of channels that refresh together, 0: none do
   /// Until the same banks are refreshed again.
   Tick round() const { return refi * (banks / refresh_banks); }
   Tick burst;   ///< data bus time of one access
@@ -83,7 +82,7 @@ struct ChannelOutput {
 
 class HbmChannel {
  public:
-  /// `index` of `count`: refreshes of the channels, or of sets of them, are spread over a part of tREFI.
+  /// `index` of `count`: refreshes of the channels are spread over a part of tREFI.
   HbmChannel(const HbmTimings&, BurstPool&, std::uint32_t index, std::uint32_t count);
 
   /// A chain of bursts arrives at cycle `now`.

@@ -234,14 +234,13 @@ TEST_CASE("banks that are refreshed one after another leave the others free") {
   CHECK(b.finish() == 3900 + 487 + 260 + 32);
 }
 
-TEST_CASE("channels, or sets of them, refresh the same banks within a part of the time between two refreshes") {
+TEST_CASE("channels refresh the same banks within a part of the time between two refreshes") {
   GpuModel m = test_model();
   m.hbm.refresh_spread = 0.5;  // of 3900
-  m.hbm.refresh_sets = GENERATE(0, 2);
   const HbmTimings timings(m);
   const auto answer = [&](std::uint32_t index, Cycle asked) {
     BurstPool pool;
-    HbmChannel channel(timings, pool, m.hbm.refresh_sets == 0 ? index : index + 2, m.hbm.refresh_sets == 0 ? 2 : 8);
+    HbmChannel channel(timings, pool, index, 2);
     ChannelOutput output;
     MemoryCounters counters;
     const std::uint32_t id = pool.take();
