@@ -304,7 +304,7 @@ def l2_drift():
 
 def l2_step():
     """The pace of such loops between two trip counts, and what reads are not made together."""
-    leaves = "l2.coalescer_requests l2.coalescer_cycles launch.tpcs_apart hbm.refresh_sets hbm.refresh_spread"
+    leaves = "l2.coalescer_requests l2.coalescer_cycles launch.tpcs_apart hbm.refresh_spread"
     loops = [f"step_{kind}_t{tiles}" for kind in ("fma", "mufu", "lds", "pairs", "forces") for tiles in (128, 8)]
     loops += [f"two_{which}_b{blocks}_t{tiles}_f{work}" for blocks in (64, SMS) for which in (1, 2, 3)
               for tiles, work in ((128, 32), (128, 256), (8, 256))]
