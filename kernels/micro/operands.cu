@@ -5,9 +5,8 @@
 //           is used within 8 instructions.
 // Supports  issue.register_bank_count, issue.register_window_cycles, issue.register_window_second_cycles.
 // Launch    132 blocks (one an SM) of 1 or 2 warps a sub-partition; the second hides the first one's branch.
-// Args      out[threads], iterations, seed. Every iteration is 80 instructions, less those whose result nobody reads
-// (outer
-//           products: rows x columns).
+// Args      out[threads], iterations, seed. Every iteration is 80 instructions, less those whose result nobody reads;
+//           of outer products rows x columns.
 
 #include "micro.cuh"
 
@@ -65,7 +64,7 @@ RANDOM(operands_three_4, 14, THREE)
 RANDOM(operands_sum_1, 21, SUM)
 RANDOM(operands_sum_2, 22, SUM)
 
-// Each element of an outer product once an iteration, row by row or in a drawn order.
+// Each element of an outer product once an iteration, row by row or STEP apart.
 #define OUTER(NAME, ROWS, COLUMNS, STEP)                                                                    \
   extern "C" __global__ void NAME(float* out, int iterations, float seed) {                                 \
     float a[ROWS * COLUMNS], x[ROWS], y[COLUMNS];                                                           \

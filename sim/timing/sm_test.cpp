@@ -66,22 +66,37 @@ TEST_CASE("an FMA pipe of two halves takes an FFMA every cycle but an IMAD every
 
 namespace {
 
-/// IMAD.HI of register `a` into register `d`.
-Instruction wide_product(int d, int a, int stall) {
-  Instruction in = plain(Pipe::FmaHeavy, stall);
-  in.opcode = in.native = Opcode::IMAD;
-  in.modifiers.set(static_cast<std::size_t>(Modifier::HI));
+/// An instruction that multiplies and adds: registers in its first and last place, RZ in the others.
+Instruction of_registers(Instruction in, int d, int a, int c) {
   in.operand_count = 4;
   in.destination_count = 1;
   for (Operand& operand : in.operands) operand = {.kind = OperandKind::Register, .index = kRegisterZero};
   in.operands[0].index = static_cast<std::uint8_t>(d);
   in.operands[1].index = static_cast<std::uint8_t>(a);
+  in.operands[3].index = static_cast<std::uint8_t>(c);
   return in;
+}
+
+/// IMAD.HI of register `a` into register `d`.
+Instruction wide_product(int d, int a, int stall) {
+  Instruction in = plain(Pipe::FmaHeavy, stall);
+  in.opcode = in.native = Opcode::IMAD;
+  in.modifiers.set(static_cast<std::size_t>(Modifier::HI));
+  return of_registers(in, d, a, kRegisterZero);
 }
 
 GpuModel model_with_halves() {
   GpuModel gpu = sm_model();
   gpu.pipes[static_cast<std::size_t>(Pipe::FmaHeavy)].interval = 2;
+  return gpu;
+}
+
+/// The register file's read ports of the H200.
+GpuModel model_with_ports() {
+  GpuModel gpu = sm_model();
+  gpu.issue.register_bank_count = 2;
+  gpu.issue.register_window_cycles = 4;
+  gpu.issue.register_window_second_cycles = 6;
   return gpu;
 }
 
@@ -348,10 +363,7 @@ TEST_CASE("an instruction cache loses only the sets that overflow") {
 }
 
 TEST_CASE("register-file ports: three operands of one bank hold the dispatcher") {
-  GpuModel gpu = sm_model();
-  gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 4;
-  gpu.issue.register_window_second_cycles = 6;
+  const GpuModel gpu = model_with_ports();
   Instruction in = plain(Pipe::Fma, 1);
   in.operand_count = 4;
   in.destination_count = 1;
@@ -372,10 +384,7 @@ TEST_CASE("register-file ports: three operands of one bank hold the dispatcher")
 }
 
 TEST_CASE("a register named twice is read once") {
-  GpuModel gpu = sm_model();
-  gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 4;
-  gpu.issue.register_window_second_cycles = 6;
+  const GpuModel gpu = model_with_ports();
   Instruction square = plain(Pipe::Fma, 1);
   square.operand_count = 4;
   square.destination_count = 1;
@@ -387,19 +396,8 @@ TEST_CASE("what one bank's port had free before serves two reads of it, for thre
   // kernels/micro operands, with registers put into the code by hand: of one pair of reads from the even bank and one
   // from the odd bank, amid FFMAs that read one of each, the first costs a cycle, the second is free up to 3
   // instructions on.
-  GpuModel gpu = sm_model();
-  gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 4;
-  gpu.issue.register_window_second_cycles = 6;
-  const auto fused = [](int a, int c) {
-    Instruction in = plain(Pipe::Fma, 1);
-    in.operand_count = 4;
-    in.destination_count = 1;
-    for (Operand& operand : in.operands) operand = {.kind = OperandKind::Register, .index = kRegisterZero};
-    in.operands[1].index = static_cast<std::uint8_t>(a);
-    in.operands[3].index = static_cast<std::uint8_t>(c);
-    return in;
-  };
+  const GpuModel gpu = model_with_ports();
+  const auto fused = [](int a, int c) { return of_registers(plain(Pipe::Fma, 1), kRegisterZero, a, c); };
   const auto elapsed = [&](std::size_t gap) {
     std::vector<Instruction> code(10, fused(2, 3));
     code.push_back(fused(4, 6));
@@ -417,10 +415,7 @@ TEST_CASE("what one bank's port had free before serves two reads of it, for thre
 TEST_CASE("stall counts stand still while operands of one bank hold dispatch") {
   // Four warps of one sub-partition, each with a chain of 4-cycle instructions of two reads from one bank: dispatch
   // takes 2 cycles for each, and all four still share it evenly, 8 cycles a round (kernels/micro order: order_chain).
-  GpuModel gpu = sm_model();
-  gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 4;
-  gpu.issue.register_window_second_cycles = 6;
+  const GpuModel gpu = model_with_ports();
   Instruction in = plain(Pipe::Fma, 4);
   in.operand_count = 3;
   in.destination_count = 1;
