@@ -242,6 +242,31 @@ L2Traffic Gpu::catch_up(std::uint32_t steps, std::uint64_t most_lines) {
   return traffic;
 }
 
+L2Traffic Gpu::drain() {
+  const MemoryCounters before = memory_.counters();
+  std::vector<MemoryReply> replies;
+  for (Cycle now = now_;;) {
+    Cycle next = kNever;
+    for (const auto& sm : sms_) next = std::min(next, sm->drain(now, memory_));
+    memory_.exchange();
+    replies.clear();
+    memory_.run_until(now, replies);
+    for (const MemoryReply& reply : replies) sms_[reply.sm]->reply(reply, now + 1);
+    next = std::min(next, replies.empty() ? memory_.next_event() : now + 1);
+    if (next == kNever) break;
+    now = std::max(next, now + 1);
+  }
+  const MemoryCounters& after = memory_.counters();
+  L2Traffic traffic;
+  traffic.read = (after.dram_read_bytes - before.dram_read_bytes) / kSectorBytes;
+  traffic.written = (after.dram_write_bytes - before.dram_write_bytes) / kSectorBytes;
+  traffic.missed = after.miss_sectors - before.miss_sectors;
+  traffic.fetched = traffic.missed;
+  traffic.fabric_hits = after.fabric_hit_sectors - before.fabric_hit_sectors;
+  traffic.fabric_misses = after.fabric_miss_sectors - before.fabric_miss_sectors;
+  return traffic;
+}
+
 std::uint64_t Gpu::issued() const {
   std::uint64_t total = 0;
   for (const auto& sm : sms_) total += sm->issued();

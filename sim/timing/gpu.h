@@ -43,6 +43,8 @@ class Gpu {
   L2Traffic skip_iterations(const LoopProgress&, std::span<const std::uint32_t> counts);
   int live_warps() const;
   std::vector<BlockProgress> blocks_in_flight() const;
+  /// What has been issued and is on its way arrives, without any warp going on: what that moves.
+  L2Traffic drain();
   /// What warps of blocks in flight have left behind them: Sm::catch_up, of all SMs.
   L2Traffic catch_up(std::uint32_t steps, std::uint64_t most_lines);
   Cycle last_end() const { return last_end_; }

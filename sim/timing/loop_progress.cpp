@@ -13,6 +13,10 @@ namespace {
 // older leads by 12 % for a while, reads as little from memory as if all did (measured); sgemm_shared_tiled, whose
 // blocks never keep step in --full, differs by 25 to 43 %.
 constexpr double kInStep = 0.2;
+// Blocks that have been at another rate than the rest from their start, by more than the first and to within the
+// second: those whose data nobody else fetches, or everybody (sgemm_coarsened_1d_777: of 13 rows of blocks the one that
+// has no block on an SM of its own falls behind by 9 % all the way to its end).
+constexpr double kOther = 0.02, kAllAlong = 0.03;
 
 /// How many older blocks each has beside it on its SM.
 std::vector<std::uint32_t> ages(const LoopProgress& progress) {
@@ -56,12 +60,22 @@ std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgres
   return moved;
 }
 
-std::vector<double> steady_moves(const LoopProgress& progress, std::span<const double> moved) {
-  const std::vector<double> together = means_of(progress, moved, std::vector<std::uint32_t>(moved.size()));
+std::vector<double> steady_moves(const LoopProgress& progress, std::span<const double> moved, bool began_together) {
+  const std::vector<std::uint32_t> alike(moved.size());
+  std::vector<double> means = means_of(progress, moved, alike);
   const std::vector<double> by_age = means_of(progress, moved, ages(progress));
   for (std::size_t b = 0; b < moved.size(); ++b)
-    if (std::abs(by_age[b] - together[b]) > kInStep * together[b]) return by_age;
-  return together;
+    if (std::abs(by_age[b] - means[b]) > kInStep * means[b]) return by_age;
+  if (!began_together) return means;
+  std::vector<double> behind;
+  for (const BlockLoop& block : progress.blocks) behind.push_back(block.position);
+  const std::vector<double> mean_behind = means_of(progress, behind, alike);
+  for (std::size_t b = 0; b < moved.size(); ++b) {
+    const double lately = moved[b] / means[b], so_far = behind[b] / mean_behind[b];
+    if (std::abs(lately - 1) > kOther && std::abs(so_far - 1) > kOther && std::abs(lately - so_far) < kAllAlong)
+      means[b] = moved[b];
+  }
+  return means;
 }
 
 }  // namespace forewarp

@@ -38,3 +38,22 @@ TEST_CASE("older blocks that outrun the younger of their SM are reckoned to go o
   // By a little: it does not last.
   CHECK(steady_moves(later, std::vector<double>{45, 55, 44, 56}) == std::vector<double>{50, 50, 50, 50});
 }
+
+TEST_CASE("blocks that have lagged behind from their start are reckoned to go on so") {
+  LoopProgress later;
+  for (std::uint16_t sm = 0; sm < 10; ++sm) {
+    later.blocks.push_back(block(0, 16, sm == 9 ? 91 : 101));
+    later.blocks.back().sm = sm;
+  }
+  std::vector<double> moved(10, 10.1);
+  moved[9] = 9.1;
+  CHECK(steady_moves(later, moved, true)[9] == 9.1);
+  CHECK(steady_moves(later, moved, true)[0] == Approx(10));
+  CHECK(steady_moves(later, moved)[9] == Approx(10));
+  // Lately, or once: it does not last.
+  later.blocks[9].position = 101;
+  CHECK(steady_moves(later, moved, true)[9] == Approx(10));
+  later.blocks[9].position = 91;
+  moved[9] = 10.1;
+  CHECK(steady_moves(later, moved, true)[9] == Approx(10.1));
+}

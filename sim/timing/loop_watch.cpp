@@ -9,6 +9,8 @@ namespace {
 
 constexpr Cycle kLeastWindow = 4096;      // a window lasts at least so long
 constexpr Cycle kSettle = 4096;           // what was on its way when blocks were moved on has arrived by then
+constexpr double kSettleShare = 0.5;      // ... and a window goes by, where one costs less of the budget: blocks keep
+                                          // step for so long that did not before
 constexpr double kPartOfIteration = 0.1;  // may be missing from a window
 constexpr double kWindows = 8;            // the budget pays for so many
 constexpr double kAlone = 2;              // ... where it does not for these, the first of them is shown, too
@@ -54,7 +56,9 @@ bool LoopWatch::window_is_over() {
       static_cast<double>(gpu_.issued() - last.issued) / static_cast<double>(last.progress.iteration_instructions);
   const Cycle cycles = gpu_.now() - last.at;
   if (settling_) {
-    if (moved < 1 && cycles < kSettle) return false;
+    const double share = least_move() * static_cast<double>(last.progress.iteration_instructions) / budget_;
+    const bool whole = share <= kSettleShare;
+    if (moved < (whole ? least_move() : 1) && (whole || cycles < kSettle)) return false;
     settling_ = false;
     marks_.assign(1, mark());
     return false;
@@ -117,7 +121,8 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   steady.alone = alone;
   steady.cycles = now.at - from.at;
   steady.since = from.counters;
-  steady.expected = steady_moves(now.progress, moved_between(from.progress, now.progress));
+  steady.expected = steady_moves(now.progress, moved_between(from.progress, now.progress),
+                                 gpu_.dispatcher().exhausted() && gpu_.finished_blocks() == 0);
   return steady;
 }
 

@@ -32,8 +32,8 @@ class LoopWatch {
   std::optional<Steady> look(double known);
 
   /// Stretches before and after a part that was left out agree when their rates differ by less; where L2 has filled in
-  /// between, only one that hardly differs is the same.
-  static constexpr double kAgreeAcross = 0.06, kAgreeFull = 0.02;
+  /// between, only one that hardly differs is the same, unless it is dear to look once more.
+  static constexpr double kAgreeAcross = 0.06, kAgreeFull = 0.02, kAgreeFullDear = 0.05;
   /// Blocks have been moved on; they went at `rate` until then (0: that says nothing of what follows).
   void restart(double rate, double limit);
 

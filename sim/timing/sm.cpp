@@ -154,6 +154,12 @@ void Sm::apply_releases(Cycle now) {
   releases_.clear();
 }
 
+Cycle Sm::drain(Cycle now, MemorySystem& memory) {
+  releases_.clear();
+  if (pipe_next_ <= now) pipe_next_ = pipe_.tick(now, memory, releases_);
+  return pipe_next_;
+}
+
 void Sm::reply(const MemoryReply& reply, Cycle now) {
   pipe_.reply(reply, now, releases_);
   pipe_next_ = now;

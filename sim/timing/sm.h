@@ -58,6 +58,8 @@ class Sm {
   Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<StallCycles>& stalls,
              std::vector<FinishedBlock>&);
   void reply(const MemoryReply&, Cycle now);
+  /// Memory instructions that have been issued go on, warps do not. When there is more to do.
+  Cycle drain(Cycle now, MemorySystem&);
   const MemoryPipe& memory_pipe() const { return pipe_; }
 
   bool idle() const { return resident_ == 0 && pipe_.idle(); }

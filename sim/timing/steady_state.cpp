@@ -43,6 +43,11 @@ constexpr std::size_t kManyWaves = 6;  // waves, or times of several short ones,
 // Blocks that stream fall into step and out of it again in about eight waves (kernels of 64 Mi elements in --full), and
 // their rate swings by a tenth: short ones are averaged over so many, by two of each three marks.
 constexpr std::uint64_t kSwing = 6, kAffordedSwing = 2;
+// Waves that say how long it takes until L2 is full, where so many times as much follows.
+constexpr std::size_t kFewWaves = 3, kFewFill = 4;
+// Blocks that were moved on stream up to a tenth faster than those that have been side by side for long, for so many
+// marks (tile_column_sums_8192x4097; --full beside the default).
+constexpr std::uint64_t kSettle = 6;
 constexpr double kLeastSkip = 6;         // iterations worth skipping
 constexpr double kShort = 0.05;          // of what lies ahead, whose rate hardly counts
 constexpr double kGrowth = 4;            // the first wave's next part, in iterations that it has behind it
@@ -53,7 +58,8 @@ constexpr std::uint64_t kPatience = 10;  // times the budget after which a launc
 constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
 // ... or as soon as what is left of a wave is so much of it, where the rate of its loop is known and waves follow.
 constexpr double kNothingNew = 0.02;
-constexpr double kOverdraft = 2.0;  // ... unless it would be done for so many times as much
+constexpr double kNearTheEnd = 0.5;  // of what has been issued is left of the first wave
+constexpr double kOverdraft = 2.0;   // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 // What the host takes for a line in L1 and below it, in warp instructions: the products and the copy of forewarp bench.
@@ -224,6 +230,8 @@ class SteadyState {
     // ... and where none has ended by then, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
     const std::uint64_t patience = known ? kPatienceKnown : compares ? kPatience : kPatienceFirst;
+    // How the first blocks end is worth seeing where most of their way is behind them: those that follow end so, too.
+    if (!compares && left_in_flight() < kNearTheEnd * static_cast<double>(gpu_.issued())) return false;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
     const double ahead = static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(done);
@@ -268,6 +276,11 @@ class SteadyState {
     if (gpu_.finished_blocks() + skipped_blocks_ < next_mark_) return false;
     next_mark_ += mark_blocks_;
     marks_.push_back(mark_now());
+    if (settling_ && marks_.size() > 1) {
+      settling_ = false;
+      marks_.erase(marks_.begin());
+      return false;
+    }
     // Short waves from before L2 was full say little of those that follow.
     if (!saturated_ && wave_work_ <= options_.detailed_instructions / 2 && missing(marks_.back().counters) <= 0) {
       measure_anew();
@@ -282,9 +295,9 @@ class SteadyState {
     // L2 was filled after waves that agreed: one that is like them says that it made no difference.
     const bool same =
         n == 1 && dear && rates_differ_by(filled_rate_, cycles_per_instruction(marks_[0], marks_[1])) < 3 * kSteady;
-    if (n < (same ? 1 : hurry ? 2 : dear ? 3 : many_)) return false;
     const std::uint64_t left = blocks_ - gpu_.dispatcher().dispatched();
     if (left < (dear ? 1 : 2) * wave_) return false;
+    if (n < (same ? 1 : hurry ? 2 : dear ? 3 : fills_soon(n, left) ? kFewWaves : many_)) return false;
     // The more marks there are, the longer the times that are compared.
     const std::size_t width = std::max<std::size_t>(1, n / 3);
     const double last = cycles_per_instruction(marks_[n - width], marks_[n]);
@@ -293,9 +306,8 @@ class SteadyState {
     if (drift > (late ? 3 * kSteady : kSteady) && !hurry) return false;
     if (dirty_growth(marks_[n - width]) > kDirtyGrowth && !hurry) return false;
     unsteady_ = unsteady_ || drift > 3 * kSteady;
-    // A few waves may agree by chance: blocks that start together only fall out of step after many.
-    uncertainty_ = std::max({uncertainty_, drift, n < kManyWaves ? kUnsettled : 0.0});
-    const Mark& reference = marks_[n - (hurry || same ? 1 : 2) * width];
+    // Where waves differ, all that have been seen since L2 is full are as good as the last.
+    const Mark& reference = marks_[hurry && saturated_ ? 0 : n - (hurry || same ? 1 : 2) * width];
     const std::uint64_t most = left / wave_ - (dear ? 0 : 1);  // the tail remains
     const std::uint64_t filling = saturated_ ? 0 : waves_until_full(reference);
     if ((filling > 0 && filling < most) || (filling == 0 && !saturated_ && missing(reference.counters) > 0)) {
@@ -303,11 +315,22 @@ class SteadyState {
       filled_rate_ = cycles_per_instruction(reference, marks_[n]);
       if (filling > 0) skip_waves(reference, filling);
       measure_anew();
+      if (filling > 0 && kSettle * mark_blocks_ / wave_ * wave_work_ <= options_.detailed_instructions) {
+        settling_ = true;
+        next_mark_ += (kSettle - 1) * mark_blocks_;
+      }
       return true;
     }
+    // A few waves may agree by chance: blocks that start together only fall out of step after many.
+    uncertainty_ = std::max({uncertainty_, drift, n < kManyWaves ? kUnsettled : 0.0});
     skip_waves(reference, most);
     next_mark_ = ~std::uint64_t{0};  // what is left is the tail
     return true;
+  }
+
+  /// L2 will be full after waves that are little of what lies ahead: a few say how long they take.
+  bool fills_soon(std::size_t n, std::uint64_t left) const {
+    return !saturated_ && n >= kFewWaves && kFewFill * waves_until_full(marks_[n - kFewWaves + 1]) < left / wave_;
   }
 
   /// L2 is full now.
@@ -425,7 +448,8 @@ class SteadyState {
     looked_again_ = true;
     const bool again = (last_rate_ == 0 || fills) && most - step >= kLeastSkip;
     if (again) most = step;
-    const double mean_rate = (steady->rate + steady->other) / 2;
+    // What was seen before L2 was full confirms, no more: it went at another rate.
+    const double mean_rate = since_full_ ? steady->rate : (steady->rate + steady->other) / 2;
     skip_iterations(*steady, most / steady->moved, mean_rate);
     uncertainty_ = std::max(uncertainty_, std::abs(steady->rate - steady->other) / steady->rate);
     if (again) {
@@ -435,8 +459,9 @@ class SteadyState {
     }
     // With L2 full, it may be another rate.
     saturated_ = saturated_ || fills;
+    since_full_ = fills;
     last_rate_ = fills ? 0 : steady->rate;
-    watch_.restart(fills ? steady->rate : 0, LoopWatch::kAgreeFull);
+    watch_.restart(fills ? steady->rate : 0, steady->dear ? LoopWatch::kAgreeFullDear : LoopWatch::kAgreeFull);
   }
 
   static double mean_position(const LoopProgress& progress) {
@@ -536,7 +561,8 @@ class SteadyState {
     const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
                              kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
     // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
-    L2Traffic traffic = gpu_.catch_up(kBlockSteps, kTouchedRest);
+    L2Traffic traffic = gpu_.drain();
+    traffic += gpu_.catch_up(kBlockSteps, kTouchedRest);
     traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
     set_traffic(result.counters.memory, before, traffic);
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
@@ -629,7 +655,7 @@ class SteadyState {
   std::optional<BlockFootprint> footprint_;
   bool misses_known_ = true;       ///< L2 was touched for all that was left out
   std::size_t many_ = kManyWaves;  ///< marks that make a rate
-  bool saturated_ = false, unsteady_ = false, looked_again_ = false;
+  bool saturated_ = false, unsteady_ = false, looked_again_ = false, since_full_ = false, settling_ = false;
   LoopWatch watch_;
   OpenSkip open_skip_;
 };
