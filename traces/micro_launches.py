@@ -134,6 +134,10 @@ def barrier():
     for warps in (1, 4, 16, 32):
         cases += per_sm("sync_threads", (50, 250), warps=warps)
     cases += per_sm("sync_threads", (50, 250), warps=16, grid=2 * SMS, name="sync_threads_two_blocks")
+    for warps in (1, 4, 32):
+        cases += per_sm("sync_then_fma", (50, 250), warps=warps) + per_sm("sync_then_root", (50, 250), warps=warps)
+    for warps in (4, 8):
+        cases += counted(f"release_w{warps}", "release", (16, 64), SMS, warps, lambda n: ("out", n), out=SMS * warps * 64 * 16)
     cases += per_sm("fence_gpu", (10, 50)) + per_sm("fence_gpu", (10, 50), warps=8)
     cases += per_sm("fence_block", (50, 250)) + per_sm("fence_block", (50, 250), warps=8)
     return {"micro_barrier": cases}
@@ -171,6 +175,10 @@ def shared():
         for warps in (4, 32):
             cases += per_sm(f"lds_{width}", (50, 250), stride, warps=warps)
         cases += per_sm(f"sts_{width}", (50, 250), stride, warps=16)
+    # One sub-partition by itself, and all lanes at one place.
+    for width, stride in [("64", 2), ("128", 4)]:
+        cases += per_sm(f"lds_{width}", (50, 250), stride) + per_sm(f"lds_{width}", (50, 250), 0, name=f"lds_{width}_same")
+        cases += per_sm(f"lds_{width}_dependent", (50, 250), 0, name=f"lds_{width}_dependent_same")
     for ways in (2, 8, 32):
         cases += per_sm("lds_32_dependent", (50, 250), ways, name=f"lds_32_dependent_{ways}way")
     for ways in (8, 32):

@@ -4,7 +4,7 @@
 //           not (throughput, by width, warps and conflicts), shuffles, votes, reductions and matches of a warp.
 // Supports  latency.{shared_load,shared_atomic,shared_store_read,shuffle,vote,redux,match},
 //           memory_pipe.{shared_wavefront_cycles,shared_conflict_latency,lsu_interval,address_interval,shuffle_interval,
-//           queue_entries,writeback_bytes_per_cycle}.
+//           queue_entries,writeback_bytes_per_cycle,wide_latency,port_wavefront_cycles,bank_queue_cycles}.
 // Launch    132 blocks of 32 to 1024.
 // Args      out[threads], iterations, words between the accesses of neighbouring lanes (1: no conflict, n: n ways for powers
 //           of two). Every iteration is 16 operations (sts_counter: 1).

@@ -104,9 +104,11 @@ struct MemoryPipeSpec {
   int shuffle_interval = 0;           ///< SM-wide cycles a SHFL occupies
   int shared_wavefront_cycles = 0;    ///< SM-wide cycles of one shared-memory wavefront
   int shared_conflict_latency = 0;    ///< more latency for each further wavefront, of shared memory and of L1
-  int wide_latency = 0;               ///< more latency for each further register that a lane loads
+  int wide_latency = 0;               ///< more latency for each further wavefront that a wide load needs
   int shared_atomic_cycles = 0;       ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
   int writeback_bytes_per_cycle = 0;  ///< results into the register files, SM-wide
+  int port_wavefront_cycles = 0;      ///< a sub-partition's port for results is held by each wavefront
+  int bank_queue_cycles = 0;          ///< work accepted by the shared unit that may wait for the banks
 };
 
 struct L1Spec {

@@ -15,10 +15,12 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
       l1_(l1_bytes, gpu.l1.ways),
       sm_(sm),
       lead_(static_cast<Cycle>(gpu.memory_pipe.address_interval)) {
-  // What the sub-partitions can have queued, and no more: a ring is walked through all the time.
-  const auto most = static_cast<std::uint32_t>(gpu.issue.sub_partitions * (gpu.memory_pipe.queue_entries + 1));
-  queue_.resize(std::bit_ceil(most));
-  queue_mask_ = static_cast<std::uint32_t>(queue_.size()) - 1;
+  // What a sub-partition can have queued, and no more: a ring is walked through all the time.
+  const std::uint32_t places = std::bit_ceil(static_cast<std::uint32_t>(gpu.memory_pipe.queue_entries + 1));
+  queue_mask_ = places - 1;
+  queues_.resize(static_cast<std::size_t>(gpu.issue.sub_partitions));
+  for (Queue& queue : queues_) queue.entries.resize(places);
+  for (std::size_t s = 0; s < queues_.size(); ++s) turns_.push_back(static_cast<std::uint8_t>(s));
 }
 
 std::uint32_t MemoryPipe::allocate_load() {
@@ -78,17 +80,23 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
   counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
   counters_.data_cycles += busy;
   release_queue(operation, now, releases);
+  if (in.memory != MemoryKind::Load && in.memory != MemoryKind::Atomic) return;
+  Cycle& port = queues_[operation.sub_partition].port_free;
+  const Cycle returns = std::max(start, port);
+  port = returns + static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.port_wavefront_cycles);
   if (in.write_barrier == kNoScoreboard) return;
   const int base = in.memory == MemoryKind::Load ? gpu_.latency.shared_load : gpu_.latency.shared_atomic;
   const Cycle extra = further_latency(wavefronts, in.wide);
   releases.push_back(
-      {Release::Kind::Write, operation.warp, in.write_barrier, start + static_cast<Cycle>(base) - lead_ + extra});
+      {Release::Kind::Write, operation.warp, in.write_barrier, returns + static_cast<Cycle>(base) - lead_ + extra});
 }
 
-/// What a load takes longer than one of a single wavefront and register.
+/// What a load takes longer than one of a single wavefront. Wide ones take longer only where they need more wavefronts
+/// (kernels/micro shared: LDS.128 of one place 3 cycles more than LDS.32, of 512 bytes 9).
 Cycle MemoryPipe::further_latency(int wavefronts, int wide) const {
   const MemoryPipeSpec& spec = gpu_.memory_pipe;
-  return static_cast<Cycle>(std::max(0, wavefronts - 1) * spec.shared_conflict_latency + wide * spec.wide_latency);
+  const int further = std::max(0, wavefronts - 1);
+  return static_cast<Cycle>(further * spec.shared_conflict_latency + std::min(further, wide) * spec.wide_latency);
 }
 
 bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors,
@@ -153,11 +161,10 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
 /// now.
 bool MemoryPipe::crowded(Cycle now) const {
   int lines = 0;
-  unsigned counted = 0;  // sub-partitions
-  for (std::uint32_t i = head_; i != tail_; ++i) {
-    const MemoryOperation& waiting = queue_[i & queue_mask_];
-    if (waiting.arrival > now || (counted >> waiting.sub_partition & 1) != 0) continue;
-    counted |= 1u << waiting.sub_partition;
+  for (const Queue& queue : queues_) {
+    if (queue.head == queue.tail) continue;
+    const MemoryOperation& waiting = queue.entries[queue.head & queue_mask_];
+    if (waiting.arrival > now) continue;
     if (waiting.instruction->memory == MemoryKind::Store && waiting.instruction->space != MemorySpace::Shared)
       lines += patterns_.counts(waiting.pattern).lines;
   }
@@ -398,24 +405,52 @@ Cycle MemoryPipe::retry(Cycle now, const MemorySystem& memory) const {
 
 Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases) {
   Cycle next = kNever;
-  // 1. The oldest memory instruction is served; it holds the pipe until all its lines are looked up.
-  if (head_ != tail_) next = serve_head(now, releases);
+  // 1. A memory instruction is served; it holds the pipe until all its lines are looked up.
+  if (waiting_ != 0) next = serve_next(now, releases);
   // 2. Requests leave for the crossbar, which makes room for new misses.
   return std::min(next, send(now, memory));
 }
 
-Cycle MemoryPipe::serve_head(Cycle now, std::vector<Release>& releases) {
-  const MemoryOperation& operation = queue_[head_ & queue_mask_];
+Cycle MemoryPipe::first_arrival() const {
+  Cycle first = kNever;
+  for (const Queue& queue : queues_)
+    if (queue.head != queue.tail) first = std::min(first, queue.entries[queue.head & queue_mask_].arrival);
+  return first;
+}
+
+/// Of the sub-partitions whose next instruction has arrived, the one that was served longest ago is next (kernels/micro
+/// barrier, release: of loads that three sub-partitions send at once and the fourth 2 cycles later, it is served before
+/// the third if that was served after it the last time, and each order is the next one's start).
+bool MemoryPipe::choose_queue(Cycle now) {
+  for (std::size_t i = 0; i < turns_.size(); ++i) {
+    const std::uint8_t s = turns_[i];
+    const Queue& queue = queues_[s];
+    if (queue.head == queue.tail || queue.entries[queue.head & queue_mask_].arrival > now) continue;
+    chosen_ = s;
+    for (; i + 1 < turns_.size(); ++i) turns_[i] = turns_[i + 1];
+    turns_.back() = s;
+    return true;
+  }
+  return false;
+}
+
+Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   // The banks may lag behind the tags by a few instructions; beyond that the pipe stands.
-  const Cycle banks = data_free_ > kBankSlack ? data_free_ - kBankSlack : 0;
-  const Cycle earliest = std::max({operation.arrival, accept_free_, banks});
-  if (earliest > now) return earliest;
+  const auto slack = static_cast<Cycle>(gpu_.memory_pipe.bank_queue_cycles);
+  const Cycle banks = data_free_ > slack ? data_free_ - slack : 0;
+  const Cycle free = std::max(accept_free_, banks);
+  if (free > now) return chosen_ == kNobody ? std::max(free, first_arrival()) : free;
+  if (chosen_ == kNobody && !choose_queue(now)) return first_arrival();
+  Queue& queue = queues_[chosen_];
+  const MemoryOperation& operation = queue.entries[queue.head & queue_mask_];
   const bool below =
       operation.instruction->space != MemorySpace::Shared && operation.instruction->path != Path::Shuffle;
   if (below && out_full()) return kNever;  // send() says when there is room
   if (serve(operation, now, releases)) {
-    ++head_;
-    return head_ == tail_ ? kNever : std::max({queue_[head_ & queue_mask_].arrival, accept_free_, now + 1});
+    ++queue.head;
+    --waiting_;
+    chosen_ = kNobody;
+    return waiting_ == 0 ? kNever : std::max({first_arrival(), accept_free_, now + 1});
   }
   // More lines of the same instruction, unless the miss table is full: then a reply wakes the pipe.
   const bool room = miss_lines_ < gpu_.l1.miss_lines && miss_sectors_ < gpu_.l1.miss_sectors;

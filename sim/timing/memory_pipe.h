@@ -1,5 +1,5 @@
-// The SM's memory pipe: takes memory instructions from the four sub-partitions in order of arrival, looks lines up in
-// L1, moves data through the banks it shares with shared memory, and sends misses, stores and atomics to the crossbar.
+// The SM's memory pipe: takes memory instructions from the four sub-partitions in turn, looks lines up in L1, moves
+// data through the banks it shares with shared memory, and sends misses, stores and atomics to the crossbar.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,12 @@ class MemoryPipe {
   MemoryPipe(const GpuModel&, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns&,
              std::span<const PatternTiming>);
 
-  void push(const MemoryOperation& operation) { queue_[tail_++ & queue_mask_] = operation; }
-  bool idle() const { return head_ == tail_ && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
+  void push(const MemoryOperation& operation) {
+    Queue& queue = queues_[operation.sub_partition];
+    queue.entries[queue.tail++ & queue_mask_] = operation;
+    ++waiting_;
+  }
+  bool idle() const { return waiting_ == 0 && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
   int held_stores() const { return static_cast<int>(held_tail_ - held_head_); }
 
   /// Serves what can be served at `now`; releases are appended. Returns the next cycle with work, kNever if none is
@@ -86,6 +90,11 @@ class MemoryPipe {
     bool open = false;      ///< not all of its lines have been looked up yet
     std::uint32_t next_free = 0;
   };
+  struct Queue {  ///< of a sub-partition, a ring
+    std::vector<MemoryOperation> entries;
+    std::uint32_t head = 0, tail = 0;
+    Cycle port_free = 0;  ///< what is loaded from shared memory can go to its registers
+  };
   struct Waiter {
     std::uint32_t load = 0, next = kNone;
     std::uint8_t sectors = 0;
@@ -101,14 +110,16 @@ class MemoryPipe {
     bool fills = false;  ///< data goes into L1
   };
   static constexpr std::uint32_t kNone = 0xffffffffu;
+  static constexpr std::uint8_t kNobody = 0xff;
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
   static constexpr std::uint32_t kOutMask = 63;
   static constexpr std::uint32_t kHeldMask = 63;
   static constexpr std::uint8_t kLastOfPass = 0x80;
   static constexpr std::uint32_t kOutRoom = 32;  ///< requests L1 holds for the crossbar
-  static constexpr Cycle kBankSlack = 8;         ///< cycles the banks may be booked ahead of the tags
 
-  Cycle serve_head(Cycle now, std::vector<Release>& releases);
+  Cycle serve_next(Cycle now, std::vector<Release>& releases);
+  bool choose_queue(Cycle now);
+  Cycle first_arrival() const;
   bool serve(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool serve_lines(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   void order_lines(std::span<const LineSectors> lines, std::uint64_t base);
@@ -137,9 +148,11 @@ class MemoryPipe {
   std::uint16_t sm_;
   Cycle lead_;
 
-  std::vector<MemoryOperation> queue_;  ///< a ring
+  std::vector<Queue> queues_;  ///< by sub-partition
   std::uint32_t queue_mask_ = 0;
-  std::uint32_t head_ = 0, tail_ = 0;
+  std::uint32_t waiting_ = 0;        ///< operations in all of them
+  std::vector<std::uint8_t> turns_;  ///< sub-partitions, the one served longest ago first
+  std::uint8_t chosen_ = kNobody;    ///< whose operation is being served
   std::uint32_t next_line_ = 0;      ///< place in order_, of the operation at the head
   std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass
   std::uint32_t current_load_ = kNone;

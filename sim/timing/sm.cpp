@@ -100,15 +100,17 @@ void Sm::wake(Warp& warp, Cycle at) {
 /// Recomputes when a warp may issue; kNever while a release it needs has no known time.
 void Sm::evaluate(Warp& warp, Cycle now) {
   if (!warp.alive) return;
-  if (warp.held) {
+  const TimedInstruction& in = context_.program[warp.pc];
+  const bool gated = !in.passes_barrier;
+  if (warp.held || (gated && warp.barrier != kNoBarrier)) {
     subs_[warp.sub_partition].ready[warp.slot] = kNever;
     return;
   }
-  const TimedInstruction& in = context_.program[warp.pc];
   std::uint32_t& wants_memory = subs_[warp.sub_partition].wants_memory;
   const bool memory = in.path == Path::Memory || in.path == Path::Shuffle;
   wants_memory = (wants_memory & ~(1u << warp.slot)) | std::uint32_t{memory} << warp.slot;
   Cycle at = std::max({warp.fixed_at, warp.fetched_at, now});
+  if (gated) at = std::max(at, warp.released);
   unsigned mask = in.wait_mask;
   if (in.path == Path::Depbar && in.count == 0) mask |= 1u << in.depbar_scoreboard;
   for (; mask != 0; mask &= mask - 1) {
@@ -189,10 +191,7 @@ void Sm::arrive_at_barrier(Warp& warp, const TimedInstruction& in, Cycle now, bo
   // The ADU of the SM takes one warp after another: two blocks that meet side by side share it.
   block.last_arrival = std::max(adu_free_, now);
   adu_free_ = block.last_arrival + static_cast<Cycle>(context_.gpu.issue.barrier_per_warp_cycles);
-  if (waits) {
-    warp.held = true;
-    warp.barrier = in.count;
-  }
+  if (waits) warp.barrier = in.count;
   release_barrier_if_full(block, in.count, in.barrier_threads, now);
 }
 
@@ -203,13 +202,10 @@ void Sm::release_barrier_if_full(Block& block, int id, int threads, Cycle now) {
   const Cycle at = std::max(now, block.last_arrival) + static_cast<Cycle>(context_.gpu.issue.barrier_release_cycles);
   for (const std::uint16_t index : block.warps) {
     Warp& other = warps_[index];
-    if (!other.alive || !other.held || other.barrier != id) continue;
-    other.held = false;
+    if (!other.alive || other.barrier != id) continue;
     other.barrier = kNoBarrier;
-    other.fixed_at = std::max(other.fixed_at, at);
-    other.held_before = subs_[other.sub_partition].held;
-    other.fixed_reason = Stall::Barrier;
-    evaluate(other, now);
+    other.released = at;
+    if (subs_[other.sub_partition].ready[other.slot] == kNever) evaluate(other, now);
   }
 }
 

@@ -234,6 +234,7 @@ void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in
   };
   charge(cursor + warp.conflict, Stall::DispatchStall);
   charge(warp.fixed_at, warp.fixed_reason);
+  if (!in.passes_barrier) charge(warp.released, Stall::Barrier);
   for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
     const auto s = static_cast<std::size_t>(std::countr_zero(mask));
     charge(warp.scoreboard_at[s], (warp.long_mask >> s & 1) != 0 ? Stall::LongScoreboard : Stall::ShortScoreboard);

@@ -260,6 +260,37 @@ TEST_CASE("a barrier releases all warps after the last arrival") {
   CHECK(HandMadeTrace(code, 4).simulate(gpu).elapsed_cycles == at_once.elapsed_cycles + 6);
 }
 
+TEST_CASE("a barrier holds a warp at what leaves its sub-partition's pipes or the straight line, not before") {
+  Instruction barrier = plain(Pipe::Adu, 1);
+  barrier.opcode = Opcode::BAR;
+  Instruction region = plain(Pipe::Cbu, 1);
+  region.opcode = Opcode::BSSY;
+  Instruction uniform = plain(Pipe::Uniform, 1);
+  uniform.opcode = Opcode::UIADD3;
+  Instruction move = uniform;
+  move.opcode = Opcode::UMOV;
+  const auto elapsed = [&](std::vector<Instruction> behind) {
+    behind.insert(behind.begin(), barrier);
+    behind.push_back(exit_instruction());
+    GpuModel gpu = sm_model();
+    gpu.issue.barrier_release_cycles = 14;
+    return HandMadeTrace(behind, 4).simulate(gpu).elapsed_cycles;
+  };
+  const auto work = repeat(plain(Pipe::Fma, 1), 8);
+  const std::uint64_t hidden = elapsed(work);
+  const auto with = [&](const Instruction& first) {
+    std::vector<Instruction> code{first};
+    code.insert(code.end(), work.begin(), work.end());
+    return elapsed(code);
+  };
+  // Up to 13 instructions fit into the 14 cycles that the last to arrive waits, too.
+  CHECK(elapsed(repeat(plain(Pipe::Fma, 1), 13)) == hidden);
+  CHECK(elapsed(repeat(plain(Pipe::Fma, 1), 16)) == hidden + 3);
+  CHECK(with(uniform) == hidden);
+  CHECK(with(region) == hidden + 9);
+  CHECK(with(move) == hidden + 9);
+}
+
 TEST_CASE("an SM reads one index every two cycles, for all its sub-partitions together") {
   const auto elapsed = [](SpecialRegister special, int warps) {
     Instruction read = plain(Pipe::Lsu, 1);

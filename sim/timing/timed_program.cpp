@@ -123,6 +123,27 @@ bool leaves_line(Opcode op) {
   }
 }
 
+/// A barrier holds a warp only at the next instruction that leaves the sub-partition's own pipes or the straight line
+/// (kernels/micro barrier, release: of what follows BAR, FFMA, ISETP, VOTE and CS2R issue while others are awaited;
+/// loads, stores, MUFU, SHFL, S2R, F2F, branches, NOP and a second BAR do not). ptxas keeps those, and DFMA, UMOV and
+/// ULDC, 6 cycles behind BAR, and none of the former.
+bool passes_barrier(const Instruction& in, Path path) {
+  if (path != Path::Fixed) return false;
+  switch (in.pipe) {
+    case Pipe::Alu:
+    case Pipe::Fma:
+    case Pipe::FmaHeavy:
+    case Pipe::Fp16:
+      return true;
+    case Pipe::Tensor:
+      return in.opcode == Opcode::HFMA2;
+    case Pipe::Uniform:
+      return in.opcode != Opcode::UMOV && in.opcode != Opcode::ULDC;
+    default:
+      return false;
+  }
+}
+
 TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
   TimedInstruction out;
   out.path = path_of(in);
@@ -146,6 +167,7 @@ TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
     out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Adu).interval));
   if (in.memory == MemoryKind::Load) out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
   out.control = leaves_line(in.opcode);
+  out.passes_barrier = passes_barrier(in, out.path);
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
   out.long_wait = out.path == Path::Memory && in.space != MemorySpace::Shared;
   const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));

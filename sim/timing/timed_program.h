@@ -48,6 +48,7 @@ struct TimedInstruction {
   bool long_wait = false;             ///< its scoreboards count as long (global, local) rather than short
   bool block_fence = false;           ///< MEMBAR of the block alone: waits for no store
   bool control = false;               ///< may leave the straight line
+  bool passes_barrier = false;        ///< may issue while its warp waits at a barrier
   bool constant_operand = false;      ///< reads c[][] as an ALU operand
   std::uint16_t constant_line = 0;    ///< of that operand or of LDC: line number in its bank
   std::uint16_t latency = 0;          ///< Scoreboarded, Queued: result after so many cycles

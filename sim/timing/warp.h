@@ -29,6 +29,7 @@ struct Warp {
   Cycle fixed_at = 0;                                ///< stall count, branch, barrier or fence of the last instruction
   Cycle conflict = 0;                                ///< cycles of that in which its operands held dispatch
   Cycle held_before = 0;                             ///< SubPartition::held when that was set
+  Cycle released = 0;                                ///< the last barrier lets it go on
   Cycle fetched_at = 0;                              ///< the instruction is decoded
   std::array<Cycle, kScoreboards> scoreboard_at{};   ///< counted down by then, as far as known
   std::array<std::uint8_t, kScoreboards> pending{};  ///< releases whose time is not known yet
@@ -45,11 +46,11 @@ struct Warp {
   std::uint16_t generation = 0;       ///< tells late acknowledgements of an earlier warp of this slot apart
   std::uint32_t cls = 0, path = 0;    ///< which class and path it replays
   std::uint32_t age = 0;              ///< of its block: order of arrival at the SM
-  std::uint8_t barrier = kNoBarrier;  ///< the barrier it is held at
+  std::uint8_t barrier = kNoBarrier;  ///< the barrier at which others are awaited
   bool alive = false;
   bool first = true;         ///< has not issued yet
   bool needs_fetch = false;  ///< its first instruction has not been asked for
-  bool held = false;         ///< at a barrier or fence: no time known
+  bool held = false;         ///< at a fence, or draining: no time known
   bool wants_fence = false;  ///< waits for its stores
   bool draining = false;     ///< has exited, but its memory instructions are still queued
 

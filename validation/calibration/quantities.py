@@ -176,6 +176,9 @@ def barrier():
     sync = "issue.barrier_release_cycles issue.barrier_per_warp_cycles pipes.adu.interval"
     return [slope(f"sync_threads_w{warps}", (50, 250), 8, "cycles/barrier", sync) for warps in (1, 4, 16, 32)] + [
         slope("sync_threads_two_blocks_w16", (50, 250), 8, "cycles/barrier of both", sync)] + [
+        slope(f"sync_then_{kind}_w{warps}", (50, 250), 8, f"cycles/barrier and {what}", sync)
+        for kind, what in [("fma", "two FFMA"), ("root", "MUFU")] for warps in (1, 4, 32)] + [
+        slope(f"release_w{warps}", (16, 64), 1, "cycles/trip", sync) for warps in (4, 8)] + [
         slope(f"fence_{scope}_w{warps}", trips, 4, "cycles/store and fence", f"issue.membar_{leaf}_cycles")
         for scope, leaf, trips in [("gpu", "gpu", (10, 50)), ("block", "cta", (50, 250))] for warps in (1, 8)]
 
@@ -214,6 +217,11 @@ def shared():
                                 "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval memory_pipe.writeback_bytes_per_cycle"))
         quantities.append(slope(f"sts_{width}_w16", once, 16 * 16, "cycles/store of the SM",
                                 "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval"))
+    for width in (64, 128):
+        for kind in ("", "_same"):
+            quantities.append(slope(f"lds_{width}{kind}_w1", once, 16, "cycles/load", "memory_pipe.port_wavefront_cycles memory_pipe.address_interval"))
+        quantities.append(slope(f"lds_{width}_dependent_same_w1", once, 16, "cycles/load and add",
+                                "latency.shared_load memory_pipe.wide_latency"))
     quantities += [slope(f"lds_32_dependent_{ways}way_w1", once, 16, "cycles/load and add",
                          "latency.shared_load memory_pipe.shared_conflict_latency") for ways in (2, 8, 32)]
     quantities += [slope(f"lds_32_{ways}way_w16", short, 16 * 16, "cycles/load of the SM", "memory_pipe.shared_wavefront_cycles")
