@@ -234,6 +234,7 @@ void Sm::retire(Warp& warp, Cycle now) {
   sub.live_mask &= ~(1u << warp.slot);
   if (--sub.live == 0) sub.active_cycles += end - sub.active_since;
   if (sub.last == warp.slot) sub.last = -1;
+  sub.turns.leave(warp.slot);
   warp_cycles_ += end - warp.placed;
   // As after any branch, the way on is found first; only then the warp drains (kernels/micro launch: of the warps of an
   // empty block 6 cycles wait, 8 branch_resolving, 16 drain).

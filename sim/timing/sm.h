@@ -10,6 +10,7 @@
 
 #include "hardware/gpu_model.h"
 #include "timing/block_progress.h"
+#include "timing/branch_turns.h"
 #include "timing/instruction_cache.h"
 #include "timing/loop_progress.h"
 #include "timing/loops.h"
@@ -111,6 +112,7 @@ class Sm {
     int live = 0;
     int starting = 0;  ///< warps that have not asked for their first instruction
     int last = -1;     ///< slot of the warp that issued last
+    BranchTurns turns;
     Cycle active_since = 0;
     std::uint64_t active_cycles = 0, issue_cycles = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)> pipe_cycles{};

@@ -54,11 +54,13 @@ std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
   return away;
 }
 
-/// The warp to try next: the one that issued last goes on while it can, else the oldest block's, of its warps the one
-/// that has not issued for longest (kernels/micro order: blocks finish one after another, the warps of a block
-/// together).
+/// The warp to try next: the one that issued last goes on while it can; where it took a branch, the one whose turn that
+/// makes it; else the oldest block's, of its warps the one that has not issued for longest (kernels/micro order: blocks
+/// finish one after another, the warps of a block together).
 int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
   if (sub.last >= 0 && (candidates >> sub.last & 1u) != 0) return sub.last;
+  const int turn = sub.turns.next();
+  if (turn != BranchTurns::kNobody && (candidates >> turn & 1u) != 0) return turn;
   std::uint64_t first = ~std::uint64_t{0};
   int best = -1;
   for (std::uint32_t mask = candidates; mask != 0; mask &= mask - 1) {
@@ -322,6 +324,7 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   ++sub.issue_cycles;
   ++issued_;
   sub.last = slot;
+  sub.turns.issue();
   sub.turned_away &= ~(1u << slot);
   warp.issued = now;
   sub.order[static_cast<std::size_t>(slot)] = issue_order(warp.age, now);
@@ -386,10 +389,13 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
     }
     warp.pc = warp.run->first;
     warp.left = warp.run->count;
-    const Cycle target = now + static_cast<Cycle>(context_.gpu.issue.branch_cycles);
-    if (warp.pc != previous + 1 && target > warp.fixed_at) {
-      warp.fixed_at = target;
-      warp.fixed_reason = Stall::BranchResolving;
+    if (warp.pc != previous + 1) {
+      subs_[warp.sub_partition].turns.branch(warp.slot);
+      const Cycle target = now + static_cast<Cycle>(context_.gpu.issue.branch_cycles);
+      if (target > warp.fixed_at) {
+        warp.fixed_at = target;
+        warp.fixed_reason = Stall::BranchResolving;
+      }
     }
   }
   const std::uint32_t per_line = context_.program.instructions_per_line();

@@ -473,6 +473,42 @@ TEST_CASE("older blocks issue first, the warps of a block in turn") {
   CHECK(mean_stay(4, 8, 8) < 0.75);   // eight blocks end one after another
 }
 
+TEST_CASE("upon a taken branch the turn goes to the warp that took one last before") {
+  // Ten instructions, the last of them BRA, twice; one that stalls for 15 cycles; ten again, twice; EXIT. One warp of
+  // each of three blocks a sub-partition: A 0 to 9, B 10 to 19, A to its stall at 30, B to its own at 41, C 42 to 51. B
+  // stalls until 56, so A goes on at 52, and upon its BRA at 61 it is C's turn, which took the one before, not the
+  // older B's, which is ready. C to its stall at 72, A to its end at 83, B 84 to 93, C to 103, B to its end at 114, C
+  // to 125.
+  std::vector<Instruction> code(21, plain(Pipe::Fma, 1));
+  code[9].opcode = code[20].opcode = Opcode::BRA;
+  code[9].pipe = code[20].pipe = Pipe::Cbu;
+  code[10].control.stall = 15;
+  code.push_back(exit_instruction());
+  HandMadeTrace trace(code, 4, 3);
+  trace.occupancy().blocks_per_sm = 3;
+  CHECK(trace.runs({{0, 10}, {0, 21}, {11, 11}}).simulate(sm_model()).elapsed_cycles == 126);
+}
+
+TEST_CASE("turns upon branches, warp by warp") {
+  BranchTurns turns;
+  turns.branch(3);
+  CHECK(turns.next() == BranchTurns::kNobody);  // nobody took one before
+  turns.branch(5);
+  CHECK(turns.next() == 3);
+  turns.branch(5);  // its own branches do not count
+  CHECK(turns.next() == 3);
+  turns.issue();
+  CHECK(turns.next() == BranchTurns::kNobody);
+  turns.branch(3);
+  CHECK(turns.next() == 5);
+  turns.leave(5);
+  CHECK(turns.next() == BranchTurns::kNobody);
+  turns.branch(7);
+  turns.leave(7);
+  turns.branch(2);
+  CHECK(turns.next() == 3);
+}
+
 TEST_CASE("blocks start wherever there is room when warps leave unevenly") {
   // The first of each pair leaves at once, so that its sub-partition stays the emptiest and the next one fills up.
   HandMadeTrace trace(repeat(plain(Pipe::Alu, 4), 400), 2, 600);
