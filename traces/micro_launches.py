@@ -511,6 +511,32 @@ def queue():
     return {"micro_queue": cases}
 
 
+def accept():
+    """The clocks of bursts of an operation; `others` and `measures` are masks of warps, of which 0 and 4 share a sub-partition."""
+    cases = []
+
+    def add(name, kernel, others, measures, other_stride, stride):
+        warps = (others | measures).bit_length()
+        one = launch(kernel, 1, 32 * warps, "out", "in", "store", other_stride, stride, others, measures)
+        words = 32 * 32 + 64
+        cases.append(case(name, {"out": f"{{bytes: {warps * 12 * 16}, fill: zero}}", "in": zero(words),
+                                 "store": f"{{bytes: {4 * words}, fill: zero}}"}, one))
+
+    alone, pair, each, both = 0x1, 0x11, 0xf, 0xff
+    for kernel, strides, masks in [
+            ("lds", (1, 8, 32), (alone, pair, each, both)), ("sts", (1, 8, 32), (alone, pair, each, both)), ("lds128", (4,), (alone, each, both)),
+            ("sts128", (4,), (alone, each, both)), ("ldg", (0, 8, 32), (alone, pair, each, both)), ("stg", (8, 32), (alone, pair, each)),
+            ("shfl", (0,), (alone, pair, both)), ("mufu", (0,), (alone, pair, 0x1111))]:
+        for stride in strides:
+            for mask in masks:
+                add(f"accept_{kernel}_s{stride}_m{mask:x}", f"accept_{kernel}", 0, mask, 0, stride)
+    for kernel, stride in [("lds", 1), ("ldg", 0), ("ldg_after_lds", 0), ("sts_after_lds", 1), ("lds_after_sts", 1), ("lds_after_ldg", 1),
+                           ("ldg_after_stg", 0), ("lds_after_stg", 1), ("mufu_after_lds", 0), ("shfl_after_lds", 0)]:
+        for place, others, measures in [("same", 0x1, 0x10), ("other", 0x1, 0x2), ("all", 0xf, 0x10)]:
+            add(f"accept_{kernel}_{place}", f"accept_{kernel}", others, measures, 32, stride)
+    return {"micro_accept": cases}
+
+
 def turnover():
     """One block after another in the same place: 1, 4 or 8 blocks of 256 threads an SM, alone on the machine (few) or not."""
     cases = []
@@ -539,5 +565,5 @@ def turnover():
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
-             l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue)
+             l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept)
     return {stem: cases for part in parts for stem, cases in part().items()}

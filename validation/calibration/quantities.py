@@ -362,6 +362,15 @@ def queue():
     return wholes("micro_queue", "memory_pipe.queue_entries")
 
 
+def accept():
+    """All as a whole; what stalls where the queues of one or four sub-partitions fill. Their clocks say more."""
+    throttle, short = (f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio" for reason in ("mio_throttle", "short_scoreboard"))
+    cases = {throttle: ("lds_s32_m11", "lds_s32_mf", "lds_s32_mff", "sts_s32_mff", "lds_all"), short: ("lds_s32_m1", "lds_s32_m11", "lds_s32_mf")}
+    stalls = [Quantity(f"accept_{name} {metric.split('_')[6]}", "", f"accept_{name}", 1, "warps/issue", ("memory_pipe.queue_entries",),
+                       metric=metric) for metric, names in cases.items() for name in names]
+    return wholes("micro_accept", "memory_pipe.queue_entries") + stalls
+
+
 def waves():
     return wholes("micro_waves", "launch.gpc_after_gpc launch.block_start_cycles")
 
@@ -402,7 +411,7 @@ def all_quantities():
              "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
-             "micro_order": order, "micro_queue": queue, "micro_waves": waves,
+             "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
              "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
