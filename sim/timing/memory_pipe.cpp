@@ -49,7 +49,7 @@ std::uint32_t MemoryPipe::allocate_miss() {
 
 void MemoryPipe::release_queue(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
-  releases.push_back({Release::Kind::QueueSlot, operation.warp, kNoScoreboard, now});
+  releases.push_back({Release::Kind::QueueSlot, operation.warp, kNoScoreboard, now, 0, in.long_wait});
   if (in.read_barrier != kNoScoreboard) {
     const int sources =
         in.space == MemorySpace::Shared ? gpu_.latency.shared_store_read : gpu_.latency.global_read_release;

@@ -28,6 +28,7 @@ struct Release {
   std::uint8_t scoreboard = kNoScoreboard;
   Cycle at = 0;
   std::uint16_t generation = 0;  ///< StoreAcknowledged: of the warp that stored
+  bool global = false;           ///< QueueSlot: of an access to global or local memory
 };
 
 /// A memory instruction on its way through the pipe.

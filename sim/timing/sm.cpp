@@ -131,6 +131,7 @@ void Sm::apply_releases(Cycle now) {
       case Release::Kind::QueueSlot: {
         SubPartition& sub = subs_[warp.sub_partition];
         --sub.queued_memory;
+        sub.queued_global -= release.global ? 1 : 0;
         if (sub.waits_for_queue) sub.next = std::min(sub.next, now + 1);
         if (--warp.queued == 0 && warp.draining) retire(warp, now);
         break;

@@ -45,10 +45,13 @@ std::uint32_t Sm::ready_slots(const SubPartition& sub, Cycle now) {
 std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
   const std::uint32_t away = ready & sub.wants_memory;
   sub.waits_for_queue = away != 0;
+  // LDS and LDG share the queue; behind others an LDG counts as they do (kernels/micro accept: mio_throttle where the
+  // same sub-partition sends LDS, lg_throttle where another does).
+  const bool global = sub.queued_global == sub.queued_memory;
   for (std::uint32_t fresh = away & ~sub.turned_away; fresh != 0; fresh &= fresh - 1) {
     Warp& warp = warps_[sub.warp[static_cast<std::size_t>(std::countr_zero(fresh))]];
     warp.refused_at = now;
-    warp.refused_reason = context_.program[warp.pc].long_wait ? Stall::LgThrottle : Stall::MioThrottle;
+    warp.refused_reason = global && context_.program[warp.pc].long_wait ? Stall::LgThrottle : Stall::MioThrottle;
   }
   sub.turned_away |= away;
   return away;
@@ -290,6 +293,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   operation.arrival = std::max(now, sub.address_free) + pipe_.lead_cycles();
   sub.address_free = operation.arrival;
   ++sub.queued_memory;
+  sub.queued_global += in.long_wait ? 1 : 0;
   ++warp.queued;
   const auto mark = [&](std::uint8_t scoreboard) {
     if (scoreboard == kNoScoreboard) return;

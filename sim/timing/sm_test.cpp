@@ -205,6 +205,26 @@ TEST_CASE("a full memory queue throttles") {
   CHECK(r.counters.shared_wavefronts == 10);
 }
 
+TEST_CASE("a queue of global accesses alone throttles as theirs, one that others are in does not") {
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  HandMadeTrace loads(repeat(load, 10), 1);
+  for (int i = 0; i < 10; ++i) loads.access(0, 1 << 20, 4, MemorySpace::Global);
+  const TimingResult alone = loads.simulate(sm_model());
+  CHECK(stalled(alone, Stall::LgThrottle) > 0);
+  CHECK(stalled(alone, Stall::MioThrottle) == 0);
+
+  const Instruction store = memory_instruction(Opcode::STS, MemorySpace::Shared, MemoryKind::Store);
+  std::vector<Instruction> code = repeat(store, 5);
+  code.back() = load;
+  code.insert(code.begin(), 5, store);
+  HandMadeTrace mixed(code, 1);
+  for (int i = 0; i < 9; ++i) mixed.access(0, 0, 4, MemorySpace::Shared, MemoryKind::Store);
+  mixed.access(0, 1 << 20, 4, MemorySpace::Global);
+  const TimingResult behind = mixed.simulate(sm_model());
+  CHECK(stalled(behind, Stall::MioThrottle) > 0);
+  CHECK(stalled(behind, Stall::LgThrottle) == 0);
+}
+
 TEST_CASE("a global load: a miss takes the memory system's time, the next load of the line hits") {
   const GpuModel gpu = sm_model();
   const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
