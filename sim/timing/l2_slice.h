@@ -33,6 +33,7 @@
 //   the 17 found again write 9.8 MB, of which but 1.1 MB had left (l2_write_find).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -140,6 +141,9 @@ class L2Slice {
   /// read() or write() whose data arrives at once. No miss entry is used; Hit unless sectors missed.
   Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full = true,
                std::uint8_t bytes = 0, bool for_copy = false);
+  /// What touch() stands for comes more slowly than what was read lately: no more than so many sectors are fetched at a
+  /// time.
+  void fetch_at_most(std::uint32_t sectors) { most_busy_ = sectors; }
   /// What is dirty now is of others than the launch: it is not spared.
   void spare_nothing_so_far() { others_ = clock_; }
 
@@ -181,7 +185,7 @@ class L2Slice {
   std::uint32_t victim(Place, bool copy, std::uint32_t busy) const;
   /// Home sectors being fetched; also remembers them.
   std::uint32_t busy_now();
-  std::uint32_t busy_mostly() const { return busy_mean_ / kBusyUnit; }
+  std::uint32_t busy_mostly() const { return std::min(busy_mean_ / kBusyUnit, most_busy_); }
   /// The least recently used line of the set of those wanted, kNoWay if there is none.
   template <typename Wanted>
   std::uint32_t oldest_of(std::uint32_t set, Wanted&& wanted) const;
@@ -217,6 +221,7 @@ class L2Slice {
   std::uint64_t dirty_sectors_ = 0;
   std::vector<std::uint8_t> dirty_lines_;  ///< of each set
   std::uint32_t busy_mean_ = 0;            ///< of in_flight_[0] when lines were replaced lately, times kBusyUnit
+  std::uint32_t most_busy_ = ~0u;          ///< ... where no time passes
   std::uint32_t others_ = 0;               ///< lines not used since are of others
   std::uint32_t partial_lines_ = 0;        ///< lines with sectors that are written in part
 };

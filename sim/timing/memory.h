@@ -121,6 +121,9 @@ class MemorySystem {
                   std::uint8_t bytes = 0);
   L2Traffic touch(const LinePlace&, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
                   std::uint8_t bytes);
+  /// What is touched from now on stands for a time in which so many sectors are being fetched from DRAM on average, if
+  /// fewer than lately: blocks that start together read all at once, those that follow one another do not.
+  void expect_fetches(double sectors);
   /// Brings near the host's processor what touch() of the line will look at.
   void prefetch(const LinePlace&, bool write, std::uint16_t sm) const;
   /// Where those of the lines live that are in one of every so many slices, a power of two. Slices know nothing of each

@@ -1,4 +1,6 @@
 // The memory system without time: what passes by L2 of work that is left out, and what L2 holds.
+#include <cmath>
+
 #include "timing/memory_state.h"
 
 namespace forewarp {
@@ -7,6 +9,12 @@ L2Traffic MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestK
                               std::uint8_t bytes) {
   const AddressMap::Home home = state_->map_.home(line);
   return touch(LinePlace{home.index, home.slice, 0}, sectors, kind, sm, full, bytes);
+}
+
+void MemorySystem::expect_fetches(double sectors) {
+  const double of_slice = sectors / static_cast<double>(state_->slices_.size());
+  for (State::Slice& slice : state_->slices_)
+    slice.cache.fetch_at_most(static_cast<std::uint32_t>(std::lround(of_slice)));
 }
 
 L2Traffic MemorySystem::touch(const LinePlace& home, std::uint8_t sectors, RequestKind kind, std::uint16_t sm,

@@ -403,6 +403,7 @@ class SteadyState {
     const double stored = factor * static_cast<double>(written * kSectorBytes);
     const double kept = context_.gpu.l2.dirty_share * static_cast<double>(context_.gpu.l2.bytes);
     const std::uint64_t in_all = stored < kStoredOften * kept && stored > 0 ? kMostTouches : kTouchedWaves;
+    expect_fetches(last.counters, reference.counters, static_cast<double>(last.at - reference.at));
     const L2Traffic traffic = footprint().touch(first + count - touched, touched, in_all, gpu_.memory());
     if (touched == count) set_traffic(skipped_.memory, before, traffic);
     misses_known_ = misses_known_ && touched == count;
@@ -420,6 +421,17 @@ class SteadyState {
   BlockFootprint& footprint() {
     if (!footprint_) footprint_.emplace(context_, wave_);
     return *footprint_;
+  }
+
+  /// Sectors on their way from DRAM in the mean of a time, by its rate and how long a read takes (Little).
+  void expect_fetches(const TimingCounters& later, const TimingCounters& earlier, double cycles) {
+    const MemoryCounters &l = later.memory, &e = earlier.memory;
+    const std::uint64_t replies = l.read_replies - e.read_replies;
+    const double each = replies == 0 ? 0
+                                     : static_cast<double>(l.read_latency_cycles - e.read_latency_cycles) /
+                                           static_cast<double>(replies);
+    gpu_.memory().expect_fetches(static_cast<double>(l.dram_read_bytes - e.dram_read_bytes) / kSectorBytes * each /
+                                 std::max(1.0, cycles));
   }
 
   // --- Loops -------------------------------------------------------------------------------------------------------
@@ -508,6 +520,7 @@ class SteadyState {
     const double cycles =
         static_cast<double>(instructions) / static_cast<double>(steady.progress.iteration_instructions) / rate;
     const TimingCounters now = gpu_.counters();
+    expect_fetches(now, steady.since, static_cast<double>(steady.cycles));
     const L2Traffic traffic = gpu_.skip_iterations(steady.progress, counts);
     // Lines that nobody had touched come from DRAM once; what the stretch measured would count its own reuse again.
     const MemoryCounters before = skipped_.memory;
@@ -562,6 +575,7 @@ class SteadyState {
                              kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
     // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
     L2Traffic traffic = gpu_.drain();
+    expect_fetches(now.counters, reference.counters, static_cast<double>(now.at - reference.at));
     traffic += gpu_.catch_up(kBlockSteps, kTouchedRest);
     traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
     set_traffic(result.counters.memory, before, traffic);
