@@ -57,7 +57,8 @@ constexpr std::uint64_t kHurry = 7;      // times the budget after which waves a
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
 constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
 // ... or as soon as what is left of a wave is so much of it, where the rate of its loop is known and waves follow.
-constexpr double kNothingNew = 0.02;
+// Where waves cost less than so many budgets, how blocks begin and end is a part of their time that is worth seeing.
+constexpr double kNothingNew = 0.02, kLongWave = 30;
 constexpr double kNearTheEnd = 0.5;  // of what has been issued is left of the first wave
 constexpr double kOverdraft = 2.0;   // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
@@ -226,10 +227,13 @@ class SteadyState {
   bool out_of_patience() const {
     // Whole waves of loops whose rate is known: they would only show it again.
     const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 2 * wave_;
-    if (known && left_in_flight() < kNothingNew * wave_instructions()) return true;
+    const bool long_wave = wave_instructions() > kLongWave * static_cast<double>(options_.detailed_instructions);
+    if (known && long_wave && left_in_flight() < kNothingNew * wave_instructions()) return true;
     // ... and where none has ended by then, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
-    const std::uint64_t patience = known ? kPatienceKnown : compares ? kPatience : kPatienceFirst;
+    const std::uint64_t patience = known && long_wave       ? kPatienceKnown
+                                   : compares || !long_wave ? kPatience
+                                                            : kPatienceFirst;
     // How the first blocks end is worth seeing where most of their way is behind them: those that follow end so, too.
     if (!compares && left_in_flight() < kNearTheEnd * static_cast<double>(gpu_.issued())) return false;
     // What could be left out so far can be left out of what lies ahead, too.
