@@ -17,6 +17,8 @@ constexpr double kInStep = 0.2;
 // second: those whose data nobody else fetches, or everybody (sgemm_coarsened_1d_777: of 13 rows of blocks the one that
 // has no block on an SM of its own falls behind by 9 % all the way to its end).
 constexpr double kOther = 0.02, kAllAlong = 0.03;
+constexpr double kApart =
+    0.5;  // ... and by so many iterations: warps of blocks in step are not in the same place of one
 
 /// How many older blocks each has beside it on its SM.
 std::vector<std::uint32_t> ages(const LoopProgress& progress) {
@@ -72,7 +74,9 @@ std::vector<double> steady_moves(const LoopProgress& progress, std::span<const d
   const std::vector<double> mean_behind = means_of(progress, behind, alike);
   for (std::size_t b = 0; b < moved.size(); ++b) {
     const double lately = moved[b] / means[b], so_far = behind[b] / mean_behind[b];
-    if (std::abs(lately - 1) > kOther && std::abs(so_far - 1) > kOther && std::abs(lately - so_far) < kAllAlong)
+    const bool apart = std::abs(behind[b] - mean_behind[b]) > kApart;
+    if (apart && std::abs(lately - 1) > kOther && std::abs(so_far - 1) > kOther &&
+        std::abs(lately - so_far) < kAllAlong)
       means[b] = moved[b];
   }
   return means;

@@ -59,6 +59,7 @@ constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
 // ... or as soon as what is left of a wave is so much of it, where the rate of its loop is known and waves follow.
 // Where waves cost less than so many budgets, how blocks begin and end is a part of their time that is worth seeing.
 constexpr double kNothingNew = 0.02, kLongWave = 30;
+constexpr double kWavesSeen = 1.5, kWorthAWave = 1.6;
 constexpr double kNearTheEnd = 0.5;  // of what has been issued is left of the first wave
 constexpr double kOverdraft = 2.0;   // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
@@ -241,6 +242,8 @@ class SteadyState {
     const double ahead = static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(done);
     const double budget = static_cast<double>(options_.detailed_instructions);
     const double spent = static_cast<double>(work_) / budget / static_cast<double>(patience);
+    // The first wave starts cold, all of it at once: what follows is like a wave that includes the next one's start.
+    if (!long_wave && spent < kWorthAWave && static_cast<double>(done) < kWavesSeen * wave_instructions()) return false;
     if (spent <= 1 || spent * (1 + ahead) <= kOverdraft) return false;
     // Where less than a wave waits, most of what lies ahead is the end, in which SMs hold fewer and fewer blocks: there
     // is nothing that it is like.
@@ -311,7 +314,9 @@ class SteadyState {
     if (dirty_growth(marks_[n - width]) > kDirtyGrowth && !hurry) return false;
     unsteady_ = unsteady_ || drift > 3 * kSteady;
     // Where waves differ, all that have been seen since L2 is full are as good as the last.
-    const Mark& reference = marks_[hurry && saturated_ ? 0 : n - (hurry || same ? 1 : 2) * width];
+    // While what is dirty grew, DRAM had less to write than it will have.
+    const bool grew = n >= 2 * width && dirty_growth(marks_[n - 2 * width]) > kDirtyGrowth;
+    const Mark& reference = marks_[hurry && saturated_ ? 0 : n - (hurry || same || grew ? 1 : 2) * width];
     const std::uint64_t most = left / wave_ - (dear ? 0 : 1);  // the tail remains
     const std::uint64_t filling = saturated_ ? 0 : waves_until_full(reference);
     if ((filling > 0 && filling < most) || (filling == 0 && !saturated_ && missing(reference.counters) > 0)) {
