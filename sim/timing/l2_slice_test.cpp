@@ -229,6 +229,25 @@ TEST_CASE("while DRAM is behind with reads a clean line leaves instead of a dirt
   CHECK(s.valid(5, false) == 0);
 }
 
+TEST_CASE("where no time passes dirty lines are spared as lately, or as seldom as what is touched comes") {
+  GpuModel m = tiny();
+  m.l2.spare_dirty = 1;
+  m.l2.miss_entries = 4;
+  const L2Geometry g(m);
+  for (const bool slow : {false, true}) {
+    L2Slice s(g);
+    const auto under_way = s.read(5, false, 15);
+    for (std::uint64_t line = 10; line < 400; ++line)
+      s.written_back(std::popcount(unsigned{s.write(line, 15, true, 0).evicted.dirty}));
+    s.arrive(under_way.miss, 15);
+    s.release(under_way.miss);
+    s.read(5, false, 15);  // clean, and used last
+    if (slow) s.fetch_at_most(0);
+    CHECK((s.touch(500, false, 15, false).evicted.dirty != 0) == slow);
+    CHECK(s.valid(5, false) == (slow ? 15 : 0));
+  }
+}
+
 TEST_CASE("a dirty line is written back before a copy of it is made") {
   const L2Geometry g(tiny());
   L2Slice s(g);
