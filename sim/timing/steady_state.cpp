@@ -57,9 +57,7 @@ constexpr std::uint64_t kHurry = 7;      // times the budget after which waves a
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
 constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
 // ... or as soon as what is left of a wave is so much of it, where the rate of its loop is known and waves follow.
-// Where waves cost less than so many budgets, how blocks begin and end is a part of their time that is worth seeing.
-constexpr double kNothingNew = 0.02, kLongWave = 30;
-constexpr double kWavesSeen = 1.5, kWorthAWave = 1.6, kCheapOnHost = 30;
+constexpr double kNothingNew = 0.02;
 constexpr double kNearTheEnd = 0.5;  // of what has been issued is left of the first wave
 constexpr double kOverdraft = 2.0;   // ... unless it would be done for so many times as much
 // What simulating costs, in warp instructions: memory lines are work too.
@@ -228,21 +226,17 @@ class SteadyState {
   bool out_of_patience() const {
     // Whole waves of loops whose rate is known: they would only show it again.
     const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 2 * wave_;
-    const bool long_wave = wave_instructions() > kLongWave * static_cast<double>(options_.detailed_instructions);
-    if (known && long_wave && left_in_flight() < kNothingNew * wave_instructions()) return true;
+    if (known && left_in_flight() < kNothingNew * wave_instructions()) return true;
     // ... and where none has ended by then, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
-    const double budget = static_cast<double>(options_.detailed_instructions);
-    const bool cheap = !long_wave && host_cost() < kCheapOnHost * budget;
-    const std::uint64_t patience = known && long_wave ? kPatienceKnown : compares || cheap ? kPatience : kPatienceFirst;
+    const std::uint64_t patience = known ? kPatienceKnown : compares ? kPatience : kPatienceFirst;
     // How the first blocks end is worth seeing where most of their way is behind them: those that follow end so, too.
     if (!compares && left_in_flight() < kNearTheEnd * static_cast<double>(gpu_.issued())) return false;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
     const double ahead = static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(done);
+    const double budget = static_cast<double>(options_.detailed_instructions);
     const double spent = static_cast<double>(work_) / budget / static_cast<double>(patience);
-    // The first wave starts cold, all of it at once: what follows is like a wave that includes the next one's start.
-    if (cheap && spent < kWorthAWave && static_cast<double>(done) < kWavesSeen * wave_instructions()) return false;
     if (spent <= 1 || spent * (1 + ahead) <= kOverdraft) return false;
     // Where less than a wave waits, most of what lies ahead is the end, in which SMs hold fewer and fewer blocks: there
     // is nothing that it is like.
