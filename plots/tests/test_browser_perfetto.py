@@ -69,12 +69,17 @@ class Viewers(unittest.TestCase):
         self.addCleanup(server.shutdown)
         self.page.open(f"http://127.0.0.1:{server.server_address[1]}/")
         message = "window.postMessage({perfetto: {buffer: new TextEncoder().encode(%s).buffer, title: 'forewarp'}}, '*')"
-        deadline, found = time.monotonic() + 60, None
+        deadline, found = time.monotonic() + 120, None
+        while not self.page.run("!!window.app") and time.monotonic() < deadline - 100:
+            time.sleep(0.5)
         while not found and time.monotonic() < deadline:
-            self.page.run(message % json.dumps(self.text))  # not heard before the page listens
-            for _ in range(8):
+            # Not heard before the page listens; heard twice, the second takes away what the first is being read from.
+            self.page.run(message % json.dumps(self.text))
+            for _ in range(60):
                 time.sleep(0.5)
-                found = found or self.page.run(QUERY)
+                found = self.page.run(QUERY)
+                if found:
+                    break
         self.assertEqual(found, [self.slices, self.samples, 0])
         self.assertIn("h200-sxm", self.page.run("document.body.innerText"))
 
