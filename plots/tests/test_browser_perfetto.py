@@ -81,6 +81,8 @@ class Viewers(unittest.TestCase):
                 if found:
                     break
         self.assertEqual(found, [self.slices, self.samples, 0])
+        while "h200-sxm" not in self.page.run("document.body.innerText") and time.monotonic() < deadline:
+            time.sleep(0.5)  # tracks are drawn a while after the trace is read
         self.assertIn("h200-sxm", self.page.run("document.body.innerText"))
 
 
