@@ -216,7 +216,8 @@ TEST_CASE("a queue of global accesses alone throttles as theirs, one that others
   const Instruction store = memory_instruction(Opcode::STS, MemorySpace::Shared, MemoryKind::Store);
   std::vector<Instruction> code = repeat(store, 5);
   code.back() = load;
-  code.insert(code.begin(), 5, store);
+  code.insert(code.begin(), 4, store);
+  code.push_back(exit_instruction());
   HandMadeTrace mixed(code, 1);
   for (int i = 0; i < 9; ++i) mixed.access(0, 0, 4, MemorySpace::Shared, MemoryKind::Store);
   mixed.access(0, 1 << 20, 4, MemorySpace::Global);
