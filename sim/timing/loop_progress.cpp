@@ -17,8 +17,7 @@ constexpr double kInStep = 0.2;
 // second: those whose data nobody else fetches, or everybody (sgemm_coarsened_1d_777: of 13 rows of blocks the one that
 // has no block on an SM of its own falls behind by 9 % all the way to its end).
 constexpr double kOther = 0.02, kAllAlong = 0.03;
-constexpr double kApart =
-    0.5;  // ... and by so many iterations: warps of blocks in step are not in the same place of one
+constexpr double kApart = 0.5;  // ... and so many iterations: warps of blocks in step are not in one place of theirs
 
 /// How many older blocks each has beside it on its SM.
 std::vector<std::uint32_t> ages(const LoopProgress& progress) {
@@ -62,12 +61,17 @@ std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgres
   return moved;
 }
 
-std::vector<double> steady_moves(const LoopProgress& progress, std::span<const double> moved, bool began_together) {
+std::vector<double> steady_moves(const LoopProgress& progress, std::span<const double> moved,
+                                 std::span<const double> in_all, bool began_together) {
   const std::vector<std::uint32_t> alike(moved.size());
   std::vector<double> means = means_of(progress, moved, alike);
-  const std::vector<double> by_age = means_of(progress, moved, ages(progress));
-  for (std::size_t b = 0; b < moved.size(); ++b)
-    if (std::abs(by_age[b] - means[b]) > kInStep * means[b]) return by_age;
+  const std::vector<double> of_all = means_of(progress, in_all, alike),
+                            by_age = means_of(progress, in_all, ages(progress));
+  for (std::size_t b = 0; b < moved.size(); ++b) {
+    if (std::abs(by_age[b] - of_all[b]) <= kInStep * of_all[b]) continue;
+    for (std::size_t i = 0; i < moved.size(); ++i) means[i] *= by_age[i] / of_all[i];
+    return means;
+  }
   if (!began_together) return means;
   std::vector<double> behind;
   for (const BlockLoop& block : progress.blocks) behind.push_back(block.position);

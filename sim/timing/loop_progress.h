@@ -33,8 +33,11 @@ std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgres
 /// What each block is to be reckoned to move on in the time in which `moved` was seen: the mean of the blocks of its
 /// class on SMs that hold as many warps. That a block was ahead of those by a little does not last: one that leads
 /// fetches for the others, and they catch up. Where the older blocks of an SM outrun the younger, since they issue
-/// first, the means are of those that are as old among the blocks of their SM. `began_together`: all blocks are in
-/// their loops since the launch began, so that those which have gone at another rate all along are known, and go on so.
-std::vector<double> steady_moves(const LoopProgress&, std::span<const double> moved, bool began_together = false);
+/// first, those that are as old among the blocks of their SM have the share of the mean that they had in `in_all`, what
+/// was seen in a longer time that ends with this one: one or two iterations say little of it. `began_together`: all
+/// blocks are in their loops since the launch began, so that those which have gone at another rate all along are known,
+/// and go on so.
+std::vector<double> steady_moves(const LoopProgress&, std::span<const double> moved, std::span<const double> in_all,
+                                 bool began_together = false);
 
 }  // namespace forewarp

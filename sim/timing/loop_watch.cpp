@@ -122,6 +122,7 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   steady.cycles = now.at - from.at;
   steady.since = from.counters;
   steady.expected = steady_moves(now.progress, moved_between(from.progress, now.progress),
+                                 moved_between(marks_.front().progress, now.progress),
                                  gpu_.dispatcher().exhausted() && gpu_.finished_blocks() == 0);
   return steady;
 }
