@@ -16,11 +16,11 @@ Gpu::Gpc::Gpc(const LaunchContext& context)
     : instructions{InstructionCacheLevel(context.program.code_lines(),
                                          context.gpu.icache.l2_bytes / context.gpu.icache.line_bytes)} {}
 
-Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned threads)
+Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned threads, BlockRange blocks)
     : context_(context),
       memory_(context.gpu, before == nullptr ? MemorySystem::L2Start::Flushed : MemorySystem::L2Start::Empty),
       instruction_stalls_(std::max(1u, threads), std::vector<StallCycles>(context.program.size())),
-      dispatcher_(context.gpu, context.trace.launch.grid.count(), context.blocks_per_sm),
+      dispatcher_(context.gpu, std::min(blocks.end, context.trace.launch.grid.count()), context.blocks_per_sm),
       sm_next_(static_cast<std::size_t>(context.gpu.chip.sm_count), kNever),
       crew_(std::max(1u, threads)) {
   for (int g = 0; g < memory_.gpcs(); ++g) gpcs_.push_back(std::make_unique<Gpc>(context));
@@ -33,6 +33,7 @@ Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned thre
     gpc.end_sm = sm + 1;
   }
   if (before != nullptr) warm_up(*before);
+  dispatcher_.skip(blocks.first);
   start_first_blocks();
 }
 

@@ -20,11 +20,17 @@
 
 namespace forewarp {
 
+/// Blocks of a grid, from one up to another.
+struct BlockRange {
+  std::uint64_t first = 0, end = ~std::uint64_t{0};
+};
+
 class Gpu {
  public:
   /// `before`: what launches before this one have left in L2, and the code in the instruction caches; without it all
-  /// caches are as a profiler leaves them that has flushed them.
-  explicit Gpu(const LaunchContext&, const MemorySystem* before = nullptr, unsigned threads = 1);
+  /// caches are as a profiler leaves them that has flushed them. `blocks`: the others count as done.
+  explicit Gpu(const LaunchContext&, const MemorySystem* before = nullptr, unsigned threads = 1,
+               BlockRange blocks = {});
 
   /// Runs until every block has left and every store is acknowledged, or until `stop_instructions` warp
   /// instructions have issued or `stop_cycle` is reached, and up to half an answer's way further. True if the launch is

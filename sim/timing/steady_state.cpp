@@ -60,6 +60,9 @@ constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
 constexpr double kNothingNew = 0.02;
 constexpr double kNearTheEnd = 0.5;  // of what has been issued is left of the first wave
 constexpr double kOverdraft = 2.0;   // ... unless it would be done for so many times as much
+// Budgets of host_cost() that a launch is worth following to its end for, where its last wave has yet to start beside
+// others that end: some eight seconds on one thread; and where all blocks are on their way.
+constexpr double kFollowed = 45, kFollowedWave = 20;
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 // What the host takes for a line in L1 and below it, in warp instructions: the products and the copy of forewarp bench.
@@ -205,7 +208,10 @@ class SteadyState {
     }
   }
 
-  void note_skip() { skips_.push_back({gpu_.now(), skipped_cycles_}); }
+  void note_skip() {
+    skips_.push_back({gpu_.now(), skipped_cycles_});
+    instructions_at_skip_ = gpu_.issued() + skipped_instructions_;
+  }
 
   /// What has been simulated so far has cost.
   std::uint64_t work() const {
@@ -216,8 +222,7 @@ class SteadyState {
 
   /// ... in the time that the host takes for a warp instruction by itself: what work() leaves to memory is less, so
   /// that launches which it bounds are looked at for as long as others.
-  double host_cost() const {
-    const TimingCounters counters = gpu_.counters();
+  static double host_cost(const TimingCounters& counters) {
     return static_cast<double>(counters.instructions_issued + counters.l1_tag_lookups * kHostLookup +
                                (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
   }
@@ -241,7 +246,8 @@ class SteadyState {
     // Where less than a wave waits, most of what lies ahead is the end, in which SMs hold fewer and fewer blocks: there
     // is nothing that it is like.
     const bool ends = blocks_ - gpu_.dispatcher().dispatched() < wave_;
-    return !ends || host_cost() * (1 + ahead) > kOverdraft * budget * static_cast<double>(kPatience);
+    const double followed = blocks_ > wave_ ? kFollowed : kFollowedWave;
+    return !ends || host_cost(gpu_.counters()) * (1 + ahead) > followed * budget;
   }
 
   /// Instructions of a mean wave.
@@ -306,9 +312,9 @@ class SteadyState {
     if (drift > (late ? 3 * kSteady : kSteady) && !hurry) return false;
     if (dirty_growth(marks_[n - width]) > kDirtyGrowth && !hurry) return false;
     unsteady_ = unsteady_ || drift > 3 * kSteady;
-    // Where waves differ, all that have been seen since L2 is full are as good as the last.
     // While what is dirty grew, DRAM had less to write than it will have.
     const bool grew = n >= 2 * width && dirty_growth(marks_[n - 2 * width]) > kDirtyGrowth;
+    // Where waves differ, all that have been seen since L2 is full are as good as the last.
     const Mark& reference = marks_[hurry && saturated_ ? 0 : n - (hurry || same || grew ? 1 : 2) * width];
     const std::uint64_t most = left / wave_ - (dear ? 0 : 1);  // the tail remains
     const std::uint64_t filling = saturated_ ? 0 : waves_until_full(reference);
@@ -394,7 +400,6 @@ class SteadyState {
     const double factor =
         static_cast<double>(instructions) / static_cast<double>(last.instructions - reference.instructions);
     skipped_cycles_ += factor * static_cast<double>(last.at - reference.at);
-    note_skip();
     const MemoryCounters before = skipped_.memory;
     add_scaled(skipped_, last.counters, reference.counters, factor);
     // All of them touch L2 if that is affordable; else the last, so that the tail finds L2 as it would be.
@@ -418,6 +423,7 @@ class SteadyState {
     gpu_.dispatcher().skip(count);
     skipped_blocks_ += count;
     skipped_instructions_ += instructions;
+    note_skip();
   }
 
   BlockFootprint& footprint() {
@@ -529,9 +535,9 @@ class SteadyState {
     add_scaled(skipped_, now, steady.since, cycles / static_cast<double>(steady.cycles));
     set_traffic(skipped_.memory, before, traffic);
     skipped_cycles_ += cycles;
-    note_skip();
     skipped_iterations_ += most;
     skipped_instructions_ += instructions;
+    note_skip();
   }
 
   // --- Launches that do not settle ---------------------------------------------------------------------------------
@@ -540,7 +546,10 @@ class SteadyState {
   std::uint64_t representative_part(std::uint64_t done) const {
     const double wave = wave_instructions();
     const double waves = std::max(1.0, std::round(static_cast<double>(done) / 2 / wave));
-    return waves * wave < static_cast<double>(done) ? static_cast<std::uint64_t>(waves * wave) : done / 2;
+    if (waves * wave < static_cast<double>(done)) return static_cast<std::uint64_t>(waves * wave);
+    // What was left out went, as far as is known, as what was seen before it; what was seen since says how it goes now.
+    const std::uint64_t since = done - instructions_at_skip_;
+    return since < options_.detailed_instructions ? done / 2 : std::min(done / 2, since);
   }
 
   /// How far the launch was when it had done so many instructions, between the checkpoints (and `now`).
@@ -571,12 +580,13 @@ class SteadyState {
     const Cycle so_far = result.elapsed_cycles;
     const SmShape shape{context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions};
     SmRate rate = observed_rate(now.counters, reference.counters, seen, shape, blocks_held(reference, now));
+    L2Traffic traffic = gpu_.drain();
+    if (context_.blocks_per_sm > 1) rate.by_blocks.front() = rate_alone();
     rate.shares = shares_so_far(now);
     const RestTime rest = remaining_time(now.in_flight, rate);
     const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
                              kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
     // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
-    L2Traffic traffic = gpu_.drain();
     expect_fetches(now.counters, reference.counters, static_cast<double>(now.at - reference.at));
     traffic += gpu_.catch_up(kBlockSteps, kTouchedRest);
     traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
@@ -587,6 +597,32 @@ class SteadyState {
     uncertainty_ = std::max(uncertainty_, kUnsettled);
     result.warnings.push_back(
         "the launch did not settle within the detailed budget; its rest was taken to run at the rate of its last part");
+  }
+
+  /// Warp instructions a cycle of an SM that holds one block alone, as most do at the end of a launch. Nothing that was
+  /// simulated shows it, so as many blocks as are alone then are run so, for as long as is cheap: of the middle of the
+  /// grid, from one on that does no less than the mean, since those at its edges may have little to do.
+  double rate_alone() const {
+    const std::uint64_t waiting = blocks_ - gpu_.dispatcher().dispatched(), last = waiting % wave_;
+    const std::uint64_t count =
+        std::min({blocks_, static_cast<std::uint64_t>(context_.gpu.chip.sm_count), last == 0 ? wave_ : last});
+    std::uint64_t first = (blocks_ - count) / 2;
+    while (first + count < blocks_ && instructions_of(first, 1) < instructions_ / blocks_) ++first;
+    LaunchContext context = context_;
+    context.blocks_per_sm = 1;
+    Gpu gpu(context, &gpu_.memory(), options_.threads, {first, first + count});
+    TimingCounters half;
+    bool over = false;
+    while (!over) {
+      over = gpu.run(~std::uint64_t{0}, gpu.now() + kSlice);
+      gpu.advance_to(gpu.now() + kSlice);
+      const double spent = host_cost(gpu.counters()) / static_cast<double>(options_.detailed_instructions);
+      if (spent >= 1) break;
+      if (spent < 0.5) half = gpu.counters();
+    }
+    const TimingCounters all = gpu.counters(), since = over ? TimingCounters{} : half;
+    return static_cast<double>(all.instructions_issued - since.instructions_issued) /
+           static_cast<double>(std::max<std::uint64_t>(1, all.sm_active_cycles - since.sm_active_cycles));
   }
 
   /// Blocks on an SM that holds any, since `reference`. A place that is filled again counts as taken all the time.
@@ -661,7 +697,8 @@ class SteadyState {
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, total_work_ = 0, wave_work_ = 0, mark_blocks_ = 0,
                 next_mark_ = 0;
-  std::uint64_t skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0, work_ = 0;
+  std::uint64_t skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0, work_ = 0,
+                instructions_at_skip_ = 0;
   double skipped_cycles_ = 0, uncertainty_ = 0, last_rate_ = 0;
   double filled_rate_ = 0;  ///< cycles per instruction of waves before L2 was filled
   TimingCounters skipped_;

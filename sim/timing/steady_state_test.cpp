@@ -167,6 +167,20 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);
 }
 
+TEST_CASE("a block that is alone on its SM in what is left out goes as it does by itself") {
+  // Chains of four warps a sub-partition fill the pipe as those of eight do; nothing that was simulated says so.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 16, 9);
+  made.runs({{0, 4001}});
+  made.occupancy().blocks_per_sm = 2;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 9000);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.02);
+}
+
 TEST_CASE("what is extrapolated goes at the rate of whole waves, slow starts and all") {
   // Blocks first wait for one load after the other, then add: how fast a part of a wave was says little about a wave.
   const GpuModel gpu = sm_model(4);
