@@ -3,7 +3,7 @@
 // Isolates  the read ports of the two banks: straight FFMA and FADD whose registers are drawn at random, so that two or
 //           three of one bank meet now and then, and outer products, whose factors the operand caches hold. No result
 //           is used within 8 instructions.
-// Supports  issue.register_bank_count, issue.register_window_cycles, issue.register_window_second_cycles.
+// Supports  issue.register_bank_count, issue.register_window_cycles.
 // Launch    132 blocks (one an SM) of 1 or 2 warps a sub-partition; the second hides the first one's branch.
 // Args      out[threads], iterations, seed. Every iteration is 80 instructions, less those whose result nobody reads;
 //           of outer products rows x columns.

@@ -64,9 +64,8 @@ struct IssueSpec {
   int constant_hit_cycles = 0;                           ///< LDC / ULDC result after issue, hit
   int constant_miss_cycles = 0;                          ///< first touch of a constant line by an SM
   int constant_line_bytes = 0;
-  int register_bank_count = 0;  ///< banks with one read port each
-  // Cycles in which an operand may be read: the first and third source, and the second.
-  int register_window_cycles = 0, register_window_second_cycles = 0;
+  int register_bank_count = 0;     ///< banks with one read port each
+  int register_window_cycles = 0;  ///< cycles from the issue on in which an operand may be read
   // A product of 64 bits (IMAD.WIDE, IMAD.HI) makes two passes through its pipe.
   int wide_product_interval = 0;         ///< cycles it holds the pipe
   int wide_product_dispatch_cycles = 0;  ///< cycles in which its sub-partition issues nothing else, its own included

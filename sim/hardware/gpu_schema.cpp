@@ -151,7 +151,6 @@ void read_issue(Group& g, IssueSpec& s) {
   s.constant_line_bytes = g.integer("constant_line_bytes", "bytes", 16, 4096);
   s.register_bank_count = g.integer("register_bank_count", "banks", 1, 16);
   s.register_window_cycles = g.cycles("register_window_cycles", 3, 32);
-  s.register_window_second_cycles = g.cycles("register_window_second_cycles", 3, 32);
   s.wide_product_interval = g.cycles("wide_product_interval", 1, 64);
   s.wide_product_dispatch_cycles = g.cycles("wide_product_dispatch_cycles", 1, 64);
   s.wide_product_operand_cycles = g.cycles("wide_product_operand_cycles", 0, 64);

@@ -99,6 +99,8 @@ class Sm {
     Cycle held = 0;                         ///< cycles in which dispatch was held so far
     Cycle booked_from = 0;                  ///< issue of the last instruction that read registers
     std::array<std::uint64_t, 2> booked{};  ///< register-file read ports: cycles from then on that are taken
+    std::array<std::array<Cycle, 2>, 3>
+        latch_free{};  ///< operand latches, by place and bank: when each takes a register
     std::array<std::array<std::uint32_t, 2>, 3> reused{};  ///< operand cache, by place and bank: operand_key()
     Cycle next = kNever;                                   ///< earliest cycle at which a warp may be ready
     Cycle address_free = 0;                                ///< address unit

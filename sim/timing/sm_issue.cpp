@@ -170,43 +170,43 @@ bool Sm::reads_port(const SubPartition& sub, std::uint16_t warp_index, const Tim
   return true;
 }
 
-/// Books each operand on the read port of its bank, one a cycle, as late as it may be and up to a window of cycles
-/// before: what was free while instructions before this one were issued serves it, what will be free does not
-/// (kernels/micro operands). Returns the cycles that the instruction waits for that.
+/// Reads each operand over the port of its bank, one a cycle, as soon as it can within a window that begins with the
+/// issue, into the latch of its place and bank. A latch is busy to the end of its instruction's window, so of two
+/// instructions in a row that read the same bank in the same place the second has one cycle left for that
+/// (kernels/micro operands). Returns the cycles that the instruction waits until all fit.
 Cycle Sm::read_operands(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
   const auto& issue = context_.gpu.issue;
   if (issue.register_bank_count != 2) return 0;
-  // The addend's place first, then those of the factors.
-  constexpr std::array<std::size_t, 3> kOrder{2, 0, 1};
-  const int last = std::max(issue.register_window_cycles, issue.register_window_second_cycles) - 1;
-  const auto window = [&](std::size_t s) {
-    const int cycles = s == 1 ? issue.register_window_second_cycles : issue.register_window_cycles;
-    return ((std::uint64_t{1} << cycles) - 1) << (last + 1 - cycles);
-  };
   std::array<std::size_t, 3> reads{};
   std::size_t count = 0;
-  for (const std::size_t s : kOrder)
+  for (std::size_t s = 0; s < 3; ++s)
     if (reads_port(sub, warp_index, in, s)) reads[count++] = s;
   for (std::size_t s = 0; s < 3; ++s) {
     const std::uint8_t source = in.source[s];
     if (source == kRegisterZero) continue;
     sub.reused[s][source & 1] = (in.reuse >> s & 1) != 0 ? operand_key(warp_index, source) : 0;
   }
-  for (Cycle wait = 0;; ++wait) {
-    const Cycle since = now + wait - sub.booked_from;
+  const std::uint64_t window = (std::uint64_t{1} << issue.register_window_cycles) - 1;
+  for (Cycle at = now;; ++at) {
+    const Cycle since = at - sub.booked_from;
     std::array<std::uint64_t, 2> booked{};
     if (since < 64) booked = {sub.booked[0] >> since, sub.booked[1] >> since};
     bool placed = true;
     for (std::size_t i = 0; i < count && placed; ++i) {
-      std::uint64_t& port = booked[in.source[reads[i]] & 1];
-      const std::uint64_t open = window(reads[i]) & ~port;
-      placed = open != 0;
-      port |= std::bit_floor(open);
+      const std::size_t bank = in.source[reads[i]] & 1u;
+      const Cycle free = sub.latch_free[reads[i]][bank];
+      const std::uint64_t open = free > at ? window >> (free - at) << (free - at) : window;
+      const std::uint64_t left = open & ~booked[bank];
+      placed = left != 0;
+      booked[bank] |= left & (~left + 1);
     }
     if (!placed) continue;
     sub.booked = booked;
-    sub.booked_from = now + wait;
-    return wait;
+    sub.booked_from = at;
+    for (std::size_t s = 0; s < 3; ++s)
+      if (in.source[s] != kRegisterZero)
+        sub.latch_free[s][in.source[s] & 1] = at + static_cast<Cycle>(issue.register_window_cycles);
+    return at - now;
   }
 }
 

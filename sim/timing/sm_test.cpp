@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 #include <numeric>
+#include <string>
+#include <string_view>
 
 #include "timing/sm_test_support.h"
 
@@ -95,8 +97,7 @@ GpuModel model_with_halves() {
 GpuModel model_with_ports() {
   GpuModel gpu = sm_model();
   gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 4;
-  gpu.issue.register_window_second_cycles = 6;
+  gpu.issue.register_window_cycles = 3;
   return gpu;
 }
 
@@ -462,6 +463,35 @@ TEST_CASE("what one bank's port had free before serves two reads of it, for thre
   CHECK(elapsed(2) == adjacent + 2);
   CHECK(elapsed(3) == adjacent + 3 + 1);
   CHECK(HandMadeTrace(repeat(fused(4, 6), 22), 1).simulate(gpu).elapsed_cycles >= adjacent + 19);
+}
+
+TEST_CASE("an operand waits until the latch of its place and bank is free") {
+  // Cycles that such FFMAs cost more than their number on the card, registers put into the code by hand: 'eo' reads an
+  // even register in its first place and an odd one in its last, '--' none.
+  const GpuModel gpu = model_with_ports();
+  const auto cost = [&](std::string_view words) {
+    const std::string text = std::string(words) + " eo eo eo eo";
+    std::vector<Instruction> code;
+    for (std::size_t i = 0; i < text.size(); i += 3) {
+      const auto number = static_cast<int>(2 * (i / 3 % 20) + 2);  // another register each time
+      const auto source = [&](char bank) { return bank == '-' ? kRegisterZero : number + (bank == 'o' ? 1 : 0); };
+      Instruction in = of_registers(plain(Pipe::Fma, 1), kRegisterZero, source(text[i]), source(text[i + 1]));
+      if (text[i] == text[i + 1] && text[i] != '-')
+        in.operands[3].index = static_cast<std::uint8_t>(source(text[i]) + 40);
+      code.push_back(in);
+    }
+    return HandMadeTrace(code, 1).simulate(gpu).elapsed_cycles - code.size();
+  };
+  const std::string same = "eo eo eo eo eo eo eo eo", turns = "eo oe eo oe eo oe eo oe";
+  CHECK(cost(same + " oo") == 1);                    // its latches leave each instruction one cycle to read in
+  CHECK(cost(turns + " oo") == 0);                   // here each is free two cycles before: reads are ahead
+  CHECK(cost(turns + " oo " + turns + " oo") == 1);  // until they had to wait once
+  CHECK(cost(turns + " -- oo " + turns + " -- oo") == 0);
+  CHECK(cost(same + " -- eo eo oo") == 0);
+  CHECK(cost(same + " -- eo eo eo oo") == 1);
+  CHECK(cost(same + " -- -- oo oo") == 1);
+  CHECK(cost(same + " -- -- -- -- oo oo oo oo") == 3);
+  CHECK(cost(same + " ee ee oo oo ee ee") == 4);
 }
 
 TEST_CASE("stall counts stand still while operands of one bank hold dispatch") {

@@ -151,7 +151,7 @@ def operands():
     kernels = [f"operands_{kind}_{seed}" for kind, seeds in (("two", 4), ("three", 4), ("sum", 2)) for seed in range(1, seeds + 1)]
     kernels += [f"operands_outer_8_{columns}{order}" for columns in (8, 4) for order in ("", "_mixed")]
     return [slope(f"{kernel}_w{warps}", (100, 400), warps // 4, "cycles/turn",
-                  "issue.register_window_cycles issue.register_window_second_cycles") for kernel in kernels for warps in (4, 8)]
+                  "issue.register_window_cycles") for kernel in kernels for warps in (4, 8)]
 
 
 def branch():
