@@ -433,6 +433,18 @@ def l2_dirty():
         for pairs in (3, 4, 5):
             cases += case_of(f"read_12_write_{2 * pairs}_{'words' if words else 'whole'}", "l2_read_write_read",
                              ("out", "in", "sink", 12, pairs, words), out=2 * pairs * step, **{"in": 12 * step}, sink=4096)
+    for writes, first, last, passes, shift in [
+            (4, 0, 4, 1, 0), (8, 0, 8, 0, 0), (8, 0, 8, 1, 0), (8, 0, 8, 4, 0), (8, 0, 8, 16, 0), (8, 0, 4, 1, 0), (8, 0, 8, 1, 41), (10, 0, 10, 1, 0),
+            (12, 0, 12, 1, 0), (12, 0, 12, 8, 0), (14, 0, 14, 1, 0), (16, 0, 16, 4, 0), (16, 0, 4, 1, 0), (16, 4, 8, 1, 0), (16, 8, 12, 1, 0),
+            (16, 12, 16, 1, 0), (16, 12, 16, 16, 0), (12, 0, 4, 1, 0), (12, 8, 12, 1, 0), (12, 8, 12, 16, 0)]:
+        cases += case_of(f"write_{writes}_find_{first}_{last}_p{passes}_by{shift}", "l2_write_refind", ("out", "sink", writes, first, last, passes, shift),
+                         out=writes * step, sink=4096)
+    for writes, hot, times in [(8, 1, 16), (12, 1, 1), (12, 1, 16), (16, 1, 1), (16, 1, 4), (16, 1, 16), (32, 1, 1), (32, 1, 4), (32, 1, 16), (32, 4, 4),
+                               (32, 4, 16), (32, 1, 64), (32, 8, 16), (10, 4, 16)]:
+        cases += case_of(f"write_{writes}_hot_{hot}_times_{times}", "l2_write_hot", ("out", "in", "sink", writes, hot, times), out=writes * step,
+                         **{"in": hot * step}, sink=4096)
+    for writes, passes, read in [(8, 2, 0), (12, 2, 0), (12, 8, 0), (16, 2, 0), (8, 1, 1), (12, 1, 1), (16, 1, 1), (8, 8, 1)]:
+        cases += case_of(f"rewrite_{writes}_p{passes}_read_{read}", "l2_rewrite", ("out", "sink", writes, passes, read), out=writes * step, sink=4096)
     return {"micro_l2_dirty": cases}
 
 
