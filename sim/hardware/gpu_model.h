@@ -163,6 +163,7 @@ struct L2Spec {
   int coalescer_requests = 1;         ///< reads of one line by SMs of one GPC that are merged before the slice
   int coalescer_cycles = 0;           ///< how long after its lookup a hit can still be joined
   double dirty_share = 1;             ///< of the lines; what is written beyond it is written back
+  double dirty_share_read = 1;        ///< of the lines; beyond it reads, and writes to dirty lines, write one back
   int victim_choices = 1;             ///< of so many of a set's oldest lines one leaves
   double spare_dirty = 0;             ///< how often dirty lines are spared where a slice fetches all it can
   std::int64_t cold_dirty_bytes = 0;  ///< dirty data of others in caches that a profiler has flushed

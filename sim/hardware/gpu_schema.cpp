@@ -272,6 +272,7 @@ void read_l2(Group& g, L2Spec& s) {
   s.clock_ratio = g.number("clock_ratio", "ratio", 0.05, 20);
   s.replicate_far_lines = g.boolean("replicate_far_lines");
   s.dirty_share = g.number("dirty_share", "ratio", 0.01, 1);
+  s.dirty_share_read = g.number("dirty_share_read", "ratio", 0.01, 1);
   s.victim_choices = g.integer("victim_choices", "lines", 1, 2);
   s.spare_dirty = g.number("spare_dirty", "ratio", 0, 1);
   s.partial_share = g.number("partial_share", "ratio", 0.01, 1);

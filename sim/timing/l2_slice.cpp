@@ -33,6 +33,7 @@ L2Geometry::L2Geometry(const GpuModel& model) {
   fetch_sectors = std::max(burst_sectors, static_cast<std::uint32_t>(l2.fetch_bytes / kSectorBytes));
   partial_limit = static_cast<std::uint32_t>(l2.partial_share * static_cast<double>(sets.divisor() * ways));
   dirty_limit = static_cast<std::uint32_t>(std::lround(l2.dirty_share * ways * kDirtyUnit));
+  dirty_read = static_cast<std::uint32_t>(std::lround(l2.dirty_share_read * ways * kDirtyUnit));
   spare_of_256 = static_cast<std::uint32_t>(std::lround(l2.spare_dirty * 256));
   victim_choices = static_cast<std::uint32_t>(l2.victim_choices);
 }
@@ -174,6 +175,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
   }
   Line& line = lines_[way];
   line.used = ++clock_;
+  if (!copy && a.cleaned.dirty == 0) a.cleaned = clean_further(way);
   a.way = way;
   a.outcome = a.missing == 0 ? Outcome::Hit : Outcome::Wait;
   if (a.fetch != 0) {
@@ -199,8 +201,10 @@ L2Slice::Access L2Slice::write(std::uint64_t index, std::uint8_t sectors, bool f
   } else if (holds_up(way)) {
     return a;
   }
+  const bool again = lines_[way].dirty != 0;
   write_line(way, sectors, full, bytes);
   a.cleaned = clean_one(way);
+  if (again && a.cleaned.dirty == 0) a.cleaned = clean_further(way);
   a.outcome = Outcome::Hit;
   a.way = way;
   return a;
@@ -211,15 +215,15 @@ std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more) const {
   std::uint32_t found = kNoWay;
   if (partial_lines_ + more > geometry_.partial_limit)
     found = oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].partial != 0; });
-  if (found == kNoWay && dirty_lines_[set] + more > dirty_limit(set))
+  if (found == kNoWay && dirty_lines_[set] + more > lines_of(geometry_.dirty_limit, set))
     found = oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].dirty != 0; });
   return found;
 }
 
-std::uint32_t L2Slice::dirty_limit(std::uint32_t set) const {
+std::uint32_t L2Slice::lines_of(std::uint32_t limit, std::uint32_t set) {
   // Sets are numbered in the order of addresses: those that hold one more are spread over them.
   const std::uint32_t turn = (set * 0x9E3779B1u) >> 24;
-  return (geometry_.dirty_limit + turn) / L2Geometry::kDirtyUnit;
+  return (limit + turn) / L2Geometry::kDirtyUnit;
 }
 
 bool L2Slice::holds_up(std::uint32_t way) const {
@@ -230,6 +234,14 @@ bool L2Slice::holds_up(std::uint32_t way) const {
 
 Eviction L2Slice::clean_one(std::uint32_t way) {
   const std::uint32_t oldest = to_clean(way, 0);
+  return oldest == kNoWay ? Eviction{} : write_back(oldest);
+}
+
+Eviction L2Slice::clean_further(std::uint32_t way) {
+  const std::uint32_t set = way / geometry_.ways;
+  if (dirty_lines_[set] <= lines_of(geometry_.dirty_read, set)) return {};
+  const std::uint32_t oldest =
+      oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].dirty != 0; });
   return oldest == kNoWay ? Eviction{} : write_back(oldest);
 }
 
@@ -331,8 +343,10 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   }
   a.outcome = Outcome::Hit;
   if (write) {
+    const bool again = lines_[a.way].dirty != 0;
     write_line(a.way, sectors, full, bytes);
     a.cleaned = clean_one(a.way);
+    if (again && a.cleaned.dirty == 0) a.cleaned = clean_further(a.way);
     written_back(std::popcount(unsigned{a.cleaned.dirty}));
     return a;
   }
@@ -340,8 +354,10 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   line.used = ++clock_;
   if (for_copy && line.dirty != 0 && line.partial == 0) {
     a.cleaned = write_back(a.way);
-    written_back(std::popcount(unsigned{a.cleaned.dirty}));
+  } else if (!copy) {
+    a.cleaned = clean_further(a.way);
   }
+  written_back(std::popcount(unsigned{a.cleaned.dirty}));
   a.missing = bits(sectors & ~line.valid);
   a.missed = bits(a.missing & ~line.pending);
   a.added = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);

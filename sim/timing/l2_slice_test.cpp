@@ -185,6 +185,30 @@ TEST_CASE("beyond its share of dirty lines a slice writes the oldest back and ke
   CHECK(s.write(2, 15, true, 0).outcome == Outcome::Hit);
 }
 
+TEST_CASE("a lookup that makes no line dirty leaves fewer dirty ones than a write does") {
+  GpuModel m = tiny();
+  m.l2.dirty_share_read = 0.5;  // of four ways
+  m.l2.miss_entries = 64;
+  const L2Geometry g(m);
+  for (const bool timed : {true, false}) {
+    L2Slice s(g);
+    const auto use = [&](std::uint64_t line, bool copy, bool write) {
+      if (!timed) return s.touch(line, copy, 15, write);
+      return write ? s.write(line, 15, true, 0) : s.read(line, copy, 15);
+    };
+    for (std::uint64_t line = 1; line <= 3; ++line) CHECK(use(line, false, true).cleaned.dirty == 0);
+    SECTION(timed ? "read" : "read, touched") {
+      CHECK(use(3, false, false).cleaned.index == 1);
+      CHECK(use(3, false, false).cleaned.dirty == 0);
+    }
+    SECTION(timed ? "written again" : "written again, touched") {
+      CHECK(use(1, false, true).cleaned.index == 2);
+      CHECK(use(1, false, true).cleaned.dirty == 0);
+    }
+    SECTION(timed ? "a copy" : "a copy, touched") CHECK(use(4, true, false).cleaned.dirty == 0);
+  }
+}
+
 TEST_CASE("a share of dirty lines that is no whole number of ways holds on average over the sets") {
   GpuModel m = tiny();
   m.l2.bytes *= 256;
