@@ -89,6 +89,10 @@ std::uint32_t L2Slice::busy_now() {
   return in_flight_[0];
 }
 
+bool L2Slice::spared(std::uint32_t way, std::uint32_t busy) const {
+  return lines_[way].used > others_ && ((chance() >> 8) & 255) * geometry_.miss_entries < geometry_.spare_of_256 * busy;
+}
+
 std::uint32_t L2Slice::victim(Place p, bool copy, std::uint32_t busy) const {
   // Without branches, which would go either way: age and place as one number, an empty way's the highest (the first
   // such), 0 while it is in flight.
@@ -113,8 +117,7 @@ std::uint32_t L2Slice::victim(Place p, bool copy, std::uint32_t busy) const {
   if (copy && copies_in_flight + 1 >= geometry_.ways) return kNoWay;
   if (oldest >> 16 >= kEmpty) return best;
   const std::uint32_t chosen = geometry_.victim_choices > 1 && next != kNoWay && (chance() & 1) != 0 ? next : best;
-  if (chosen == kNoWay || lines_[chosen].dirty == 0 || lines_[chosen].used <= others_) return chosen;
-  if (((chance() >> 8) & 255) * geometry_.miss_entries >= geometry_.spare_of_256 * busy) return chosen;
+  if (chosen == kNoWay || lines_[chosen].dirty == 0 || !spared(chosen, busy)) return chosen;
   const std::uint32_t clean = oldest_of(p.first_way / geometry_.ways, [this](std::uint32_t way) {
     return lines_[way].dirty == 0 && lines_[way].miss == kNoMiss;
   });
@@ -152,7 +155,7 @@ std::uint16_t L2Slice::new_miss(std::uint32_t way, bool copy) {
   return id;
 }
 
-L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t sectors, bool for_copy) {
+L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t sectors) {
   Access a;
   const Place p = place(index, copy);
   std::uint32_t way = find(p);
@@ -171,11 +174,11 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
     a.fetch = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
     if (!room(copy, a.fetch, kNoWay)) return a;
     if (!copy) a.fetch = geometry_.whole_bursts(a.fetch);
-    if (for_copy && line.dirty != 0 && line.partial == 0) a.cleaned = write_back(way);
   }
   Line& line = lines_[way];
   line.used = ++clock_;
   if (!copy && a.cleaned.dirty == 0) a.cleaned = clean_further(way);
+  if (a.fetch == 0 && a.cleaned.dirty == 0) a.cleaned = clean_oldest(p.first_way / geometry_.ways, in_flight_[0]);
   a.way = way;
   a.outcome = a.missing == 0 ? Outcome::Hit : Outcome::Wait;
   if (a.fetch != 0) {
@@ -243,6 +246,19 @@ Eviction L2Slice::clean_further(std::uint32_t way) {
   const std::uint32_t oldest =
       oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].dirty != 0; });
   return oldest == kNoWay ? Eviction{} : write_back(oldest);
+}
+
+Eviction L2Slice::clean_oldest(std::uint32_t set, std::uint32_t busy) {
+  if (dirty_lines_[set] == 0) return {};
+  const std::uint32_t first = set * geometry_.ways;
+  std::uint32_t found = kNoWay;
+  for (std::uint32_t way = first; way < first + geometry_.ways; ++way) {
+    if (tags_[way] == kFree) return {};
+    if (lines_[way].miss != kNoMiss) continue;
+    if (found == kNoWay || clock_ - lines_[way].used > clock_ - lines_[found].used) found = way;
+  }
+  if (found == kNoWay || lines_[found].dirty == 0 || spared(found, busy)) return {};
+  return write_back(found);
 }
 
 Eviction L2Slice::write_back(std::uint32_t way) {
@@ -331,7 +347,7 @@ Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors, bool full
 }
 
 L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full,
-                               std::uint8_t bytes, bool for_copy) {
+                               std::uint8_t bytes) {
   Access a;
   const Place p = place(index, copy);
   a.way = find(p);
@@ -352,11 +368,9 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   }
   Line& line = lines_[a.way];
   line.used = ++clock_;
-  if (for_copy && line.dirty != 0 && line.partial == 0) {
-    a.cleaned = write_back(a.way);
-  } else if (!copy) {
-    a.cleaned = clean_further(a.way);
-  }
+  if (!copy) a.cleaned = clean_further(a.way);
+  if (a.cleaned.dirty == 0 && (sectors & ~line.valid) == 0)
+    a.cleaned = clean_oldest(p.first_way / geometry_.ways, busy_mostly());
   written_back(std::popcount(unsigned{a.cleaned.dirty}));
   a.missing = bits(sectors & ~line.valid);
   a.missed = bits(a.missing & ~line.pending);

@@ -78,8 +78,8 @@ TEST_CASE("the least recently used line leaves and takes its dirty sectors along
   s.read(10, false, 0b0001);  // 11 is the oldest now
   CHECK(load(s, 14).evicted.dirty == 0);
   CHECK(s.valid(11, false) == 0);
-  for (std::uint64_t i = 12; i < 15; ++i) load(s, i);
-  const auto a = load(s, 15);
+  for (std::uint64_t i = 15; i < 17; ++i) CHECK(load(s, i).evicted.dirty == 0);
+  const auto a = load(s, 17);
   CHECK(a.evicted.dirty == 0b0101);
   CHECK(a.evicted.index == 10);
   CHECK(a.evicted.partial == 0);
@@ -263,30 +263,43 @@ TEST_CASE("where no time passes dirty lines are spared as lately, or as seldom a
     const auto under_way = s.read(5, false, 15);
     for (std::uint64_t line = 10; line < 400; ++line)
       s.written_back(std::popcount(unsigned{s.write(line, 15, true, 0).evicted.dirty}));
+    s.read(5, false, 15);  // clean, and used last
     s.arrive(under_way.miss, 15);
     s.release(under_way.miss);
-    s.read(5, false, 15);  // clean, and used last
     if (slow) s.fetch_at_most(0);
     CHECK((s.touch(500, false, 15, false).evicted.dirty != 0) == slow);
     CHECK(s.valid(5, false) == (slow ? 15 : 0));
   }
 }
 
-TEST_CASE("a dirty line is written back before a copy of it is made") {
-  const L2Geometry g(tiny());
-  L2Slice s(g);
-  s.write(1, 0b0110, true, 0);
-  CHECK(s.read(1, false, 0b0010).cleaned.dirty == 0);
-  const auto a = s.read(1, false, 0b0010, true);
-  CHECK(a.outcome == Outcome::Hit);
-  CHECK(a.cleaned.index == 1);
-  CHECK(a.cleaned.dirty == 0b0110);
-  CHECK(s.dirty_sectors() == 0);
-  CHECK(s.valid(1, false) == 0b0110);
-  s.written_back(2);
-  CHECK(s.touch(1, false, 0b0010, false, true, 0, true).cleaned.dirty == 0);
-  s.write(1, 0b0110, true, 0);
-  CHECK(s.touch(1, false, 0b0010, false, true, 0, true).cleaned.dirty == 0b0110);
+TEST_CASE("where a read finds its line, the next to leave a full set is written back, unless it would be spared") {
+  GpuModel m = tiny();
+  m.l2.spare_dirty = 1;
+  m.l2.miss_entries = 4;
+  const L2Geometry g(m);
+  for (const bool timed : {true, false}) {
+    L2Slice s(g);
+    const auto find = [&](std::uint64_t line) {
+      const auto a = timed ? s.read(line, false, 15) : s.touch(line, false, 15, false);
+      CHECK(a.outcome == Outcome::Hit);
+      if (timed) s.written_back(std::popcount(unsigned{a.cleaned.dirty}));
+      return a.cleaned;
+    };
+    s.write(1, 0b0110, true, 0);
+    load(s, 2);
+    load(s, 3);
+    CHECK(find(3).dirty == 0);  // there is room yet
+    const auto fourth = s.read(4, false, 15);
+    if (timed) CHECK(find(3).dirty == 0);  // DRAM is behind
+    s.arrive(fourth.miss, 15);
+    s.release(fourth.miss);
+    const auto cleaned = find(3);
+    CHECK(cleaned.index == 1);
+    CHECK(cleaned.dirty == 0b0110);
+    CHECK(s.dirty_sectors() == 0);
+    CHECK(s.valid(1, false) == 0b0110);
+    CHECK(find(3).dirty == 0);
+  }
 }
 
 TEST_CASE("dirty lines count, however little of them was written") {

@@ -28,12 +28,12 @@ L2Traffic MemorySystem::touch(const LinePlace& home, std::uint8_t sectors, Reque
     t.read += number(s.geometry_.whole_bursts(a.evicted.partial)) + number(s.geometry_.whole_bursts(a.cleaned.partial));
   };
   const bool write = kind == RequestKind::Write, modify = kind == RequestKind::Atomic || kind == RequestKind::Reduction;
-  bool for_copy = false;
+  bool copied = false;
   if (crosses && s.replicate_ && kind == RequestKind::Read) {
     const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false, true, 0);
     account(a);
-    for_copy = a.outcome != L2Slice::Outcome::Stall;
-    if (for_copy) {
+    copied = a.outcome != L2Slice::Outcome::Stall;
+    if (copied) {
       t.missed = number(a.missed);
       t.fetched = number(a.added);
       sectors = a.fetch;
@@ -41,14 +41,14 @@ L2Traffic MemorySystem::touch(const LinePlace& home, std::uint8_t sectors, Reque
   }
   if (sectors == 0) return t;
   L2Slice& cache = s.slices_[home.slice].cache;
-  const auto a = cache.touch(home.index, false, sectors, write, full, bytes, for_copy);
+  const auto a = cache.touch(home.index, false, sectors, write, full, bytes);
   account(a);
   t.read += number(a.fetch);
-  if (!for_copy) {
+  if (!copied) {
     t.missed = number(a.missed);
     t.fetched = number(a.added);
   }
-  if (for_copy || (write && crosses)) {
+  if (copied || (write && crosses)) {
     t.fabric_hits = number(sectors) - number(a.missed);
     t.fabric_misses = number(a.added);
   }
