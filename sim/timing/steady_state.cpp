@@ -235,7 +235,7 @@ class SteadyState {
     // ... and where none has ended by then, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
     const std::uint64_t patience = known ? kPatienceKnown : compares ? kPatience : kPatienceFirst;
-    // How the first blocks end is worth seeing where most of their way is behind them: those that follow end so, too.
+    // Where nothing else says how blocks go, how the first of them end is worth seeing once most of their way is done.
     if (!compares && left_in_flight() < kNearTheEnd * static_cast<double>(gpu_.issued())) return false;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
