@@ -177,8 +177,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
   }
   Line& line = lines_[way];
   line.used = ++clock_;
-  if (!copy && a.cleaned.dirty == 0) a.cleaned = clean_further(way);
-  if (a.fetch == 0 && a.cleaned.dirty == 0) a.cleaned = clean_oldest(p.first_way / geometry_.ways, in_flight_[0]);
+  a.cleaned = clean_for_read(way, copy, a.fetch == 0, in_flight_[0]);
   a.way = way;
   a.outcome = a.missing == 0 ? Outcome::Hit : Outcome::Wait;
   if (a.fetch != 0) {
@@ -206,19 +205,18 @@ L2Slice::Access L2Slice::write(std::uint64_t index, std::uint8_t sectors, bool f
   }
   const bool again = lines_[way].dirty != 0;
   write_line(way, sectors, full, bytes);
-  a.cleaned = clean_one(way);
-  if (again && a.cleaned.dirty == 0) a.cleaned = clean_further(way);
+  a.cleaned = clean_for_write(way, again);
   a.outcome = Outcome::Hit;
   a.way = way;
   return a;
 }
 
-std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more) const {
+std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more, std::uint32_t limit) const {
   const std::uint32_t set = way / geometry_.ways;
   std::uint32_t found = kNoWay;
   if (partial_lines_ + more > geometry_.partial_limit)
     found = oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].partial != 0; });
-  if (found == kNoWay && dirty_lines_[set] + more > lines_of(geometry_.dirty_limit, set))
+  if (found == kNoWay && dirty_lines_[set] + more > lines_of(limit, set))
     found = oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].dirty != 0; });
   return found;
 }
@@ -231,34 +229,28 @@ std::uint32_t L2Slice::lines_of(std::uint32_t limit, std::uint32_t set) {
 
 bool L2Slice::holds_up(std::uint32_t way) const {
   if (write_backs_ == 0) return false;
-  const std::uint32_t oldest = to_clean(way, 1);
+  const std::uint32_t oldest = to_clean(way, 1, geometry_.dirty_limit);
   return oldest != kNoWay && !room(false, 0, oldest);
 }
 
-Eviction L2Slice::clean_one(std::uint32_t way) {
-  const std::uint32_t oldest = to_clean(way, 0);
+Eviction L2Slice::clean(std::uint32_t way, std::uint32_t limit) {
+  const std::uint32_t oldest = to_clean(way, 0, limit);
   return oldest == kNoWay ? Eviction{} : write_back(oldest);
 }
 
-Eviction L2Slice::clean_further(std::uint32_t way) {
+Eviction L2Slice::clean_for_write(std::uint32_t way, bool again) {
+  return clean(way, again ? geometry_.dirty_read : geometry_.dirty_limit);
+}
+
+Eviction L2Slice::clean_for_read(std::uint32_t way, bool copy, bool found, std::uint32_t busy) {
   const std::uint32_t set = way / geometry_.ways;
-  if (dirty_lines_[set] <= lines_of(geometry_.dirty_read, set)) return {};
-  const std::uint32_t oldest =
-      oldest_of(set, [&](std::uint32_t other) { return other != way && lines_[other].dirty != 0; });
-  return oldest == kNoWay ? Eviction{} : write_back(oldest);
-}
-
-Eviction L2Slice::clean_oldest(std::uint32_t set, std::uint32_t busy) {
   if (dirty_lines_[set] == 0) return {};
-  const std::uint32_t first = set * geometry_.ways;
-  std::uint32_t found = kNoWay;
-  for (std::uint32_t way = first; way < first + geometry_.ways; ++way) {
-    if (tags_[way] == kFree) return {};
-    if (lines_[way].miss != kNoMiss) continue;
-    if (found == kNoWay || clock_ - lines_[way].used > clock_ - lines_[found].used) found = way;
-  }
-  if (found == kNoWay || lines_[found].dirty == 0 || spared(found, busy)) return {};
-  return write_back(found);
+  if (!copy)
+    if (const Eviction cleaned = clean(way, geometry_.dirty_read); cleaned.dirty != 0) return cleaned;
+  if (!found) return {};
+  // What has been found costs DRAM nothing: the next line to leave becomes clean. A free way is older than any line.
+  const std::uint32_t oldest = oldest_of(set, [this](std::uint32_t other) { return lines_[other].miss == kNoMiss; });
+  return oldest == kNoWay || lines_[oldest].dirty == 0 || spared(oldest, busy) ? Eviction{} : write_back(oldest);
 }
 
 Eviction L2Slice::write_back(std::uint32_t way) {
@@ -301,7 +293,7 @@ void L2Slice::set_partial(std::uint32_t way, std::uint8_t sectors) {
 
 Eviction L2Slice::modify(std::uint32_t way, std::uint8_t sectors) {
   set_dirty(way, sectors);
-  return clean_one(way);
+  return clean(way, geometry_.dirty_limit);
 }
 
 L2Slice::Miss& L2Slice::arrive(std::uint16_t miss, std::uint8_t sectors) {
@@ -328,7 +320,9 @@ void L2Slice::invalidate_copy(std::uint64_t index, std::uint8_t sectors) {
   const std::uint32_t way = find(place(index, true));
   if (way == kNoWay) return;
   lines_[way].valid = bits(lines_[way].valid & ~sectors);
-  if (lines_[way].valid == 0 && lines_[way].miss == kNoMiss) tags_[way] = kFree;
+  if (lines_[way].valid != 0 || lines_[way].miss != kNoMiss) return;
+  tags_[way] = kFree;
+  lines_[way] = Line{};
 }
 
 Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors, bool full) {
@@ -361,16 +355,13 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   if (write) {
     const bool again = lines_[a.way].dirty != 0;
     write_line(a.way, sectors, full, bytes);
-    a.cleaned = clean_one(a.way);
-    if (again && a.cleaned.dirty == 0) a.cleaned = clean_further(a.way);
+    a.cleaned = clean_for_write(a.way, again);
     written_back(std::popcount(unsigned{a.cleaned.dirty}));
     return a;
   }
   Line& line = lines_[a.way];
   line.used = ++clock_;
-  if (!copy) a.cleaned = clean_further(a.way);
-  if (a.cleaned.dirty == 0 && (sectors & ~line.valid) == 0)
-    a.cleaned = clean_oldest(p.first_way / geometry_.ways, busy_mostly());
+  a.cleaned = clean_for_read(a.way, copy, (sectors & ~line.valid) == 0, busy_mostly());
   written_back(std::popcount(unsigned{a.cleaned.dirty}));
   a.missing = bits(sectors & ~line.valid);
   a.missed = bits(a.missing & ~line.pending);

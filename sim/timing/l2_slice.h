@@ -205,19 +205,19 @@ class L2Slice {
   Eviction replace(std::uint32_t way, Place);
   bool room(bool copy, std::uint8_t fetch, std::uint32_t victim_way) const;
   void set_partial(std::uint32_t way, std::uint8_t sectors);
-  /// What has to be written back if so many more lines were dirty than are; never the way itself.
-  std::uint32_t to_clean(std::uint32_t way, std::uint32_t more) const;
+  /// What has to be written back if so many more lines were dirty than are and the limit of a set holds; never the way
+  /// itself.
+  std::uint32_t to_clean(std::uint32_t way, std::uint32_t more, std::uint32_t limit) const;
   /// Evenly spread bits that differ from use to use.
   std::uint32_t chance() const { return (clock_ * 0x9E3779B1u) ^ (clock_ >> 7) * 0x85EBCA6Bu; }
   /// Too much is dirty already, and DRAM takes no more: a write to this way has to wait.
   bool holds_up(std::uint32_t way) const;
   /// Where too much is dirty: to_clean becomes clean.
-  Eviction clean_one(std::uint32_t way);
-  /// The same for a lookup that made no other line dirty, which leaves fewer.
-  Eviction clean_further(std::uint32_t way);
-  /// What has been found costs DRAM nothing: if the next line to leave the set is dirty, it becomes clean. `busy`: as
-  /// in victim().
-  Eviction clean_oldest(std::uint32_t set, std::uint32_t busy);
+  Eviction clean(std::uint32_t way, std::uint32_t limit);
+  /// What is written back for a write, to a line that was dirty already or not, and for a read that found all or not.
+  /// `busy`: as in victim().
+  Eviction clean_for_write(std::uint32_t way, bool again);
+  Eviction clean_for_read(std::uint32_t way, bool copy, bool found, std::uint32_t busy);
   /// Writes the line back and keeps it, clean; nothing if DRAM takes no more.
   Eviction write_back(std::uint32_t way);
   /// A limit in kDirtyUnit as whole lines of the set.
