@@ -42,7 +42,8 @@ constexpr double kUnsettled = 0.15;    // launches that did not were within this
 constexpr std::size_t kManyWaves = 6;  // waves, or times of several short ones, that make a rate
 // Blocks that stream fall into step and out of it again in about eight waves (kernels of 64 Mi elements in --full), and
 // their rate swings by a tenth: short ones are averaged over so many, by two of each three marks.
-constexpr std::uint64_t kSwing = 6, kAffordedSwing = 2;
+constexpr std::uint64_t kSwing = 6;
+constexpr double kAffordedSwing = 6;  // budgets of host_cost()
 // Waves that say how long it takes until L2 is full, where so many times as much follows.
 constexpr std::size_t kFewWaves = 3, kFewFill = 4;
 // Blocks that were moved on stream up to a tenth faster than those that have been side by side for long, for so many
@@ -227,6 +228,10 @@ class SteadyState {
                                (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
   }
 
+  double wave_host_cost() const {
+    return host_cost(gpu_.counters()) / static_cast<double>(gpu_.finished_blocks()) * static_cast<double>(wave_);
+  }
+
   /// Too much has been spent, and as much lies ahead.
   bool out_of_patience() const {
     // Whole waves of loops whose rate is known: they would only show it again.
@@ -290,7 +295,7 @@ class SteadyState {
     // Short waves from before L2 was full say little of those that follow.
     if (!saturated_ && wave_work_ <= options_.detailed_instructions / 2 && missing(marks_.back().counters) <= 0) {
       measure_anew();
-      if (kSwing * wave_work_ <= kAffordedSwing * options_.detailed_instructions)
+      if (kSwing * wave_host_cost() <= kAffordedSwing * static_cast<double>(options_.detailed_instructions))
         many_ = std::max(kManyWaves, static_cast<std::size_t>(kSwing * wave_ / mark_blocks_ * 3 / 2));
       return false;
     }
