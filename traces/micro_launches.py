@@ -466,6 +466,9 @@ def l1_stores():
     for warps, grid in [(2, 1), (4, 1), (8, 1), (16, 1), (32, 1), (8, SMS), (32, SMS)]:
         for between, lanes in [(0, 1), (0, 4), (0, 32), (4, 4), (4, 32)]:
             cases += stores(between, lanes, warps, grid)
+    for warps, lanes in [(2, 24), (3, 8), (3, 16), (3, 20), (3, 24), (3, 28), (3, 32), (4, 8), (4, 12), (4, 16), (4, 20), (4, 24), (4, 28), (5, 16), (5, 20),
+                         (6, 16), (8, 8), (8, 12), (8, 16)]:
+        cases += stores(0, lanes, warps, 1)
     for lines in (1, 2, 3, 4, 8):
         for warps in (1, 4):
             cases += case_of(f"stores_round_{lines}_w{warps}", f"stores_round_{lines}", 1, 32 * warps, ("out", rounds),
@@ -549,6 +552,18 @@ def accept():
     return {"micro_accept": cases}
 
 
+def in_flight():
+    """Loads of so many lines, one after another, by an SM alone and by all."""
+    cases = []
+    for lines, lane in [(1, 4), (2, 8), (4, 16), (8, 32), (32, 128)]:
+        for threads in (512, 1024):
+            for blocks in (1, SMS):
+                cases.append(case(f"in_flight_lines_{lines}_t{threads}_b{blocks}",
+                                  {"in": f"{{bytes: {blocks * threads * 24 * lane}, fill: zero}}", "out": f"{{bytes: {blocks * threads * 4}, fill: zero}}"},
+                                  launch(f"in_flight_lines_{lines}", blocks, threads, "in", "out")))
+    return {"micro_in_flight": cases}
+
+
 def turnover():
     """One block after another in the same place: 1, 4 or 8 blocks of 256 threads an SM, alone on the machine (few) or not."""
     cases = []
@@ -577,5 +592,5 @@ def turnover():
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
-             l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept)
+             l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight)
     return {stem: cases for part in parts for stem, cases in part().items()}
