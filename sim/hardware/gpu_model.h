@@ -121,7 +121,7 @@ struct L1Spec {
   int fill_bytes_per_cycle = 0;   ///< from the crossbar
   int store_bytes_per_cycle = 0;  ///< to the crossbar
   int store_buffer_lines = 0;     ///< lines that wait for further stores to them; 0: none waits
-  int store_wait_cycles = 0;      ///< that each waits at least
+  int store_wait_cycles = 0;      ///< after the last store until they leave
 };
 
 /// Load latencies compose: L2 hit = l1.hit + crossbar.request + l2.hit + crossbar.response, a far one has far_cycles

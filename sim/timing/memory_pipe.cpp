@@ -156,28 +156,14 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
   return true;
 }
 
-/// Sub-partitions take turns at L1, so stores of one warp that follow each other here would not if others wait to
-/// store: once the next ones of all sub-partitions have more lines than are held, the earlier store would have left by
-/// now.
-bool MemoryPipe::crowded(Cycle now) const {
-  int lines = 0;
-  for (const Queue& queue : queues_) {
-    if (queue.head == queue.tail) continue;
-    const MemoryOperation& waiting = queue.entries[queue.head & queue_mask_];
-    if (waiting.arrival > now) continue;
-    if (waiting.instruction->memory == MemoryKind::Store && waiting.instruction->space != MemorySpace::Shared)
-      lines += patterns_.counts(waiting.pattern).lines;
-  }
-  return lines > gpu_.l1.store_buffer_lines;
-}
-
-/// Adds a store to one of the same line that has not left yet, if there is one.
-bool MemoryPipe::merge_store(const MemoryRequest& store, Cycle now) {
+/// Adds a store to what the warp's last one has left to do for the same line.
+bool MemoryPipe::merge_store(const MemoryRequest& store, std::uint16_t warp) {
   for (std::uint32_t i = held_tail_; i-- != held_head_;) {
-    MemoryRequest& held = held_[i & kHeldMask].request;
-    if (held.line != store.line) continue;
-    if (crowded(now)) return false;
-    held_[i & kHeldMask].since = now;
+    HeldStore& entry = held_[i & kHeldMask];
+    MemoryRequest& held = entry.request;
+    if (held.line != store.line || entry.warp != warp) continue;
+    if (entry.serial != store_serial_ && entry.serial != last_store_[warp]) return false;
+    entry.serial = store_serial_;
     held.sectors = static_cast<std::uint8_t>(held.sectors | store.sectors);
     const int whole = kSectorBytes * std::popcount(unsigned{held.sectors});
     held.bytes = static_cast<std::uint8_t>(std::min(held.bytes + store.bytes, whole));
@@ -202,8 +188,13 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.full_sectors = part.whole_sectors();
   request.bytes = part.bytes;
   const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
-  const bool merged = holds && merge_store(request, now);
-  if (holds && !merged && held_stores() >= gpu_.l1.store_buffer_lines) return false;
+  if (holds && operation.warp >= last_store_.size()) last_store_.resize(operation.warp + 1u, 0);
+  const bool merged = holds && merge_store(request, operation.warp);
+  if (holds && !merged && stores_full()) {
+    makes_room_ = true;
+    return false;
+  }
+  stores_until_ = std::max(stores_until_, now);
   L1Cache::Line* cached = l1_.find(line);
   ++counters_.tag_lookups;
   if (reduction) {
@@ -222,7 +213,7 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   }
   ++stores_in_flight_;
   if (holds)
-    held_[held_tail_++ & kHeldMask] = {request, now};
+    held_[held_tail_++ & kHeldMask] = {request, operation.warp, store_serial_};
   else
     out_[out_tail_++ & kOutMask] = request;
   return true;
@@ -315,6 +306,9 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     data_free_ = std::max(data_free_, now) + wavefronts;
     counters_.data_wavefronts += wavefronts;
     counters_.data_cycles += wavefronts;
+    if (in.memory == MemoryKind::Store && operation.warp < last_store_.size())
+      last_store_[operation.warp] = store_serial_++;
+    stores_until_ = data_free_;
   }
   next_line_ = 0;
   return true;
@@ -387,7 +381,9 @@ void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>
 }
 
 Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
-  const auto due = [&] { return held_[held_head_ & kHeldMask].since + static_cast<Cycle>(gpu_.l1.store_wait_cycles); };
+  const auto due = [&] {
+    return makes_room_ || fences_ > 0 ? 0 : stores_until_ + static_cast<Cycle>(gpu_.l1.store_wait_cycles);
+  };
   // Loads and stores that are both ready take turns.
   while (true) {
     const bool store = held_head_ != held_tail_ && due() <= now, other = out_head_ != out_tail_;
@@ -395,6 +391,7 @@ Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
     if (!memory.accepts(sm_, now)) return retry(now, memory);
     store_was_last_ = store && (!other || !store_was_last_);
     memory.push(store_was_last_ ? held_[held_head_++ & kHeldMask].request : out_[out_head_++ & kOutMask], now);
+    makes_room_ = makes_room_ && !store_was_last_;
   }
 }
 
@@ -407,8 +404,10 @@ Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& re
   Cycle next = kNever;
   // 1. A memory instruction is served; it holds the pipe until all its lines are looked up.
   if (waiting_ != 0) next = serve_next(now, releases);
-  // 2. Requests leave for the crossbar, which makes room for new misses.
-  return std::min(next, send(now, memory));
+  // 2. Requests leave for the crossbar, which makes room for new misses and stores.
+  const bool full = stores_full();
+  next = std::min(next, send(now, memory));
+  return full && !stores_full() && waiting_ != 0 ? now + 1 : next;
 }
 
 Cycle MemoryPipe::first_arrival() const {
@@ -454,9 +453,9 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   }
   // More lines of the same instruction, unless the miss table is full: then a reply wakes the pipe.
   const bool room = miss_lines_ < gpu_.l1.miss_lines && miss_sectors_ < gpu_.l1.miss_sectors;
-  // send() says when a held store has left.
+  // tick() goes on when a held store has left.
   const bool held =
-      operation.instruction->memory == MemoryKind::Store && held_stores() >= std::max(1, gpu_.l1.store_buffer_lines);
+      operation.instruction->memory == MemoryKind::Store && gpu_.l1.store_buffer_lines > 0 && stores_full();
   return room && !out_full() && !held ? now + 1 : kNever;
 }
 

@@ -57,7 +57,8 @@ class MemoryPipe {
     ++waiting_;
   }
   bool idle() const { return waiting_ == 0 && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
-  int held_stores() const { return static_cast<int>(held_tail_ - held_head_); }
+  /// One warp more, or less, waits for its stores: these wait for no others then.
+  void fence(int more) { fences_ += more; }
 
   /// Serves what can be served at `now`; releases are appended. Returns the next cycle with work, kNever if none is
   /// known (a reply will wake it).
@@ -102,7 +103,8 @@ class MemoryPipe {
   };
   struct HeldStore {
     MemoryRequest request;
-    Cycle since = 0;
+    std::uint16_t warp = 0;
+    std::uint32_t serial = 0;  ///< of the last store to it
   };
   struct Miss {
     std::uint64_t line = 0;
@@ -130,14 +132,14 @@ class MemoryPipe {
   bool request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
   bool store_line(const MemoryOperation&, std::uint64_t line, const LineSectors&, Cycle now,
                   std::vector<Release>& releases);
-  bool crowded(Cycle now) const;
-  bool merge_store(const MemoryRequest&, Cycle now);
+  bool merge_store(const MemoryRequest&, std::uint16_t warp);
   bool atomic_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
   Cycle further_latency(int wavefronts, int wide) const;
   void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
   void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   Cycle send(Cycle now, MemorySystem& memory);
   Cycle retry(Cycle now, const MemorySystem& memory) const;
+  bool stores_full() const { return held_tail_ - held_head_ >= static_cast<std::uint32_t>(gpu_.l1.store_buffer_lines); }
   bool out_full() const { return out_tail_ - out_head_ >= kOutRoom; }
   std::uint32_t allocate_load();
   std::uint32_t allocate_miss();
@@ -162,11 +164,17 @@ class MemoryPipe {
 
   std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
   std::uint32_t out_head_ = 0, out_tail_ = 0;
-  /// Stores wait a little for others to the same lines: eight stores to the words of a sector, 6 cycles apart, are one
-  /// at L2, 12 cycles apart eight; of 2 warps that store 8 lines each all are put together, of 4 none (kernels/micro
-  /// l1_stores).
+  /// A warp's store waits for its next one, if that is to the same lines, for as long as stores keep coming and there
+  /// is room: eight stores to the words of a sector, 6 cycles apart, are one at L2, 12 cycles apart eight, where other
+  /// warps store meanwhile one again; those of 4 warps to 7 lines each are put together, to 8 none; those of one lane
+  /// to two lines in turn none (kernels/micro l1_stores).
   std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
   std::uint32_t held_head_ = 0, held_tail_ = 0;
+  std::vector<std::uint32_t> last_store_;  ///< of each warp, its serial
+  std::uint32_t store_serial_ = 1;         ///< of the one being served
+  Cycle stores_until_ = 0;                 ///< the last one has gone through the banks
+  bool makes_room_ = false;                ///< the oldest one leaves for a store that waits
+  int fences_ = 0;
   bool store_was_last_ = false;  ///< of what left for the crossbar
 
   std::vector<Load> loads_;

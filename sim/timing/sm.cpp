@@ -140,6 +140,7 @@ void Sm::apply_releases(Cycle now) {
         if (((warp.generation ^ release.generation) & 0x7fff) == 0 && warp.stores_in_flight > 0 &&
             --warp.stores_in_flight == 0 && warp.wants_fence) {
           warp.wants_fence = warp.held = false;
+          pipe_.fence(-1);
           pass_fence(warp, false, now);
           evaluate(warp, now);
         }

@@ -409,10 +409,13 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
     arrive_at_barrier(warp, in, now, in.path == Path::Barrier);
   } else if (in.path == Path::Membar) {
     warp.fixed_reason = Stall::Membar;
-    if (!in.block_fence && warp.stores_in_flight > 0)
+    if (!in.block_fence && warp.stores_in_flight > 0) {
       warp.held = warp.wants_fence = true;
-    else
+      pipe_.fence(1);
+      pipe_next_ = std::min(pipe_next_, now + 1);
+    } else {
       pass_fence(warp, in.block_fence || warp.stores_in_flight == 0, now);
+    }
   }
   evaluate(warp, now + 1);
 }
