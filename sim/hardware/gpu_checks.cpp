@@ -79,7 +79,6 @@ void check_caches(const Checks& c, const GpuModel& m) {
   if (i.launch_bytes > 0) c.divides(i.line_bytes, i.launch_bytes, "icache.launch_bytes", "line_bytes");
   c.at_most(i.l0_bytes, i.l1_bytes, "icache.l0_bytes", "l1_bytes");
   c.at_most(i.l1_bytes, i.l2_bytes, "icache.l1_bytes", "l2_bytes");
-  c.at_most(m.l1.miss_lines, m.l1.miss_sectors, "l1.miss_lines", "miss_sectors");
   const CrossbarSpec& x = m.crossbar;
   c.at_most(x.sm_response_bytes_per_cycle, x.tpc_response_bytes_per_cycle, "crossbar.sm_response_bytes_per_cycle",
             "tpc_response_bytes_per_cycle");

@@ -116,8 +116,8 @@ struct L1Spec {
   std::vector<int> tag_bank_masks;  ///< bit k of a line's bank: parity of its address under mask k; none: no banks
   int data_bytes_per_cycle = 0;
   int ways = 0;
-  int miss_lines = 0;             ///< lines in flight (MSHR-like)
-  int miss_sectors = 0;           ///< sectors in flight
+  int loads_in_flight = 0;        ///< warp instructions whose data is not all there
+  int miss_lines = 0;             ///< lines in flight, however many loads wait for them
   int fill_bytes_per_cycle = 0;   ///< from the crossbar
   int store_bytes_per_cycle = 0;  ///< to the crossbar
   int store_buffer_lines = 0;     ///< lines that wait for further stores to them; 0: none waits

@@ -233,8 +233,8 @@ void read_l1(Group& g, L1Spec& s) {
   s.tag_bank_masks = g.integers("tag_bank_masks", "address bits", 0, (1 << 30) - 1);
   s.data_bytes_per_cycle = g.bytes_per_cycle("data_bytes_per_cycle");
   s.ways = g.integer("ways", "ways", 1, 4096);
+  s.loads_in_flight = g.integer("loads_in_flight", "loads", 1, 32768);
   s.miss_lines = g.integer("miss_lines", "lines", 1, 32768);
-  s.miss_sectors = g.integer("miss_sectors", "sectors", 1, 131072);
   s.fill_bytes_per_cycle = g.bytes_per_cycle("fill_bytes_per_cycle");
   s.store_bytes_per_cycle = g.bytes_per_cycle("store_bytes_per_cycle");
   s.store_buffer_lines = g.integer("store_buffer_lines", "lines", 0, 64);

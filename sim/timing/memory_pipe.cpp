@@ -99,13 +99,12 @@ Cycle MemoryPipe::further_latency(int wavefronts, int wide) const {
   return static_cast<Cycle>(further * spec.shared_conflict_latency + std::min(further, wide) * spec.wide_latency);
 }
 
-bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors,
+void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors,
                                  L1Cache::Line* cached) {
   std::uint32_t index;
   if (cached != nullptr && cached->miss != L1Cache::kNoMiss) {
     index = cached->miss;
   } else {
-    if (miss_lines_ >= gpu_.l1.miss_lines) return false;
     index = allocate_miss();
     misses_[index].line = line;
     misses_[index].fills = cached != nullptr;
@@ -115,7 +114,6 @@ bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
   const auto fresh = static_cast<std::uint8_t>(sectors & ~miss.pending);
   if (fresh != 0) {
     miss.pending = static_cast<std::uint8_t>(miss.pending | fresh);
-    miss_sectors_ += std::popcount(fresh);
     MemoryRequest request;
     request.line = line;
     request.tag = index;
@@ -136,7 +134,6 @@ bool MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
   waiters_[waiter] = {current_load_, miss.waiters, sectors};
   miss.waiters = waiter;
   ++loads_[current_load_].waiting;
-  return true;
 }
 
 bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
@@ -146,9 +143,9 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
   const auto missing = static_cast<std::uint8_t>(sectors & ~present);
   if (missing != 0) {
     const bool starts_miss = cached == nullptr || cached->miss == L1Cache::kNoMiss;
-    if (starts_miss && (miss_lines_ >= gpu_.l1.miss_lines || miss_sectors_ >= gpu_.l1.miss_sectors)) return false;
+    if (starts_miss && lines_full()) return false;
     if (cached == nullptr && !bypass) cached = l1_.allocate(line);
-    if (!request_sectors(operation, line, missing, cached)) return false;
+    request_sectors(operation, line, missing, cached);
   }
   ++counters_.tag_lookups;
   counters_.load_sectors += static_cast<unsigned>(std::popcount(sectors));
@@ -158,11 +155,12 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
 
 /// Adds a store to what the warp's last one has left to do for the same line.
 bool MemoryPipe::merge_store(const MemoryRequest& store, std::uint16_t warp) {
+  if (stores_of_[warp].held == 0) return false;
   for (std::uint32_t i = held_tail_; i-- != held_head_;) {
     HeldStore& entry = held_[i & kHeldMask];
     MemoryRequest& held = entry.request;
     if (held.line != store.line || entry.warp != warp) continue;
-    if (entry.serial != store_serial_ && entry.serial != last_store_[warp]) return false;
+    if (entry.serial != store_serial_ && entry.serial != stores_of_[warp].last) return false;
     entry.serial = store_serial_;
     held.sectors = static_cast<std::uint8_t>(held.sectors | store.sectors);
     const int whole = kSectorBytes * std::popcount(unsigned{held.sectors});
@@ -188,7 +186,7 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.full_sectors = part.whole_sectors();
   request.bytes = part.bytes;
   const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
-  if (holds && operation.warp >= last_store_.size()) last_store_.resize(operation.warp + 1u, 0);
+  if (holds && operation.warp >= stores_of_.size()) stores_of_.resize(operation.warp + 1u);
   const bool merged = holds && merge_store(request, operation.warp);
   if (holds && !merged && stores_full()) {
     makes_room_ = true;
@@ -212,19 +210,22 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
     return true;
   }
   ++stores_in_flight_;
-  if (holds)
+  if (holds) {
     held_[held_tail_++ & kHeldMask] = {request, operation.warp, store_serial_};
-  else
+    ++stores_of_[operation.warp].held;
+  } else {
     out_[out_tail_++ & kOutMask] = request;
+  }
   return true;
 }
 
 bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
-  if (miss_lines_ >= gpu_.l1.miss_lines) return false;
+  if (lines_full()) return false;
   if (L1Cache::Line* cached = l1_.find(line); cached != nullptr)
     cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
   ++counters_.tag_lookups;
-  return request_sectors(operation, line, sectors, nullptr);
+  request_sectors(operation, line, sectors, nullptr);
+  return true;
 }
 
 void MemoryPipe::touch(std::uint64_t line, const LineSectors& part, MemoryKind kind) {
@@ -273,6 +274,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
   const auto lines = patterns_.lines(operation.pattern);
   const bool returns = in.memory == MemoryKind::Load || in.memory == MemoryKind::Atomic;
   if (returns && current_load_ == kNone) {
+    if (loads_full()) return false;
     current_load_ = allocate_load();
     Load& load = loads_[current_load_];
     load.warp = operation.warp;
@@ -306,8 +308,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     data_free_ = std::max(data_free_, now) + wavefronts;
     counters_.data_wavefronts += wavefronts;
     counters_.data_cycles += wavefronts;
-    if (in.memory == MemoryKind::Store && operation.warp < last_store_.size())
-      last_store_[operation.warp] = store_serial_++;
+    if (operation.warp < stores_of_.size()) stores_of_[operation.warp].last = store_serial_++;
     stores_until_ = data_free_;
   }
   next_line_ = 0;
@@ -355,7 +356,6 @@ void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>
   Miss& miss = misses_[reply.tag];
   const auto arrived = static_cast<std::uint8_t>(reply.sectors & miss.pending);
   miss.pending = static_cast<std::uint8_t>(miss.pending & ~arrived);
-  miss_sectors_ -= std::popcount(arrived);
   L1Cache::Line* cached = miss.fills ? l1_.find(miss.line) : nullptr;
   if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present | arrived);
   for (std::uint32_t* link = &miss.waiters; *link != kNone;) {
@@ -390,8 +390,14 @@ Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
     if (!store && !other) return held_head_ == held_tail_ ? kNever : due();
     if (!memory.accepts(sm_, now)) return retry(now, memory);
     store_was_last_ = store && (!other || !store_was_last_);
-    memory.push(store_was_last_ ? held_[held_head_++ & kHeldMask].request : out_[out_head_++ & kOutMask], now);
-    makes_room_ = makes_room_ && !store_was_last_;
+    if (!store_was_last_) {
+      memory.push(out_[out_head_++ & kOutMask], now);
+      continue;
+    }
+    const HeldStore& held = held_[held_head_++ & kHeldMask];
+    --stores_of_[held.warp].held;
+    makes_room_ = false;
+    memory.push(held.request, now);
   }
 }
 
@@ -451,12 +457,13 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
     chosen_ = kNobody;
     return waiting_ == 0 ? kNever : std::max({first_arrival(), accept_free_, now + 1});
   }
-  // More lines of the same instruction, unless the miss table is full: then a reply wakes the pipe.
-  const bool room = miss_lines_ < gpu_.l1.miss_lines && miss_sectors_ < gpu_.l1.miss_sectors;
-  // tick() goes on when a held store has left.
-  const bool held =
-      operation.instruction->memory == MemoryKind::Store && gpu_.l1.store_buffer_lines > 0 && stores_full();
-  return room && !out_full() && !held ? now + 1 : kNever;
+  // More lines of the same instruction, unless too much is in flight: then a reply wakes the pipe; or, of a store,
+  // unless too much is held: tick() goes on when a line has left.
+  const MemoryKind kind = operation.instruction->memory;
+  const bool loads = kind == MemoryKind::Load || kind == MemoryKind::Atomic;
+  const bool waits = loads ? lines_full() || (current_load_ == kNone && loads_full())
+                           : kind == MemoryKind::Store && gpu_.l1.store_buffer_lines > 0 && stores_full();
+  return waits || out_full() ? kNever : now + 1;
 }
 
 }  // namespace forewarp

@@ -106,6 +106,10 @@ class MemoryPipe {
     std::uint16_t warp = 0;
     std::uint32_t serial = 0;  ///< of the last store to it
   };
+  struct WarpStores {
+    std::uint32_t last = 0;  ///< serial
+    std::uint32_t held = 0;  ///< lines
+  };
   struct Miss {
     std::uint64_t line = 0;
     std::uint32_t waiters = kNone, next_free = kNone;
@@ -129,7 +133,7 @@ class MemoryPipe {
   void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool load_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
-  bool request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
+  void request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
   bool store_line(const MemoryOperation&, std::uint64_t line, const LineSectors&, Cycle now,
                   std::vector<Release>& releases);
   bool merge_store(const MemoryRequest&, std::uint16_t warp);
@@ -140,6 +144,8 @@ class MemoryPipe {
   Cycle send(Cycle now, MemorySystem& memory);
   Cycle retry(Cycle now, const MemorySystem& memory) const;
   bool stores_full() const { return held_tail_ - held_head_ >= static_cast<std::uint32_t>(gpu_.l1.store_buffer_lines); }
+  bool lines_full() const { return miss_lines_ >= gpu_.l1.miss_lines; }
+  bool loads_full() const { return live_loads_ >= gpu_.l1.loads_in_flight; }
   bool out_full() const { return out_tail_ - out_head_ >= kOutRoom; }
   std::uint32_t allocate_load();
   std::uint32_t allocate_miss();
@@ -170,19 +176,18 @@ class MemoryPipe {
   /// to two lines in turn none (kernels/micro l1_stores).
   std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
   std::uint32_t held_head_ = 0, held_tail_ = 0;
-  std::vector<std::uint32_t> last_store_;  ///< of each warp, its serial
-  std::uint32_t store_serial_ = 1;         ///< of the one being served
-  Cycle stores_until_ = 0;                 ///< the last one has gone through the banks
-  bool makes_room_ = false;                ///< the oldest one leaves for a store that waits
+  std::vector<WarpStores> stores_of_;  ///< by warp
+  std::uint32_t store_serial_ = 1;     ///< of the one being served
+  Cycle stores_until_ = 0;             ///< the last one has gone through the banks
+  bool makes_room_ = false;            ///< the oldest one leaves for a store that waits
   int fences_ = 0;
   bool store_was_last_ = false;  ///< of what left for the crossbar
 
   std::vector<Load> loads_;
   std::uint32_t free_load_ = kNone;
-  std::uint64_t live_loads_ = 0;
+  int live_loads_ = 0, miss_lines_ = 0;
   std::vector<Miss> misses_;
   std::uint32_t free_miss_ = kNone;
-  int miss_lines_ = 0, miss_sectors_ = 0;
   std::vector<Waiter> waiters_;
   std::uint32_t free_waiter_ = kNone;
 

@@ -115,3 +115,27 @@ TEST_CASE("a wide load takes longer only where it needs more wavefronts") {
   CHECK(latency(4, 3) == word + 9);  // of 512 bytes
   CHECK(latency(8, 0) == word + 14);
 }
+
+TEST_CASE("as many loads, of as many lines together, are under way as may be") {
+  // Eight loads, of so many lines each, that nothing waits for but the last instruction.
+  const auto elapsed = [](int loads_in_flight, int miss_lines, int lines) {
+    GpuModel gpu = sm_model();
+    gpu.l1.loads_in_flight = loads_in_flight;
+    gpu.l1.miss_lines = miss_lines;
+    std::vector<Instruction> code(8, memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0));
+    code.push_back(waiting(plain(Pipe::Fma, 1), 0));
+    code.push_back(exit_instruction());
+    HandMadeTrace made(code, 1);
+    for (unsigned i = 0; i < 8; ++i) made.access(0, 65536 + i * 4096, lines * 4, MemorySpace::Global);
+    return made.simulate(gpu).elapsed_cycles;
+  };
+  const Cycle free = elapsed(8, 64, 1);
+  CHECK(elapsed(512, 1408, 1) == free);
+  const Cycle by_four = elapsed(4, 64, 1), by_two = elapsed(2, 64, 1);
+  CHECK(by_four > free + 200);
+  CHECK(by_two - free > 2 * (by_four - free));  // four times a trip to memory, not twice, and not once
+  CHECK(elapsed(8, 4, 1) == by_four);           // a load of a line each: the same limit
+  CHECK(elapsed(8, 64, 8) < elapsed(8, 32, 8));
+  CHECK(elapsed(8, 32, 8) < elapsed(8, 16, 8));
+  CHECK(elapsed(8, 4, 8) > elapsed(8, 8, 8));  // fewer lines than a single load has: it is sent in parts
+}

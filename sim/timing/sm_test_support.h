@@ -43,8 +43,8 @@ inline GpuModel sm_model(int sms = 1) {
   m.l1.hit_cycles = 33;
   m.l1.tags_per_cycle = 4;
   m.l1.ways = 4;
+  m.l1.loads_in_flight = 512;
   m.l1.miss_lines = 256;
-  m.l1.miss_sectors = 1024;
   m.launch = {};
   m.launch.blocks_per_cycle_x16 = 16;
   return m;
