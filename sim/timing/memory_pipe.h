@@ -180,8 +180,8 @@ class MemoryPipe {
   std::uint32_t store_serial_ = 1;     ///< of the one being served
   Cycle stores_until_ = 0;             ///< the last one has gone through the banks
   bool makes_room_ = false;            ///< the oldest one leaves for a store that waits
-  int fences_ = 0;
-  bool store_was_last_ = false;  ///< of what left for the crossbar
+  int fences_ = 0;                     ///< warps that wait for their stores
+  bool store_was_last_ = false;        ///< of what left for the crossbar
 
   std::vector<Load> loads_;
   std::uint32_t free_load_ = kNone;
