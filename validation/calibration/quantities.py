@@ -338,7 +338,7 @@ def dram():
         for warps, steps in [(1, 192), (4, 128), (8, 96), (32, 48)]:
             high = steps // (2 if count == 4 and warps > 4 else 1)
             quantities.append(slope(f"dram_read_{count}_w{warps}", (high // 3, high), SMS * warps * 512 * count, "bytes/cycle",
-                                    miss + " l1.miss_lines l1.miss_sectors l2.miss_entries", rate=True))
+                                    miss + " l1.loads_in_flight l1.miss_lines l2.miss_entries", rate=True))
     for stride, threads, trips in [(32, 8 * 256, (20, 60)), (64, 8 * 256, (15, 45)), (128, 8 * 256, (8, 24)),
                                    (256, 8 * 256, (4, 12)), (512, 8 * 256, (2, 6)), (1024, 4 * 256, (2, 6)), (4096, 256, (2, 6)),
                                    (16384, 64, (2, 6))]:
