@@ -155,12 +155,11 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
 
 /// Adds a store to what the warp's last one has left to do for the same line.
 bool MemoryPipe::merge_store(const MemoryRequest& store, std::uint16_t warp) {
-  if (stores_of_[warp].held == 0) return false;
   for (std::uint32_t i = held_tail_; i-- != held_head_;) {
     HeldStore& entry = held_[i & kHeldMask];
     MemoryRequest& held = entry.request;
     if (held.line != store.line || entry.warp != warp) continue;
-    if (entry.serial != store_serial_ && entry.serial != stores_of_[warp].last) return false;
+    if (entry.serial != store_serial_ && entry.serial != last_store_[warp]) return false;
     entry.serial = store_serial_;
     held.sectors = static_cast<std::uint8_t>(held.sectors | store.sectors);
     const int whole = kSectorBytes * std::popcount(unsigned{held.sectors});
@@ -186,7 +185,7 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.full_sectors = part.whole_sectors();
   request.bytes = part.bytes;
   const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
-  if (holds && operation.warp >= stores_of_.size()) stores_of_.resize(operation.warp + 1u);
+  if (holds && operation.warp >= last_store_.size()) last_store_.resize(operation.warp + 1u);
   const bool merged = holds && merge_store(request, operation.warp);
   if (holds && !merged && stores_full()) {
     makes_room_ = true;
@@ -210,12 +209,10 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
     return true;
   }
   ++stores_in_flight_;
-  if (holds) {
+  if (holds)
     held_[held_tail_++ & kHeldMask] = {request, operation.warp, store_serial_};
-    ++stores_of_[operation.warp].held;
-  } else {
+  else
     out_[out_tail_++ & kOutMask] = request;
-  }
   return true;
 }
 
@@ -308,7 +305,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     data_free_ = std::max(data_free_, now) + wavefronts;
     counters_.data_wavefronts += wavefronts;
     counters_.data_cycles += wavefronts;
-    if (operation.warp < stores_of_.size()) stores_of_[operation.warp].last = store_serial_++;
+    if (operation.warp < last_store_.size()) last_store_[operation.warp] = store_serial_++;
     stores_until_ = data_free_;
   }
   next_line_ = 0;
@@ -394,10 +391,8 @@ Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
       memory.push(out_[out_head_++ & kOutMask], now);
       continue;
     }
-    const HeldStore& held = held_[held_head_++ & kHeldMask];
-    --stores_of_[held.warp].held;
+    memory.push(held_[held_head_++ & kHeldMask].request, now);
     makes_room_ = false;
-    memory.push(held.request, now);
   }
 }
 

@@ -106,10 +106,6 @@ class MemoryPipe {
     std::uint16_t warp = 0;
     std::uint32_t serial = 0;  ///< of the last store to it
   };
-  struct WarpStores {
-    std::uint32_t last = 0;  ///< serial
-    std::uint32_t held = 0;  ///< lines
-  };
   struct Miss {
     std::uint64_t line = 0;
     std::uint32_t waiters = kNone, next_free = kNone;
@@ -176,12 +172,12 @@ class MemoryPipe {
   /// to two lines in turn none (kernels/micro l1_stores).
   std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
   std::uint32_t held_head_ = 0, held_tail_ = 0;
-  std::vector<WarpStores> stores_of_;  ///< by warp
-  std::uint32_t store_serial_ = 1;     ///< of the one being served
-  Cycle stores_until_ = 0;             ///< the last one has gone through the banks
-  bool makes_room_ = false;            ///< the oldest one leaves for a store that waits
-  int fences_ = 0;                     ///< warps that wait for their stores
-  bool store_was_last_ = false;        ///< of what left for the crossbar
+  std::vector<std::uint32_t> last_store_;  ///< of each warp, its serial
+  std::uint32_t store_serial_ = 1;         ///< of the one being served
+  Cycle stores_until_ = 0;                 ///< the last one has gone through the banks
+  bool makes_room_ = false;                ///< the oldest one leaves for a store that waits
+  int fences_ = 0;                         ///< warps that wait for their stores
+  bool store_was_last_ = false;            ///< of what left for the crossbar
 
   std::vector<Load> loads_;
   std::uint32_t free_load_ = kNone;
