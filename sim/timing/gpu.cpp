@@ -137,14 +137,17 @@ void Gpu::run_gpc(int id, Cycle end, std::vector<StallCycles>& stalls) {
 }
 
 void Gpu::run_side_by_side(Cycle end, Cycle below) {
+  const auto channels = static_cast<std::uint32_t>(memory_.channel_groups());
   const auto piece = [&](std::uint32_t i, unsigned member) {
     if (i == 0) {
       memory_.run_below(below);
+    } else if (i <= channels) {
+      memory_.run_channels(i - 1, below);
     } else {
-      run_gpc(static_cast<int>(i - 1), end, instruction_stalls_[member]);
+      run_gpc(static_cast<int>(i - 1 - channels), end, instruction_stalls_[member]);
     }
   };
-  const auto pieces = static_cast<std::uint32_t>(gpcs_.size() + 1);
+  const auto pieces = static_cast<std::uint32_t>(gpcs_.size() + 1 + channels);
   std::uint64_t ticks = 0;  // of the last step: this one is about as long
   for (const auto& gpc : gpcs_) ticks += gpc->ticks;
   if (ticks >= kWorthSharing) {
@@ -162,7 +165,9 @@ Cycle Gpu::next_of_gpcs() const {
   return next;
 }
 
-Cycle Gpu::next_due() const { return std::min(next_of_gpcs(), memory_.next_below()); }
+Cycle Gpu::next_due() const {
+  return std::min({next_of_gpcs(), memory_.next_below(), memory_.next_of_channels()});
+}
 
 bool Gpu::over() const {
   return dispatcher_.exhausted() && std::all_of(sms_.begin(), sms_.end(), [](const auto& sm) { return sm->idle(); });
@@ -175,20 +180,22 @@ bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
   for (;;) {
     memory_.exchange();
     if (over()) {
-      memory_.run_below(now_ + 1);
+      std::vector<MemoryReply> none;
+      memory_.run_until(now_, none);
       last_end_ = std::max({last_end_, now_, dispatcher_.all_back()});
       return true;
     }
-    const Cycle due = next_of_gpcs(), below = memory_.next_below();
-    if (due == kNever && below == kNever) report_deadlock();
-    if (std::min(due, below) > stop_cycle || issued() >= stop_instructions) return false;
-    // What is below has not answered before `known`; SMs may push from `due` or then on.
-    // Where a call stops does not cut that short: the order of requests that meet would be another.
-    const Cycle known = after(below, answer);
+    const Cycle due = next_of_gpcs(), below = memory_.next_below(), channels = memory_.next_of_channels();
+    if (due == kNever && below == kNever && channels == kNever) report_deadlock();
+    if (std::min({due, below, channels}) > stop_cycle || issued() >= stop_instructions) return false;
+    // What is below has not answered before `known`, nor heard of DRAM before `heard`; SMs may push from `due` or then
+    // on. Where a call stops does not cut that short: the order of requests that meet would be another.
+    const Cycle heard = after(channels, memory_.channel_cycles());
+    const Cycle known = after(std::min(below, heard), answer);
     Cycle end = std::min(after(due, at_a_time), known);
     if (!dispatcher_.exhausted()) end = std::min(end, after(due, block_end + 1));
     if (due < end) give_blocks(due, end);
-    run_side_by_side(end, std::min(due, known));
+    run_side_by_side(end, std::min({due, known, heard}));
     take_blocks_back();
   }
 }

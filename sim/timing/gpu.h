@@ -99,7 +99,7 @@ class Gpu {
   void start_first_blocks();
   void give_blocks(Cycle from, Cycle end);
   void take_blocks_back();
-  /// Cycles of the GPCs from the first in which something is due up to `end`, and what is below before `below`.
+  /// Cycles of the GPCs from the first in which something is due up to `end`; what is below, and DRAM, before `below`.
   void run_side_by_side(Cycle end, Cycle below);
   void run_gpc(int gpc, Cycle end, std::vector<StallCycles>& stalls);
   void step(Gpc&, int gpc, Cycle now, std::vector<StallCycles>& stalls);

@@ -38,22 +38,21 @@ HbmTimings::HbmTimings(const GpuModel& model) {
   }
 }
 
-HbmChannel::HbmChannel(const HbmTimings& timings, BurstPool& pool, std::uint32_t index, std::uint32_t count)
-    : t_(timings), pool_(pool), banks_(timings.banks) {
+HbmChannel::HbmChannel(const HbmTimings& timings, std::uint32_t index, std::uint32_t count)
+    : t_(timings), banks_(timings.banks) {
   ready_.row.fill(kClosed);
   const double behind = t_.refresh_spread * (count - index - 1) / count;
   if (t_.refi != 0) next_refresh_ = t_.round() - static_cast<Tick>(static_cast<double>(t_.round()) * behind);
 }
 
-void HbmChannel::push(std::uint32_t first, Cycle now, ChannelOutput& out) {
+void HbmChannel::push(std::span<const Burst> bursts, Cycle now, ChannelOutput& out) {
   now_ = std::max(now_, to_ticks(now));
-  while (first != kNone) {
-    const std::uint32_t id = first;
-    first = pool_[id].next;
+  for (const Burst& burst : bursts) {
+    const std::uint32_t id = pool_.take();
+    pool_[id] = burst;
     pool_[id].next = kNone;
-    const int mode = pool_[id].write;
-    append(overflow_[mode], id);
-    refill(mode, out);
+    append(overflow_[burst.write], id);
+    refill(burst.write, out);
   }
   // What waits behind others changes nothing about the next command, nor does time that passes before it is due.
   const int before = mode_;
@@ -82,11 +81,7 @@ void HbmChannel::set_candidate(std::uint32_t bank, int mode, std::uint32_t id, s
 
 /// Writes that enter the window have left their slice's responsibility.
 void HbmChannel::announce(const Burst& burst, ChannelOutput& out) const {
-  if (!burst.write) return;
-  for (std::uint8_t rest = burst.sectors, part = 0; rest != 0; rest = static_cast<std::uint8_t>(rest & ~part)) {
-    part = t_.first_access(rest);
-    out.taken.push_back({burst.slice, part});
-  }
+  if (burst.write) out.taken.push_back({now_, burst.slice, burst.sectors});
 }
 
 void HbmChannel::admit(std::uint32_t id, ChannelOutput& out) {

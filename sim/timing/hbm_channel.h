@@ -9,6 +9,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/types.h"
@@ -50,8 +51,7 @@ struct HbmTimings {
   }
 };
 
-/// Column accesses to one line, one after another. Lives in a pool that all channels share; `next` chains it wherever
-/// it waits.
+/// Column accesses to one line, one after another. Lives in its channel's pool; `next` chains it wherever it waits.
 struct Burst {
   std::uint32_t next = ~0u;
   std::uint32_t row = 0;
@@ -63,8 +63,6 @@ struct Burst {
   bool write = false;
 };
 
-using BurstPool = Pool<Burst>;
-
 /// What a channel tells its owner; cleared by the owner.
 struct ChannelOutput {
   struct Done {
@@ -73,6 +71,7 @@ struct ChannelOutput {
     std::uint8_t sectors;
   };
   struct Taken {  ///< a write has left the slice's responsibility
+    Tick at;
     std::uint16_t slice;
     std::uint8_t sectors;
   };
@@ -83,28 +82,12 @@ struct ChannelOutput {
 class HbmChannel {
  public:
   /// `index` of `count`: refreshes of the channels are spread over a part of tREFI.
-  HbmChannel(const HbmTimings&, BurstPool&, std::uint32_t index, std::uint32_t count);
+  HbmChannel(const HbmTimings&, std::uint32_t index, std::uint32_t count);
 
-  /// A chain of bursts arrives at cycle `now`.
-  void push(std::uint32_t first, Cycle now, ChannelOutput&);
+  /// Bursts arrive at cycle `now`.
+  void push(std::span<const Burst>, Cycle now, ChannelOutput&);
   /// Issues every command due in cycles up to and including `now`.
   void advance(Cycle now, MemoryCounters&, ChannelOutput&);
-  /// Brings near the host's processor what the next command is chosen by.
-  void prefetch() const {
-    for (std::size_t b = 0; b < t_.banks; b += 8) {
-      __builtin_prefetch(&ready_.column_ok[b]);
-      __builtin_prefetch(&ready_.activate_ok[b]);
-    }
-    for (std::size_t b = 0; b < t_.banks; b += 16) __builtin_prefetch(&ready_.order[mode_][b]);
-    __builtin_prefetch(&ready_.row[command_bank_]);
-    __builtin_prefetch(&banks_[command_bank_]);
-  }
-  /// ... and, that being there, the requests that it chooses from next.
-  void prefetch_candidate() const {
-    const Queue& queue = banks_[command_bank_].queue[mode_];
-    if (queue.candidate != kNone) pool_.prefetch(queue.candidate);
-    if (queue.first != kNone) pool_.prefetch(queue.first);
-  }
   /// Cycle of the next command, kNever if nothing waits.
   Cycle wake_cycle() const { return next_ == kNoTick ? kNever : next_ >> kTickBits; }
 
@@ -152,7 +135,7 @@ class HbmChannel {
   void close(std::uint32_t bank, bool conflict);
 
   const HbmTimings& t_;
-  BurstPool& pool_;
+  Pool<Burst> pool_;
   std::vector<Bank> banks_;
   Ready ready_;
   bool changed_[2] = {false, false};         ///< a candidate of reads, of writes is another since the last plan

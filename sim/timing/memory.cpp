@@ -31,7 +31,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   coalescer_cycles_ = std::min(static_cast<Cycle>(l2.coalescer_cycles), hit_cycles_);
   const auto controller = static_cast<Cycle>(std::llround(model.hbm.controller_ns * model.chip.sm_clock_mhz / 1000.0));
   controller_out_ = controller / 2;
-  controller_back_ = controller - controller_out_;
+  controller_back_ = std::max<Cycle>(1, controller - controller_out_);
   tag_cost_ = fine_cost(l2.slice_tags_per_cycle * l2.clock_ratio);
   data_cost_ = sector_cost(l2.slice_bytes_per_cycle * l2.clock_ratio);
   atomic_cost_ = fine_cost(l2.clock_ratio, l2.atomic_interval);
@@ -41,7 +41,12 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   for (int i = 0; i < l2.slices; ++i) slices_.emplace_back(geometry_, l2.coalescer_requests);
   const auto channels = static_cast<std::uint32_t>(model.hbm.channels);
   channels_.reserve(channels);
-  for (std::uint32_t i = 0; i < channels; ++i) channels_.push_back({HbmChannel(timings_, bursts_, i, channels)});
+  for (std::uint32_t i = 0; i < channels; ++i) channels_.emplace_back(timings_, i, channels);
+  groups_.resize((channels + kChannelGroup - 1) / kChannelGroup);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    groups_[g].first = g * kChannelGroup;
+    groups_[g].next.assign(std::min(kChannelGroup, channels - groups_[g].first), kNever);
+  }
   // A slice that cannot take writes holds its SMs back. An SM may have as much written data unacknowledged as keeps its
   // write path busy over twice the unloaded round trip to the far side.
   posted_.assign(static_cast<std::size_t>(model.chip.sm_count), 0);
@@ -122,11 +127,7 @@ void MemorySystem::State::prefetch_due() const {
         for (const Queue& queue : slices_[e.unit].queue)
           if (queue.first != kNone) records_.prefetch(queue.first);
         break;
-      case Step::Dram:
-        bursts_.prefetch(e.subject);
-        [[fallthrough]];
-      case Step::Channel:
-        channels_[e.unit].hbm.prefetch();
+      case Step::Taken:
         break;
       case Step::Fill:
         slices_[e.unit].cache.prefetch_miss(static_cast<std::uint16_t>(e.subject));
@@ -143,10 +144,6 @@ void MemorySystem::State::prefetch_due() const {
       case Step::Serve:
         for (const Queue& queue : slices_[e.unit].queue)
           if (queue.first != kNone) prefetch_lookup(queue.first);
-        break;
-      case Step::Dram:
-      case Step::Channel:
-        channels_[e.unit].hbm.prefetch_candidate();
         break;
       case Step::Fill: {
         const L2Slice& cache = slices_[e.unit].cache;
@@ -196,13 +193,9 @@ void MemorySystem::State::handle(const Event& e, Cycle now) {
     case Step::Serve:
       serve(e.unit, now);
       break;
-    case Step::Dram:
-      channels_[e.unit].hbm.push(e.subject, now, output_);
-      run_channel(e.unit, now);
-      break;
-    case Step::Channel:
-      // The plan may have changed since this was scheduled; then another event carries it.
-      if (channels_[e.unit].wake <= now) run_channel(e.unit, now);
+    case Step::Taken:
+      slices_[e.unit].cache.written_back(count(e.sectors));
+      resume(e.unit, now);
       break;
     case Step::Fill:
       fill(e.unit, static_cast<std::uint16_t>(e.subject), e.sectors, now);
@@ -253,9 +246,24 @@ void MemorySystem::exchange() {
   for (const State::Answer& answer : s.answered_)
     s.ports_[static_cast<std::size_t>(answer.gpc)].answers.push(answer.at, answer.event);
   s.answered_.clear();
+  s.hear_of_channels();
+  s.tell_channels();
 }
 
 Cycle MemorySystem::next_below() const { return state_->events_.next(); }
+
+Cycle MemorySystem::next_of_channels() const {
+  Cycle next = kNever;
+  for (const State::ChannelGroup& group : state_->groups_) next = std::min(next, group.first_next);
+  return next;
+}
+
+std::size_t MemorySystem::channel_groups() const { return state_->groups_.size(); }
+Cycle MemorySystem::channel_cycles() const { return state_->controller_back_; }
+
+void MemorySystem::run_channels(std::size_t group, Cycle limit) {
+  state_->run_channels(state_->groups_[group], limit);
+}
 
 void MemorySystem::run_below(Cycle limit) {
   State& s = *state_;
@@ -292,7 +300,7 @@ void MemorySystem::take_answers(int gpc, Cycle now, std::vector<MemoryReply>& re
 
 Cycle MemorySystem::next_event() {
   exchange();
-  Cycle next = next_below();
+  Cycle next = std::min(next_below(), next_of_channels());
   for (int g = 0; g < gpcs(); ++g) next = std::min(next, next_answer(g));
   return next;
 }
@@ -300,6 +308,7 @@ Cycle MemorySystem::next_event() {
 void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
   for (Cycle at = next_event(); at <= now; at = next_event()) {
     run_below(at + 1);
+    for (std::size_t group = 0; group < channel_groups(); ++group) run_channels(group, at + 1);
     for (int g = 0; g < gpcs(); ++g) take_answers(g, at, replies);
   }
 }
@@ -307,6 +316,15 @@ void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
 MemoryCounters MemorySystem::counters() const {
   MemoryCounters sum = state_->counters_;
   for (const State::Port& port : state_->ports_) sum.read_latency_cycles += port.queued_cycles;
+  for (const State::ChannelGroup& group : state_->groups_) {
+    const MemoryCounters& c = group.counters;
+    sum.dram_read_bytes += c.dram_read_bytes;
+    sum.dram_write_bytes += c.dram_write_bytes;
+    sum.row_hits += c.row_hits;
+    sum.row_misses += c.row_misses;
+    sum.row_conflicts += c.row_conflicts;
+    sum.turnarounds += c.turnarounds;
+  }
   return sum;
 }
 

@@ -94,10 +94,17 @@ class MemorySystem {
   Cycle answer_cycles() const;
   /// What SMs have pushed is taken in, and what has been answered handed to the GPCs.
   void exchange();
-  /// First event below the ports, kNever if there is none. What was pushed counts from exchange() on.
+  /// First event between the ports and DRAM's channels, kNever if there is none. What was pushed counts from exchange()
+  /// on.
   Cycle next_below() const;
-  /// Handles the events below the ports that come before `limit`; nothing may be pushed for before it from then on.
+  /// Handles those events that come before `limit`; nothing may be pushed for before it from then on.
   void run_below(Cycle limit);
+  // DRAM's channels may be run beside them, too: what they do is heard of after channel_cycles() at the soonest, by way
+  // of exchange(), and what is sent to them takes longer than any two of these steps.
+  std::size_t channel_groups() const;
+  Cycle channel_cycles() const;
+  Cycle next_of_channels() const;
+  void run_channels(std::size_t group, Cycle limit);
   /// First time at which something reaches the GPC or one of its SMs.
   Cycle next_answer(int gpc) const;
   /// What reaches the GPC's SMs up to and including `now`, in a fixed order. Writes and reductions are acknowledged too

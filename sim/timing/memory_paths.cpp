@@ -113,7 +113,7 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   (r.fetch ? counters_.fabric_miss_sectors : counters_.miss_sectors) += static_cast<std::uint64_t>(count(a.added));
   r.way = a.way;
   r.missing = a.missing;
-  if (a.cleaned.dirty != 0) evict(slice_id, a.cleaned, now + hit_cycles_ + controller_out_);
+  if (a.cleaned.dirty != 0) evict(slice_id, a.cleaned, now);
   if (a.outcome == L2Slice::Outcome::Hit) {
     finish(id, now, false);
     return true;
@@ -122,7 +122,7 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   r.next = kNone;
   (miss.first == kNone ? miss.first : records_[miss.last].next) = id;
   miss.last = id;
-  if (a.evicted.dirty != 0) evict(slice_id, a.evicted, now + hit_cycles_ + controller_out_);
+  if (a.evicted.dirty != 0) evict(slice_id, a.evicted, now);
   if (a.fetch != 0) fetch(r, a, now);
   return true;
 }
@@ -135,10 +135,10 @@ bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
     slice.queue[0].fetch = 0;
     return false;
   }
-  if (a.evicted.dirty != 0) evict(r.slice, a.evicted, now + hit_cycles_ + controller_out_);
-  if (a.cleaned.dirty != 0) evict(r.slice, a.cleaned, now + hit_cycles_ + controller_out_);
+  if (a.evicted.dirty != 0) evict(r.slice, a.evicted, now);
+  if (a.cleaned.dirty != 0) evict(r.slice, a.cleaned, now);
   if (const Eviction e = write_copy(r.slice, r.index, r.sectors, r.crosses, r.full); e.dirty != 0)
-    evict(mirror(r.slice), e, now + hit_cycles_ + controller_out_);
+    evict(mirror(r.slice), e, now);
   counters_.hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (r.crosses) counters_.fabric_hit_sectors += static_cast<std::uint64_t>(count(r.sectors));
   const Cycle start = fine_ceil(slice.data.take(to_fine(now), data_cost_[static_cast<std::size_t>(count(r.sectors))]));
@@ -151,9 +151,7 @@ void MemorySystem::State::fetch(Record& r, const L2Slice::Access& a, Cycle now) 
   const std::uint16_t slice = r.slice;
   const std::uint64_t index = r.index;
   if (!r.copy) {
-    std::uint16_t channel = 0;
-    const std::uint32_t chain = burst(slice, index, a.fetch, a.miss, false, kNone, channel);
-    schedule(now + hit_cycles_ + controller_out_, Step::Dram, channel, chain);
+    send_to_channel(slice, index, a.fetch, a.miss, false, now);
     return;
   }
   const std::uint32_t id = records_.take();  // r is not valid any more
@@ -166,29 +164,27 @@ void MemorySystem::State::fetch(Record& r, const L2Slice::Access& a, Cycle now) 
   schedule(now + far_out_, Step::Arrive, 0, id);
 }
 
-void MemorySystem::State::evict(std::uint16_t slice, const Eviction& e, Cycle at) {
-  std::uint16_t channel = 0;
-  std::uint32_t chain = burst(slice, e.index, e.dirty, L2Slice::kNoMiss, true, kNone, channel);
+void MemorySystem::State::evict(std::uint16_t slice, const Eviction& e, Cycle now) {
   counters_.merge_sectors += static_cast<std::uint64_t>(count(e.partial));
-  if (e.partial != 0) chain = burst(slice, e.index, e.partial, L2Slice::kNoMiss, false, chain, channel);
-  schedule(at, Step::Dram, channel, chain);
+  if (e.partial != 0) send_to_channel(slice, e.index, e.partial, L2Slice::kNoMiss, false, now);
+  send_to_channel(slice, e.index, e.dirty, L2Slice::kNoMiss, true, now);
 }
 
-/// The column accesses that move these sectors, put before `after`.
-std::uint32_t MemorySystem::State::burst(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors,
-                                         std::uint16_t miss, bool write, std::uint32_t after, std::uint16_t& channel) {
+/// The column accesses that move these sectors.
+void MemorySystem::State::send_to_channel(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors,
+                                          std::uint16_t miss, bool write, Cycle now) {
   const AddressMap::Dram place = map_.dram(slice, index);
-  channel = static_cast<std::uint16_t>(place.channel);
-  const std::uint32_t id = bursts_.take();
-  Burst& b = bursts_[id];
-  b.next = after;
+  Burst b;
   b.row = place.row;
   b.bank = static_cast<std::uint16_t>(place.bank);
   b.slice = slice;
   b.miss = miss;
   b.sectors = sectors;
   b.write = write;
-  return id;
+  Channel& channel = channels_[place.channel];
+  if (channel.sent.empty()) sent_to_.push_back(static_cast<std::uint16_t>(place.channel));
+  channel.sent_at.push_back(now + hit_cycles_ + controller_out_);
+  channel.sent.push_back(b);
 }
 
 /// What a write to a line does to its copy in the other partition: what comes from there stays as one, what does not
@@ -228,7 +224,7 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
     // gets past.
     crossbar_.hold(r.sm, fine_floor(taken) - std::min(fine_floor(taken), round_trip_));
     const Eviction cleaned = slice.cache.modify(r.way, r.sectors);
-    if (cleaned.dirty != 0) evict(r.slice, cleaned, now + hit_cycles_ + controller_out_);
+    if (cleaned.dirty != 0) evict(r.slice, cleaned, now);
     write_copy(r.slice, r.index, r.sectors, false, false);
   }
   start += latency;
@@ -329,22 +325,63 @@ void MemorySystem::State::respond(std::uint32_t id, Step step, Cycle at, Cycle n
 
 // ---- DRAM -----------------------------------------------------------------------------------------------------------
 
-void MemorySystem::State::run_channel(std::uint16_t channel_id, Cycle now) {
-  Channel& channel = channels_[channel_id];
-  channel.hbm.advance(now, counters_, output_);
-  for (const ChannelOutput::Done& d : output_.done) {
-    const Cycle at = ((d.at + (Tick{1} << kTickBits) - 1) >> kTickBits) + controller_back_;
-    schedule(at, Step::Fill, d.slice, d.miss, d.sectors);
+/// What channels have done since the last exchange, on its way to the slices.
+void MemorySystem::State::hear_of_channels() {
+  for (ChannelGroup& group : groups_) {
+    for (const std::uint16_t id : group.active) {
+      ChannelOutput& output = channels_[id].output;
+      for (const ChannelOutput::Done& d : output.done) {
+        const Cycle at = ((d.at + (Tick{1} << kTickBits) - 1) >> kTickBits) + controller_back_;
+        schedule(at, Step::Fill, d.slice, d.miss, d.sectors);
+      }
+      output.done.clear();
+      for (const ChannelOutput::Taken& t : output.taken)
+        schedule((t.at >> kTickBits) + controller_back_, Step::Taken, t.slice, 0, t.sectors);
+      output.taken.clear();
+    }
+    group.active.clear();
   }
-  output_.done.clear();
-  for (const ChannelOutput::Taken& t : output_.taken) {
-    slices_[t.slice].cache.written_back(count(t.sectors));
-    resume(t.slice, now);
+}
+
+/// What slices have sent since the last exchange becomes the channels' own.
+void MemorySystem::State::tell_channels() {
+  for (const std::uint16_t id : sent_to_) {
+    Channel& channel = channels_[id];
+    const auto arrived = static_cast<std::ptrdiff_t>(channel.arrived);
+    channel.arrives_at.erase(channel.arrives_at.begin(), channel.arrives_at.begin() + arrived);
+    channel.arriving.erase(channel.arriving.begin(), channel.arriving.begin() + arrived);
+    channel.arrived = 0;
+    channel.arrives_at.insert(channel.arrives_at.end(), channel.sent_at.begin(), channel.sent_at.end());
+    channel.arriving.insert(channel.arriving.end(), channel.sent.begin(), channel.sent.end());
+    ChannelGroup& group = groups_[id / kChannelGroup];
+    Cycle& next = group.next[id % kChannelGroup];
+    next = std::min(next, channel.sent_at.front());
+    group.first_next = std::min(group.first_next, next);
+    channel.sent_at.clear();
+    channel.sent.clear();
   }
-  output_.taken.clear();
-  const Cycle wake = channel.hbm.wake_cycle();
-  if (wake != channel.wake && wake != kNever) schedule(std::max(wake, now + 1), Step::Channel, channel_id, 0);
-  channel.wake = wake;
+  sent_to_.clear();
+}
+
+void MemorySystem::State::run_channels(ChannelGroup& group, Cycle limit) {
+  if (group.first_next >= limit) return;
+  group.first_next = kNever;
+  for (std::size_t i = 0; i < group.next.size(); ++i) {
+    Cycle& next = group.next[i];
+    if (next < limit) {
+      Channel& channel = channels_[group.first + i];
+      group.active.push_back(static_cast<std::uint16_t>(group.first + i));
+      do {
+        const std::size_t begin = channel.arrived;
+        while (channel.next_arrival() == next) ++channel.arrived;
+        if (channel.arrived > begin)
+          channel.hbm.push(std::span(channel.arriving).subspan(begin, channel.arrived - begin), next, channel.output);
+        channel.hbm.advance(next, group.counters, channel.output);
+        next = std::min(channel.hbm.wake_cycle(), channel.next_arrival());
+      } while (next < limit);
+    }
+    group.first_next = std::min(group.first_next, next);
+  }
 }
 
 }  // namespace forewarp

@@ -1,6 +1,7 @@
 // Inside the memory system: requests on their way, its queues and units, and what moves the requests between them.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -19,14 +20,14 @@
 namespace forewarp {
 
 inline constexpr std::uint32_t kNone = ~0u;
+inline constexpr std::size_t kChannelGroup = 24;  ///< channels that a thread takes at a time
 
 enum class Step : std::uint8_t {
   GpcWrite,    // write data reaches its GPC's path
   FabricOut,   // write data reaches the fabric
   Arrive,      // a request reaches a slice
   Serve,       // a slice's tags are free again
-  Dram,        // bursts reach a channel
-  Channel,     // a channel's next command is due
+  Taken,       // a channel has taken writes off a slice's hands
   Fill,        // data reaches an L2 miss entry
   FabricBack,  // read data reaches the fabric
   Response,    // data reaches the GPC (from here on: above the ports)
@@ -78,9 +79,23 @@ struct MemorySystem::State {
     bool serving = false;                       ///< a Serve event is under way
     std::uint8_t turn = 0;
   };
+  /// A channel has time of its own: what slices send it arrives hit_cycles and half the controller's way later, and
+  /// what it does is known to them after the other half.
   struct Channel {
+    Channel(const HbmTimings& timings, std::uint32_t index, std::uint32_t count) : hbm(timings, index, count) {}
     HbmChannel hbm;
-    Cycle wake = kNever;  ///< of its Channel event
+    std::vector<Cycle> sent_at, arrives_at;  ///< since the last exchange, and before it
+    std::vector<Burst> sent, arriving;       ///< the same
+    std::size_t arrived = 0;                 ///< of `arriving`
+    ChannelOutput output;                    ///< since the last exchange
+    Cycle next_arrival() const { return arrived < arriving.size() ? arrives_at[arrived] : kNever; }
+  };
+  struct alignas(64) ChannelGroup {
+    std::size_t first = 0;
+    std::vector<Cycle> next;            ///< of each channel
+    Cycle first_next = kNever;          ///< the earliest of these
+    std::vector<std::uint16_t> active;  ///< channels that have done something since the last exchange
+    MemoryCounters counters;
   };
 
   /// Where a GPC's SMs push and are answered.
@@ -123,14 +138,16 @@ struct MemorySystem::State {
   bool process(std::uint32_t id, Cycle now);
   bool process_write(std::uint32_t id, Cycle now);
   void fetch(Record&, const L2Slice::Access&, Cycle now);
-  void evict(std::uint16_t slice, const Eviction&, Cycle at);
+  void evict(std::uint16_t slice, const Eviction&, Cycle now);
   Eviction write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, bool from_afar, bool full);
-  std::uint32_t burst(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
-                      std::uint32_t after, std::uint16_t& channel);
+  void send_to_channel(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, std::uint16_t miss, bool write,
+                       Cycle now);
   void finish(std::uint32_t id, Cycle now, bool forwarded);
   void fill(std::uint16_t slice, std::uint16_t miss, std::uint8_t sectors, Cycle now);
   void fabric_back(std::uint32_t id, Cycle now);
-  void run_channel(std::uint16_t channel, Cycle now);
+  void hear_of_channels();
+  void tell_channels();
+  void run_channels(ChannelGroup&, Cycle limit);
   void resume(std::uint16_t slice, Cycle now);
   std::uint16_t mirror(std::uint32_t slice) const {
     return static_cast<std::uint16_t>(slice < per_partition_ ? slice + per_partition_ : slice - per_partition_);
@@ -152,10 +169,10 @@ struct MemorySystem::State {
   EventQueue events_;
   std::vector<Event> due_;  ///< of the cycle that is being handled
   Pool<Record> records_;
-  BurstPool bursts_;
-  ChannelOutput output_;
   std::vector<Slice> slices_;
   std::vector<Channel> channels_;
+  std::vector<ChannelGroup> groups_;
+  std::vector<std::uint16_t> sent_to_;  ///< channels that slices have sent something since the last exchange
   std::vector<Port> ports_;            ///< by GPC
   std::vector<Answer> answered_;       ///< since the last exchange
   std::vector<std::uint16_t> posted_;  ///< writes of each SM without acknowledgement

@@ -253,12 +253,14 @@ TEST_CASE("lanes that meet on one word are requests of their own to L2") {
   CHECK(after.hit_sectors - before.hit_sectors == 16);
 }
 
-TEST_CASE("GPCs and what is below their ports may run apart, an answer's way ahead of each other") {
-  const GpuModel m = quiet();
+TEST_CASE("GPCs, what is below their ports and DRAM may run apart, an answer's way ahead of each other") {
+  GpuModel m = quiet();
+  m.hbm.controller_ns = 100;
   MemorySystem together(m), apart(m);
   std::vector<MemoryReply> one, other;
   const Cycle ahead = together.answer_cycles();
   CHECK(ahead == 50);
+  CHECK(together.channel_cycles() == 50);
   Cycle now = 0;
   for (std::uint64_t i = 0; i < 200; ++i, now += ahead) {
     const auto sm = static_cast<std::uint16_t>(i * 37 % 108);
@@ -268,6 +270,7 @@ TEST_CASE("GPCs and what is below their ports may run apart, an answer's way ahe
     // What is below is behind by as much as an answer takes; the GPCs have theirs up to now.
     for (int g = 0; g < apart.gpcs(); ++g) apart.take_answers(g, now, other);
     apart.push(request(i * 5, 15, kind, sm), now);
+    for (std::size_t group = 0; group < apart.channel_groups(); ++group) apart.run_channels(group, now);
     apart.run_below(now);
     apart.exchange();
   }
