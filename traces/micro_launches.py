@@ -564,6 +564,17 @@ def in_flight():
     return {"micro_in_flight": cases}
 
 
+def ports():
+    """All SMs write what L2 holds, or all but those of a TPC."""
+    cases = []
+    for name, left_out in [("all", -1)] + [(f"less_{tpc}", tpc) for tpc in (1, 25)]:
+        one = launch("ports_write", SMS, 1024, "memory", "out", 8, left_out)
+        one = {key: value for key, value in one.items() if key != "args"} | {"dynamic_shared_bytes": 120 * KIB, "args": one["args"]}
+        cases.append(case(f"ports_write_{name}", {"memory": f"{{bytes: {SMS * 32 * KIB}, fill: zero}}", "out": f"{{bytes: {SMS * 4}, fill: zero}}"},
+                          one))
+    return {"micro_ports": cases}
+
+
 def turnover():
     """One block after another in the same place: 1, 4 or 8 blocks of 256 threads an SM, alone on the machine (few) or not."""
     cases = []
@@ -592,5 +603,6 @@ def turnover():
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
-             l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight)
+             l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
+             ports)
     return {stem: cases for part in parts for stem, cases in part().items()}

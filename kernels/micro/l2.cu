@@ -3,7 +3,7 @@
 // Isolates  loads that wait for the last, over a footprint that lies in L2 or is one line; the bandwidth of one SM, a few and
 //           all, by footprint (near and far lines, replication); writes; atomics on own addresses and on one.
 // Supports  crossbar.{request_cycles,response_cycles,far_cycles,sm_requests_per_cycle_x16,sm_response_bytes_per_cycle,
-//           gpc_response_bytes_per_cycle,sm_write_bytes_per_cycle,gpc_write_bytes_per_cycle,fabric_bytes_per_cycle},
+//           gpc_response_bytes_per_cycle,sm_write_bytes_per_cycle,cpc_write_bytes_per_cycle,fabric_bytes_per_cycle},
 //           l2.{bytes,hit_cycles,slices,slice_bytes_per_cycle,clock_ratio,atomic_interval,replicate_far_lines}.
 // Launch    by case. Loads go past L1.
 

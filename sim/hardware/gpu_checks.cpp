@@ -84,8 +84,8 @@ void check_caches(const Checks& c, const GpuModel& m) {
             "tpc_response_bytes_per_cycle");
   c.at_most(x.tpc_response_bytes_per_cycle, x.gpc_response_bytes_per_cycle, "crossbar.tpc_response_bytes_per_cycle",
             "gpc_response_bytes_per_cycle");
-  c.at_most(x.sm_write_bytes_per_cycle, x.gpc_write_bytes_per_cycle, "crossbar.sm_write_bytes_per_cycle",
-            "gpc_write_bytes_per_cycle");
+  c.at_most(x.sm_write_bytes_per_cycle, x.cpc_write_bytes_per_cycle, "crossbar.sm_write_bytes_per_cycle",
+            "cpc_write_bytes_per_cycle");
   const L2Spec& l2 = m.l2;
   c.divides(l2.partitions, l2.slices, "l2.slices", "partitions");
   c.divides(std::int64_t{l2.slices} * l2.ways * kLineBytes, l2.bytes, "l2.bytes", "slices x ways x 128");

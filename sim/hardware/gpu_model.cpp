@@ -129,4 +129,13 @@ std::vector<std::uint16_t> gpc_of_sms(const ChipSpec& chip) {
   return gpc;
 }
 
+std::vector<std::uint16_t> cpc_of_sms(const ChipSpec& chip) {
+  std::vector<std::uint16_t> cpc;
+  for (std::size_t g = 0; g < chip.tpcs_per_gpc.size(); ++g)
+    for (int sm = 0; sm < chip.tpcs_per_gpc[g] * chip.sms_per_tpc; ++sm)
+      cpc.push_back(static_cast<std::uint16_t>(static_cast<int>(g) * chip.cpcs_per_gpc +
+                                               sm / chip.sms_per_tpc % chip.cpcs_per_gpc));
+  return cpc;
+}
+
 }  // namespace forewarp

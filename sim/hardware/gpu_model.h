@@ -16,10 +16,13 @@ struct ChipSpec {
   int sms_per_tpc = 0;
   std::vector<int> tpcs_per_gpc;  ///< one entry a GPC; sums to sm_count / sms_per_tpc
   double sm_clock_mhz = 0;        ///< under load; time = cycles / clock
+  int cpcs_per_gpc = 1;           ///< that TPCs of a GPC are dealt to in turn; 1 where there are none
 };
 
 /// GPC of each SM: SM i belongs to TPC i / sms_per_tpc, TPCs are numbered GPC after GPC.
 std::vector<std::uint16_t> gpc_of_sms(const ChipSpec&);
+/// CPC of each SM, numbered GPC after GPC, too.
+std::vector<std::uint16_t> cpc_of_sms(const ChipSpec&);
 
 /// Limits that decide how many blocks an SM holds.
 struct OccupancySpec {
@@ -140,7 +143,8 @@ struct CrossbarSpec {
   int tpc_response_bytes_per_cycle = 0;
   int gpc_response_bytes_per_cycle = 0;
   int sm_write_bytes_per_cycle = 0;
-  int gpc_write_bytes_per_cycle = 0;
+  int cpc_write_bytes_per_cycle = 0;    ///< of whole lines
+  int slice_write_bytes_per_cycle = 0;  ///< what a slice takes of them
   int fabric_bytes_per_cycle = 0;  ///< between the two partitions, each way
 };
 

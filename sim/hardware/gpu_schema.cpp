@@ -108,6 +108,7 @@ void read_chip(Group& g, ChipSpec& s) {
   s.sm_count = g.integer("sm_count", "SM", 1, 1024);
   s.sms_per_tpc = g.integer("sms_per_tpc", "SM", 1, 8);
   s.tpcs_per_gpc = g.integers("tpcs_per_gpc", "TPC", 1, 64);
+  s.cpcs_per_gpc = g.integer("cpcs_per_gpc", "CPC", 1, 64);
   s.sm_clock_mhz = g.number("sm_clock_mhz", "MHz", 100, 10000);
 }
 
@@ -253,7 +254,8 @@ void read_crossbar(Group& g, CrossbarSpec& s) {
   s.tpc_response_bytes_per_cycle = g.bytes_per_cycle("tpc_response_bytes_per_cycle");
   s.gpc_response_bytes_per_cycle = g.bytes_per_cycle("gpc_response_bytes_per_cycle");
   s.sm_write_bytes_per_cycle = g.bytes_per_cycle("sm_write_bytes_per_cycle");
-  s.gpc_write_bytes_per_cycle = g.bytes_per_cycle("gpc_write_bytes_per_cycle");
+  s.cpc_write_bytes_per_cycle = g.bytes_per_cycle("cpc_write_bytes_per_cycle");
+  s.slice_write_bytes_per_cycle = g.bytes_per_cycle("slice_write_bytes_per_cycle");
   s.fabric_bytes_per_cycle = g.bytes_per_cycle("fabric_bytes_per_cycle");
 }
 

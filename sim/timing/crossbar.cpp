@@ -18,7 +18,7 @@ Crossbar::Crossbar(const GpuModel& model) {
   request_cost_ = fine_cost(spec.sm_requests_per_cycle_x16, 16);
   port_depth_ = request_cost_ * kPortEntries;
   sm_write_ = sector_cost(spec.sm_write_bytes_per_cycle);
-  gpc_flit_ = fine_cost(spec.gpc_write_bytes_per_cycle, kLineBytes) / write_flits(kLineBytes / kSectorBytes, true);
+  cpc_flit_ = fine_cost(spec.cpc_write_bytes_per_cycle, kLineBytes) / kLineFlits;
   sm_response_ = sector_cost(spec.sm_response_bytes_per_cycle);
   tpc_response_ = sector_cost(spec.tpc_response_bytes_per_cycle);
   gpc_response_ = sector_cost(spec.gpc_response_bytes_per_cycle);
@@ -26,6 +26,7 @@ Crossbar::Crossbar(const GpuModel& model) {
 
   const std::size_t gpcs = model.chip.tpcs_per_gpc.size();
   gpc_ = gpc_of_sms(model.chip);
+  cpc_ = cpc_of_sms(model.chip);
   if (gpc_.size() != static_cast<std::size_t>(model.chip.sm_count)) {
     throw InputError("the GPU model's tpcs_per_gpc do not add up to its sm_count", "correct the chip section");
   }
@@ -38,7 +39,7 @@ Crossbar::Crossbar(const GpuModel& model) {
   sm_in_.resize(tpc_.size());
   gpc_in_.resize(gpcs);
   held_.resize(gpcs);
-  gpc_out_.resize(gpcs);
+  cpc_out_.resize(gpcs * static_cast<std::size_t>(model.chip.cpcs_per_gpc));
 }
 
 Cycle Crossbar::accepts_again(std::uint16_t sm, Cycle now) const {
@@ -52,7 +53,7 @@ Cycle Crossbar::send(std::uint16_t sm, int data_sectors, Cycle now) {
 }
 
 Cycle Crossbar::gather(std::uint16_t sm, int flits, Cycle now) {
-  return fine_ceil(gpc_out_[gpc_[sm]].take(to_fine(now), flits * gpc_flit_));
+  return fine_ceil(cpc_out_[cpc_[sm]].take(to_fine(now), flits * cpc_flit_));
 }
 
 Cycle Crossbar::cross(int from, int data_sectors, Cycle now) {

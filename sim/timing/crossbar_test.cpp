@@ -43,8 +43,21 @@ TEST_CASE("the request port takes a few requests, then one an interval") {
   CHECK(x.accepts_again(4, now) == now);
 }
 
-TEST_CASE("written data holds the SM's port and the GPC's path") {
-  Crossbar x(test_model());  // 64 B an SM, 512 B a GPC
+TEST_CASE("TPCs of a GPC are dealt to its CPCs in turn, which write side by side") {
+  GpuModel m = test_model();  // SMs 0 to 15 are GPC 0's, two a TPC
+  m.chip.cpcs_per_gpc = 3;
+  Crossbar x(m);
+  const int line = Crossbar::write_flits(4, true);
+  for (int i = 0; i < 8; ++i) x.gather(0, line, 100);  // four lines a cycle
+  CHECK(x.gather(1, line, 100) == 102);                // of the same TPC
+  CHECK(x.gather(6, line, 100) == 103);                // the fourth TPC
+  CHECK(x.gather(2, line, 100) == 100);
+  CHECK(x.gather(4, line, 100) == 100);
+  CHECK(x.gather(16, line, 100) == 100);
+}
+
+TEST_CASE("written data holds the SM's port and the CPC's path") {
+  Crossbar x(test_model());  // 64 B an SM, 512 B a CPC, one a GPC
   CHECK(x.send(0, 4, 0) == 0);
   CHECK(x.send(0, 4, 0) == 2);
   CHECK(x.send(0, 1, 0) == 4);

@@ -32,6 +32,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   const auto controller = static_cast<Cycle>(std::llround(model.hbm.controller_ns * model.chip.sm_clock_mhz / 1000.0));
   controller_out_ = controller / 2;
   controller_back_ = std::max<Cycle>(1, controller - controller_out_);
+  slice_flit_ = fine_cost(x.slice_write_bytes_per_cycle, kLineBytes) / Crossbar::kLineFlits;
   tag_cost_ = fine_cost(l2.slice_tags_per_cycle * l2.clock_ratio);
   data_cost_ = sector_cost(l2.slice_bytes_per_cycle * l2.clock_ratio);
   atomic_cost_ = fine_cost(l2.clock_ratio, l2.atomic_interval);
@@ -112,7 +113,7 @@ void MemorySystem::State::take_in(const Port::Sent& sent) {
     counters_.atomic_requests += r.rounds;
     (r.kind == RequestKind::Atomic ? counters_.atomic_sectors : counters_.reduction_sectors) += sectors * r.rounds;
   }
-  schedule(sent.leaves, Step::GpcWrite, 0, id);
+  schedule(sent.leaves, Step::CpcWrite, 0, id);
 }
 
 // ---- Events ---------------------------------------------------------------------------------------------------------
@@ -139,6 +140,7 @@ void MemorySystem::State::prefetch_due() const {
   for (const Event& e : due_) {
     switch (static_cast<Step>(e.type)) {
       case Step::Arrive:
+      case Step::Enter:
         prefetch_lookup(e.subject);
         break;
       case Step::Serve:
@@ -171,13 +173,9 @@ void MemorySystem::State::prefetch_lookup(std::uint32_t id) const {
 
 void MemorySystem::State::handle(const Event& e, Cycle now) {
   switch (static_cast<Step>(e.type)) {
-    case Step::GpcWrite: {
+    case Step::CpcWrite: {
       const Record& r = records_[e.subject];
-      const int n = count(r.sectors);
-      const int bytes = r.full ? n * static_cast<int>(kSectorBytes) : r.bytes;
-      const int flits =
-          r.kind == RequestKind::Write ? Crossbar::write_flits(n, r.full) : Crossbar::atomic_flits(n, bytes);
-      send_to_slice(e.subject, crossbar_.gather(r.sm, flits, now));
+      send_to_slice(e.subject, crossbar_.gather(r.sm, flits(r), now));
       break;
     }
     case Step::FabricOut: {
@@ -187,7 +185,19 @@ void MemorySystem::State::handle(const Event& e, Cycle now) {
       schedule(crossbar_.cross(crossbar_.partition(r.sm), n, now) + far_out_, Step::Arrive, 0, e.subject);
       break;
     }
-    case Step::Arrive:
+    case Step::Arrive: {
+      const Record& r = records_[e.subject];
+      if (r.kind != RequestKind::Read) {
+        const Cycle enters = fine_ceil(slices_[r.slice].port.take(to_fine(now), flits(r) * slice_flit_));
+        if (enters > now) {
+          schedule(enters, Step::Enter, 0, e.subject);
+          break;
+        }
+      }
+      arrive(e.subject, now);
+      break;
+    }
+    case Step::Enter:
       arrive(e.subject, now);
       break;
     case Step::Serve:

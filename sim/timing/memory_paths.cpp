@@ -1,7 +1,7 @@
 // The ways of requests below the ports, the only place that knows them:
 //
-//   port -> [GPC write path] -> [fabric] -> slice queue -> tags -> hit: data stage -> response
-//                                                       -> miss: HBM channel -> fill -> data stage -> ...
+//   port -> [CPC write path] -> [fabric] -> [slice port] -> slice queue -> tags -> hit: data stage -> response
+//                                                                       -> miss: HBM channel -> fill -> data stage -> ...
 //
 // A read of a line homed in the other partition, where copies are kept: near slice -> miss -> home slice -> fabric ->
 // near slice, whose copy then serves later readers. Without copies the request itself crosses, both ways.

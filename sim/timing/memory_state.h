@@ -23,9 +23,10 @@ inline constexpr std::uint32_t kNone = ~0u;
 inline constexpr std::size_t kChannelGroup = 24;  ///< channels that a thread takes at a time
 
 enum class Step : std::uint8_t {
-  GpcWrite,    // write data reaches its GPC's path
+  CpcWrite,    // write data reaches its CPC's path
   FabricOut,   // write data reaches the fabric
   Arrive,      // a request reaches a slice
+  Enter,       // written data has come through the slice's port
   Serve,       // a slice's tags are free again
   Taken,       // a channel has taken writes off a slice's hands
   Fill,        // data reaches an L2 miss entry
@@ -59,6 +60,12 @@ struct Record {
 };
 
 inline int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }
+/// Of a write or an atomic.
+inline int flits(const Record& r) {
+  const int n = count(r.sectors);
+  if (r.kind == RequestKind::Write) return Crossbar::write_flits(n, r.full);
+  return Crossbar::atomic_flits(n, r.full ? n * static_cast<int>(kSectorBytes) : r.bytes);
+}
 
 struct MemorySystem::State {
   /// Requests of SMs and of the fabric wait apart: a fetch from the other partition must never wait behind a request
@@ -74,7 +81,7 @@ struct MemorySystem::State {
     L2Slice cache;
     ReadCoalescer coalescer;
     Queue queue[2];  ///< from SMs, from the fabric
-    RateServer tags, data, atomics;
+    RateServer port, tags, data, atomics;
     std::uint64_t changed = ~std::uint64_t{0};  ///< line of the last atomic
     bool serving = false;                       ///< a Serve event is under way
     std::uint8_t turn = 0;
@@ -184,7 +191,7 @@ struct MemorySystem::State {
   Cycle request_cycles_ = 0, response_cycles_ = 0, answer_cycles_ = 1, far_out_ = 0, far_back_ = 0, hit_cycles_ = 0;
   Cycle coalescer_cycles_ = 0, round_trip_ = 0;  ///< far, unloaded
   Cycle controller_out_ = 0, controller_back_ = 0;
-  FineCycle tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0, sector_cost_ = 0;
+  FineCycle slice_flit_ = 0, tag_cost_ = 0, atomic_cost_ = 0, word_cost_ = 0, sector_cost_ = 0;
   SectorCost data_cost_{};
 };
 

@@ -282,6 +282,30 @@ TEST_CASE("GPCs, what is below their ports and DRAM may run apart, an answer's w
   CHECK(together.counters().hit_sectors == apart.counters().hit_sectors);
 }
 
+TEST_CASE("a slice takes what is written flit by flit") {
+  GpuModel m = quiet();
+  m.crossbar.slice_write_bytes_per_cycle = 8;  // a line in 16 cycles, of whose five flits one is the header
+  const auto spacing = [&](std::uint8_t sectors, bool full) {
+    MemorySystem memory(m);
+    std::vector<MemoryReply> replies;
+    std::vector<Cycle> done;
+    for (std::uint16_t sm = 0; sm < 16; sm = static_cast<std::uint16_t>(sm + 2)) {
+      MemoryRequest write = request(0, sectors, RequestKind::Write, sm);
+      write.full_sectors = full;
+      memory.push(write, 0);
+    }
+    for (Cycle at = memory.next_event(); at != kNever; at = memory.next_event()) {
+      memory.run_until(at, replies);
+      done.resize(replies.size(), at);
+    }
+    REQUIRE(done.size() == 8);
+    return done.back() - done.front();
+  };
+  CHECK(spacing(15, true) == 7 * 16);
+  CHECK(spacing(1, true) == Approx(7 * 6.4).margin(1));
+  CHECK(spacing(1, false) == Approx(7 * 9.6).margin(1));
+}
+
 TEST_CASE("dirty data goes to DRAM when the footprint exceeds L2, and only then") {
   GpuModel m = quiet();
   m.l2.replicate_far_lines = false;          // copies of what is written would take places, too

@@ -259,7 +259,7 @@ def l1():
     quantities.append(slope("l1_load_128_stride8_w16", short, 8 * 16, "cycles/load of the SM",
                             "l1.tags_per_cycle l1.data_bytes_per_cycle"))
     for grid, leaf in [(1, "l1.store_bytes_per_cycle crossbar.sm_write_bytes_per_cycle"),
-                       (SMS, "crossbar.gpc_write_bytes_per_cycle")]:
+                       (SMS, "crossbar.cpc_write_bytes_per_cycle")]:
         quantities.append(slope(f"l1_store_32_w16_b{grid}", once, 8 * 16 * 128, "bytes/cycle of an SM", leaf, rate=True))
         quantities.append(slope(f"l1_store_128_w16_b{grid}", (25, 125), 8 * 16 * 512, "bytes/cycle of an SM", leaf, rate=True))
     return quantities
@@ -285,7 +285,7 @@ def l2():
                               ("26m", 3 * step, (3, 11)), ("35m", 4 * step, (3, 9)), ("43m", 5 * step, (2, 8))]:
         quantities.append(slope(f"l2_read_{text}_b132", trips, size, "bytes/cycle of all", whole, rate=True))
     quantities.append(slope("l2_write_b1", (4, 12), few, "bytes/cycle of an SM", "crossbar.sm_write_bytes_per_cycle", rate=True))
-    quantities.append(slope("l2_write_b132", (4, 14), 2 * step, "bytes/cycle of all", "crossbar.gpc_write_bytes_per_cycle", rate=True))
+    quantities.append(slope("l2_write_b132", (4, 14), 2 * step, "bytes/cycle of all", "crossbar.cpc_write_bytes_per_cycle", rate=True))
     warps = SMS * 8
     atomic = "l2.atomic_interval crossbar.sm_requests_per_cycle_x16 l1.store_bytes_per_cycle"
     quantities += [slope(f"l2_red_{words}", trips, 8 * warps, "warp atomics/cycle of all", atomic, rate=True)
@@ -400,6 +400,10 @@ def in_flight():
     return wholes("micro_in_flight", "l1.loads_in_flight l1.miss_lines")
 
 
+def ports():
+    return wholes("micro_ports", "crossbar.cpc_write_bytes_per_cycle")
+
+
 def l2_dirty():
     return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
@@ -415,7 +419,8 @@ def all_quantities():
              "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
-             "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_waves": waves,
+             "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight,
+             "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
              "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
