@@ -564,6 +564,14 @@ def in_flight():
     return {"micro_in_flight": cases}
 
 
+def scoreboards():
+    """72 loads of each warp, on one scoreboard, of the front of a buffer that L2 does not hold."""
+    return {"micro_scoreboards": [case(f"scoreboards_{bits}_w{warps}",
+                                       {"in": f"{{bytes: {256 * KIB * KIB}, fill: zero}}", "out": f"{{bytes: {warps * 384}, fill: zero}}"},
+                                       launch(f"scoreboards_{bits}", 1, 32 * warps, "in", "out"))
+                                  for bits in (32, 64) for warps in (1, 4, 8)]}
+
+
 def ports():
     """All SMs write what L2 holds, or all but those of a TPC."""
     cases = []
@@ -604,5 +612,5 @@ def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             ports)
+             scoreboards, ports)
     return {stem: cases for part in parts for stem, cases in part().items()}

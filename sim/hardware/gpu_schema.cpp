@@ -143,6 +143,7 @@ void read_issue(Group& g, IssueSpec& s) {
   s.first_cycles = g.cycles("first_cycles");
   s.exit_cycles = g.cycles("exit_cycles");
   s.scoreboard_visible_cycles = g.cycles("scoreboard_visible_cycles");
+  s.scoreboard_limit = g.integer("scoreboard_limit", "instructions", 1, 255);
   s.membar_gpu_cycles = g.cycles("membar_gpu_cycles");
   s.membar_cta_cycles = g.cycles("membar_cta_cycles");
   s.membar_gpu_interval = g.cycles("membar_gpu_interval");

@@ -111,6 +111,14 @@ void Sm::evaluate(Warp& warp, Cycle now) {
   wants_memory = (wants_memory & ~(1u << warp.slot)) | std::uint32_t{memory} << warp.slot;
   Cycle at = std::max({warp.fixed_at, warp.fetched_at, now});
   if (gated) at = std::max(at, warp.released);
+  if (memory) {
+    for (const std::uint8_t s : {in.write_barrier, in.read_barrier}) {
+      if (s == kNoScoreboard || warp.pending[s] < context_.gpu.issue.scoreboard_limit) continue;
+      subs_[warp.sub_partition].ready[warp.slot] = kNever;
+      return;
+    }
+    at = std::max(at, warp.countable);
+  }
   unsigned mask = in.wait_mask;
   if (in.path == Path::Depbar && in.count == 0) mask |= 1u << in.depbar_scoreboard;
   for (; mask != 0; mask &= mask - 1) {
@@ -133,7 +141,8 @@ void Sm::apply_releases(Cycle now) {
         --sub.queued_memory;
         sub.queued_global -= release.global ? 1 : 0;
         if (sub.waits_for_queue) sub.next = std::min(sub.next, now + 1);
-        if (--warp.queued == 0 && warp.draining) retire(warp, now);
+        --warp.queued;
+        if (warp.draining) retire(warp, now);
         break;
       }
       case Release::Kind::StoreAcknowledged:
@@ -148,8 +157,12 @@ void Sm::apply_releases(Cycle now) {
       case Release::Kind::Read:
       case Release::Kind::Write: {
         const std::size_t s = release.scoreboard;
-        --warp.pending[s];
+        if (warp.pending[s]-- == context_.gpu.issue.scoreboard_limit) warp.countable = std::max(now, release.at);
         warp.scoreboard_at[s] = std::max(warp.scoreboard_at[s], release.at);
+        if (warp.draining) {
+          retire(warp, now);
+          break;
+        }
         if (subs_[warp.sub_partition].ready[warp.slot] == kNever) evaluate(warp, now);
         break;
       }
@@ -221,8 +234,9 @@ void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
   warp.held_before = subs_[warp.sub_partition].held;
 }
 
+/// A warp goes once the memory pipe has taken its instructions, and what is on its way to its registers has come.
 void Sm::retire(Warp& warp, Cycle now) {
-  if (warp.queued > 0) {
+  if (warp.queued > 0 || warp.awaits_data()) {
     warp.draining = warp.held = true;
     subs_[warp.sub_partition].ready[warp.slot] = kNever;
     return;

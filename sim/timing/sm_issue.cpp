@@ -244,6 +244,7 @@ void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in
     const auto s = static_cast<std::size_t>(std::countr_zero(mask));
     charge(warp.scoreboard_at[s], (warp.long_mask >> s & 1) != 0 ? Stall::LongScoreboard : Stall::ShortScoreboard);
   }
+  if (in.path == Path::Memory || in.path == Path::Shuffle) charge(warp.countable, Stall::Misc);
   charge(warp.fetched_at, Stall::NoInstruction);
   cursor = std::min(now, cursor + warp.throttled);  // charged when it was refused
   if (warp.refused_at != kNever) {

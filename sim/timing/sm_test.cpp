@@ -248,6 +248,40 @@ TEST_CASE("a global load: a miss takes the memory system's time, the next load o
   CHECK(stalled(r, Stall::LongScoreboard) == below + 32 + 32);
 }
 
+TEST_CASE("a full counter holds a warp's next load until data has come") {
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  HandMadeTrace trace({load, load, load, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1);
+  for (int i = 0; i < 3; ++i) trace.access(0, 1 << 20, 4, MemorySpace::Global);
+  GpuModel gpu = sm_model();
+  MemorySystem memory(gpu);
+  MemoryRequest request;
+  request.line = (1 << 20) / kLineBytes;
+  request.sectors = 0xf;
+  const Cycle miss = latency_of(memory, request, 4) + 33;
+  const TimingResult free = trace.simulate(gpu);
+  gpu.issue.scoreboard_limit = 2;
+  const TimingResult held = trace.simulate(gpu);
+  // The third goes when the first has its data, and finds its line.
+  CHECK(held.elapsed_cycles == miss + 33 + 2);
+  CHECK(stalled(held, Stall::Misc) == miss - 2);
+  CHECK(free.elapsed_cycles < held.elapsed_cycles);
+  CHECK(stalled(free, Stall::Misc) == 0);
+}
+
+TEST_CASE("a warp leaves when data that nothing has waited for is there") {
+  const GpuModel gpu = sm_model();
+  HandMadeTrace trace({memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0), exit_instruction()}, 1);
+  trace.access(0, 1 << 20, 4, MemorySpace::Global);
+  MemorySystem memory(gpu);
+  MemoryRequest request;
+  request.line = (1 << 20) / kLineBytes;
+  request.sectors = 0xf;
+  const Cycle below = latency_of(memory, request, 4);
+  const TimingResult r = trace.simulate(gpu);
+  CHECK(r.elapsed_cycles >= below);
+  CHECK(r.elapsed_cycles <= below + 33 + 1);
+}
+
 TEST_CASE("warps that miss the same line share one request") {
   const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
   HandMadeTrace trace({load, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 4);

@@ -1,6 +1,7 @@
 // A warp in flight: where it is in its trace, and when and why it may not issue yet.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -33,6 +34,7 @@ struct Warp {
   Cycle fetched_at = 0;                              ///< the instruction is decoded
   std::array<Cycle, kScoreboards> scoreboard_at{};   ///< counted down by then, as far as known
   std::array<std::uint8_t, kScoreboards> pending{};  ///< releases whose time is not known yet
+  Cycle countable = 0;                               ///< a counter that was full has room
   std::uint64_t throttled = 0;  ///< cycles since it was ready that a full pipe or queue has already explained
   Cycle refused_at = kNever;    ///< first cycle in which a full queue refused it; kNever: not refused
   Stall refused_reason = Stall::LgThrottle;
@@ -55,6 +57,9 @@ struct Warp {
   bool draining = false;     ///< has exited, but its memory instructions are still queued
 
   bool done() const { return run == runs_end; }
+  bool awaits_data() const {
+    return std::any_of(pending.begin(), pending.end(), [](std::uint8_t count) { return count != 0; });
+  }
 };
 
 }  // namespace forewarp

@@ -400,6 +400,10 @@ def in_flight():
     return wholes("micro_in_flight", "l1.loads_in_flight l1.miss_lines")
 
 
+def scoreboards():
+    return wholes("micro_scoreboards", "issue.scoreboard_limit")
+
+
 def ports():
     return wholes("micro_ports", "crossbar.cpc_write_bytes_per_cycle")
 
@@ -419,7 +423,7 @@ def all_quantities():
              "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
-             "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight,
+             "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
              "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
