@@ -20,6 +20,8 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id)
       pipe_(context.gpu, id, context.l1_bytes, context.patterns, context.pattern_timing),
       constant_arrival_(kConstantLines, kNever) {
   for (SubPartition& sub : subs_) sub.ready.fill(kNever);
+  // A line holds the same word of the lanes of a warp.
+  local_lines_ = (context.trace.kernel->local_bytes + 3) / 4 * static_cast<std::uint64_t>(context.warps_per_block);
 }
 
 void Sm::start_block(std::uint32_t linear, Cycle now) {

@@ -157,6 +157,11 @@ class Sm {
   void account(const SubPartition&, Warp&, const TimedInstruction&, Cycle now);
   void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
   void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
+  /// Local memory belongs to the places that an SM has for blocks: lines of those before this one, on this SM and
+  /// others.
+  std::uint64_t local_lines_before(std::uint16_t block_slot) const {
+    return (id_ * static_cast<std::uint64_t>(context_.blocks_per_sm) + block_slot) * local_lines_;
+  }
   void send_to_memory(SubPartition&, Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   Cycle constant_ready(const TimedInstruction&, Cycle now);
   Cycle enter_adu(SubPartition&, const TimedInstruction&, Cycle now);
@@ -187,6 +192,7 @@ class Sm {
   Cycle adu_free_ = 0, membar_free_ = 0;  ///< the SM's ADU (barriers, indices, LDC) and its fences take the next warp
   Cycle warp_start_free_ = 0;             ///< the SM can start the next warp
   std::vector<Cycle> constant_arrival_;   ///< by constant line modulo the table
+  std::uint64_t local_lines_ = 0;         ///< of a block
   int resident_ = 0;
   std::uint32_t next_age_ = 0;
   std::size_t next_sub_ = 0;  ///< sub-partition of the next block's first warp

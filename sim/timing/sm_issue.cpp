@@ -288,6 +288,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
     operation.pattern = access.pattern;
     const Block& block = blocks_[warp.block_slot];
     operation.line_base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
+    if (in.space == MemorySpace::Local) operation.line_base += local_lines_before(warp.block_slot);
     if (in.memory == MemoryKind::Store || in.memory == MemoryKind::Reduction)
       if (in.space != MemorySpace::Shared) warp.stores_in_flight += context_.patterns.counts(access.pattern).lines;
   }

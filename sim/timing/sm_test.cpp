@@ -270,7 +270,8 @@ TEST_CASE("a full counter holds a warp's next load until data has come") {
 
 TEST_CASE("a warp leaves when data that nothing has waited for is there") {
   const GpuModel gpu = sm_model();
-  HandMadeTrace trace({memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0), exit_instruction()}, 1);
+  HandMadeTrace trace({memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0), exit_instruction()},
+                      1);
   trace.access(0, 1 << 20, 4, MemorySpace::Global);
   MemorySystem memory(gpu);
   MemoryRequest request;
@@ -280,6 +281,18 @@ TEST_CASE("a warp leaves when data that nothing has waited for is there") {
   const TimingResult r = trace.simulate(gpu);
   CHECK(r.elapsed_cycles >= below);
   CHECK(r.elapsed_cycles <= below + 33 + 1);
+}
+
+TEST_CASE("each block that an SM holds has local memory of its own") {
+  const Instruction load = memory_instruction(Opcode::LDL, MemorySpace::Local, MemoryKind::Load, 0);
+  for (const std::uint32_t local_bytes : {0u, 4u}) {
+    HandMadeTrace made({load, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1, 8);
+    made.access(0, 1 << 20, 4, MemorySpace::Local);
+    made.occupancy().blocks_per_sm = 4;
+    made.kernel().local_bytes = local_bytes;
+    const TimingResult r = made.simulate(sm_model(2));
+    CHECK(r.counters.memory.dram_read_bytes == (local_bytes == 0 ? 1u : 8u) * kLineBytes);
+  }
 }
 
 TEST_CASE("warps that miss the same line share one request") {

@@ -131,6 +131,7 @@ class HandMadeTrace {
     return *this;
   }
 
+  Kernel& kernel() { return *kernel_; }
   KernelTrace& trace() { return trace_; }
   Occupancy& occupancy() { return occupancy_; }
   TimingResult simulate(const GpuModel& gpu, bool full = true, std::uint64_t budget = 20000,
