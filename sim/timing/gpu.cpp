@@ -165,9 +165,7 @@ Cycle Gpu::next_of_gpcs() const {
   return next;
 }
 
-Cycle Gpu::next_due() const {
-  return std::min({next_of_gpcs(), memory_.next_below(), memory_.next_of_channels()});
-}
+Cycle Gpu::next_due() const { return std::min({next_of_gpcs(), memory_.next_below(), memory_.next_of_channels()}); }
 
 bool Gpu::over() const {
   return dispatcher_.exhausted() && std::all_of(sms_.begin(), sms_.end(), [](const auto& sm) { return sm->idle(); });

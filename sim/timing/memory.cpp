@@ -186,15 +186,12 @@ void MemorySystem::State::handle(const Event& e, Cycle now) {
       break;
     }
     case Step::Arrive: {
-      const Record& r = records_[e.subject];
-      if (r.kind != RequestKind::Read) {
-        const Cycle enters = fine_ceil(slices_[r.slice].port.take(to_fine(now), flits(r) * slice_flit_));
-        if (enters > now) {
-          schedule(enters, Step::Enter, 0, e.subject);
-          break;
-        }
+      const Cycle enters = enter(records_[e.subject], now);
+      if (enters > now) {
+        schedule(enters, Step::Enter, 0, e.subject);
+      } else {
+        arrive(e.subject, now);
       }
-      arrive(e.subject, now);
       break;
     }
     case Step::Enter:
@@ -271,9 +268,7 @@ Cycle MemorySystem::next_of_channels() const {
 std::size_t MemorySystem::channel_groups() const { return state_->groups_.size(); }
 Cycle MemorySystem::channel_cycles() const { return state_->controller_back_; }
 
-void MemorySystem::run_channels(std::size_t group, Cycle limit) {
-  state_->run_channels(state_->groups_[group], limit);
-}
+void MemorySystem::run_channels(std::size_t group, Cycle limit) { state_->run_channels(state_->groups_[group], limit); }
 
 void MemorySystem::run_below(Cycle limit) {
   State& s = *state_;

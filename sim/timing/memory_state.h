@@ -20,6 +20,7 @@
 namespace forewarp {
 
 inline constexpr std::uint32_t kNone = ~0u;
+inline constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
 inline constexpr std::size_t kChannelGroup = 24;  ///< channels that a thread takes at a time
 
 enum class Step : std::uint8_t {
@@ -82,8 +83,8 @@ struct MemorySystem::State {
     ReadCoalescer coalescer;
     Queue queue[2];  ///< from SMs, from the fabric
     RateServer port, tags, data, atomics;
-    std::uint64_t changed = ~std::uint64_t{0};  ///< line of the last atomic
-    bool serving = false;                       ///< a Serve event is under way
+    std::uint64_t entered = kNoLine, changed = kNoLine;  ///< line of the last atomic that came in, that was done
+    bool serving = false;                                ///< a Serve event is under way
     std::uint8_t turn = 0;
   };
   /// A channel has time of its own: what slices send it arrives hit_cycles and half the controller's way later, and
@@ -138,6 +139,7 @@ struct MemorySystem::State {
   Cycle back_at(Cycle at, const Record& r) const {
     return r.kind == RequestKind::Read ? later(at, distance(r) - distance(r) / 2) : at;
   }
+  Cycle enter(const Record&, Cycle now);
   void arrive(std::uint32_t id, Cycle now);
   bool merge(std::uint32_t id, Cycle now);
   void answer(std::uint32_t id, Cycle leaves, Cycle now);
@@ -180,9 +182,9 @@ struct MemorySystem::State {
   std::vector<Channel> channels_;
   std::vector<ChannelGroup> groups_;
   std::vector<std::uint16_t> sent_to_;  ///< channels that slices have sent something since the last exchange
-  std::vector<Port> ports_;            ///< by GPC
-  std::vector<Answer> answered_;       ///< since the last exchange
-  std::vector<std::uint16_t> posted_;  ///< writes of each SM without acknowledgement
+  std::vector<Port> ports_;             ///< by GPC
+  std::vector<Answer> answered_;        ///< since the last exchange
+  std::vector<std::uint16_t> posted_;   ///< writes of each SM without acknowledgement
   std::uint16_t posted_limit_ = 0;
   MemoryCounters counters_;
 
