@@ -95,6 +95,8 @@ tests() {
   python3 -m unittest discover -s validation/calibration -p 'test_*.py'
   say "Python: how speed is measured"
   python3 -m unittest discover -s validation/speed -p 'test_*.py'
+  say "Python: how tables are written"
+  python3 -m unittest discover -s validation -p 'test_*.py'
   say "traces: cubins, launches and kernels belong together"
   python3 traces/build.py --check
   say "all tests passed"

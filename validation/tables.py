@@ -5,6 +5,7 @@
   tables.py --write RESULT.json...  puts them between the marks of validation/README.md
   tables.py [--write] --waves RESULT.json...  the same with what one block more than whole waves costs: of every pair of cases
                                     NAME_waves_N (or NAME_blocks_N), N as many as all SMs hold alike, and N + 1
+  tables.py [--write] --front REVISION RESULT.json...  the two of the front page: the launches of the first result, and all suites
 """
 import json
 import re
@@ -12,8 +13,10 @@ import sys
 from pathlib import Path
 
 README = Path(__file__).resolve().parent / "README.md"
+FRONT = README.parents[1] / "README.md"
 BEGIN, END = "<!-- tables: written by tables.py -->", "<!-- end of tables -->"
 WAVES_BEGIN, WAVES_END = "<!-- waves: written by tables.py --waves -->", "<!-- end of waves -->"
+FRONT_BEGIN = "<!-- tables: written by validation/tables.py --front -->"
 SMS = 132  # of an H200
 CLEAR = 4  # times its spread that a jump must be for its error to say something
 KINDS = ["memory-bound", "compute-bound", "latency-bound", "divergent", "strided", "under 10 us"]
@@ -92,20 +95,37 @@ def jumps(results):
     return "\n".join(lines) + "\n"
 
 
+def front(results, revision):
+    lines = ["`forewarp validate --suite ladder`: the ladder at 1024, and attention of 16 heads at length 1024.", "",
+             row("case", "measured", "predicted", "error", "bound by"), "|---|--:|--:|--:|---|"]
+    for one in results[0]["cases"]:
+        name = one["id"] + (f"#{one['launch']}" if one["launch"] else "")
+        kind = one["bottleneck"]["kind"]
+        lines.append(row(name, f"{one['measured_cycles']:,.0f}", f"{one['predicted_cycles']:,.0f}",
+                         f"{100 * (one['predicted_cycles'] / one['measured_cycles'] - 1):+.1f} %",
+                         {"l1": "L1", "l2": "L2", "dram": "DRAM"}.get(kind, kind.replace("_", " "))))
+    lines += ["", f"`forewarp validate --suite NAME`, error of the cycles with its tail, of {revision}:", "",
+              row("suite", "launches", "mean", "median", "90th percentile", "worst", "rank correlation"), "|---|" + "--:|" * 6]
+    lines += [f"{errors(r['suite'], r['cycles'])} {r['cycles']['rank_correlation']:.4f} |" for r in results]
+    return "\n".join(lines) + "\n"
+
+
 def main(words):
-    write, waves = "--write" in words, "--waves" in words
+    write, waves, front_page = (word in words for word in ("--write", "--waves", "--front"))
     paths = [word for word in words if not word.startswith("--")]
+    revision = paths.pop(0) if front_page and paths else ""
     if not paths:
         sys.exit(__doc__.strip())
     results = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths]
-    text = jumps(results) if waves else tables(results)
+    text = front(results, revision) if front_page else jumps(results) if waves else tables(results)
     if not write:
         print(text, end="")
         return
-    begin, end = (WAVES_BEGIN, WAVES_END) if waves else (BEGIN, END)
-    readme = README.read_text(encoding="utf-8")
+    page = FRONT if front_page else README
+    begin, end = (FRONT_BEGIN, END) if front_page else (WAVES_BEGIN, WAVES_END) if waves else (BEGIN, END)
+    readme = page.read_text(encoding="utf-8")
     before, rest = readme.split(begin)
-    README.write_text(before + begin + "\n\n" + text + "\n" + end + rest.split(end)[1], encoding="utf-8")
+    page.write_text(before + begin + "\n\n" + text + "\n" + end + rest.split(end)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":
