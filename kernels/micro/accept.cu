@@ -14,7 +14,7 @@
 constexpr int kMost = 23, kOthers = 40;
 
 /// All of it, which CS2R reads; half of it would come through a queue.
-static __device__ __forceinline__ unsigned long long clock_now() {
+static __device__ __forceinline__ unsigned long long long_clock_now() {
   unsigned long long now;
   asm volatile("mov.u64 %0, %clock64;" : "=l"(now)::"memory");
   return now;
@@ -78,13 +78,13 @@ static __device__ __forceinline__ void measure(const Place& at, int count, unsig
   unsigned results[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) results[i] = at.shared + i;
-  const unsigned long long begin = clock_now();
+  const unsigned long long begin = long_clock_now();
   Burst<Operation, kCount>::send(at, results);
-  taken = clock_now() - begin;
+  taken = long_clock_now() - begin;
   unsigned last = sum_of<kCount>(results), y;
   asm volatile("xor.b32 %0, %1, %2;" : "=r"(y) : "r"(last), "r"(sum) : "memory");
   sum = y;
-  done = clock_now() - begin + (y == 0x12345u);
+  done = long_clock_now() - begin + (y == 0x12345u);
 }
 
 template <typename Other, typename Operation>

@@ -12,12 +12,6 @@
 
 constexpr int kLoads = 24;
 
-static __device__ __forceinline__ unsigned clock_now() {
-  unsigned now;
-  asm volatile("mov.u32 %0, %clock;" : "=r"(now)::"memory");
-  return now;
-}
-
 static __device__ __forceinline__ unsigned word(const char* at) {
   unsigned x;
   asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");

@@ -17,6 +17,13 @@
 static __device__ __forceinline__ unsigned thread_of_grid() { return blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ __forceinline__ unsigned threads_of_grid() { return gridDim.x * blockDim.x; }
 
+// The SM's clock, read where the program says so.
+static __device__ __forceinline__ unsigned clock_now() {
+  unsigned now;
+  asm volatile("mov.u32 %0, %clock;" : "=r"(now)::"memory");
+  return now;
+}
+
 // A step of a pointer chase: loads at + loaded, where memory holds zeros and `loaded` is the result of the step before. The
 // addresses are therefore known without memory, yet each load waits for the last. `at` is computed off the critical path.
 static __device__ __forceinline__ unsigned chase_cached(const char* at, unsigned loaded) {

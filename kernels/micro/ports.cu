@@ -3,7 +3,8 @@
 // Isolates  what SMs that write at once take from each other: each SM writes the same amount to lines of its own, over and over,
 //           while the two SMs of one TPC may be left out. Those that then get faster share a way with it: on Hopper the TPCs of
 //           a CPC, of which a GPC has three.
-// Supports  chip.cpcs_per_gpc, crossbar.cpc_write_bytes_per_cycle.
+// Supports  chip.cpcs_per_gpc, crossbar.{cpc_write_bytes_per_cycle,slice_write_bytes_per_cycle}; validation/calibration/ports.cu looks
+//           at sets of SMs.
 // Launch    1024 threads, a block an SM, held apart by dynamic shared memory.
 // Args      memory[grid * 32 KiB], out[SMs]: cycles of each SM, read with `forewarp-run --dump out=FILE`; trips; the TPC left out.
 

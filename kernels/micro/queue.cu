@@ -10,12 +10,6 @@
 
 #include "micro.cuh"
 
-static __device__ __forceinline__ unsigned clock_now() {
-  unsigned now;
-  asm volatile("mov.u32 %0, %clock;" : "=r"(now)::"memory");
-  return now;
-}
-
 #define LDS "ld.volatile.shared.u32 %0, [%1];"
 #define LDS_BY_8 "ld.volatile.shared.u32 %0, [%2];"
 #define LDG "ld.global.ca.u32 %0, [%3];"

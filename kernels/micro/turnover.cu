@@ -9,12 +9,6 @@
 
 #include "micro.cuh"
 
-static __device__ __forceinline__ unsigned clock_now() {
-  unsigned now;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
-  return now;
-}
-
 static __device__ __forceinline__ unsigned place() {
   unsigned sm, warp;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
