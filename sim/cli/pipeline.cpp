@@ -18,8 +18,9 @@ std::string known_cases(const LaunchFile& file) {
   return "cases: " + ids;
 }
 
-TraceOptions trace_options(const Workload& workload, std::vector<std::string>& warnings) {
+TraceOptions trace_options(const Workload& workload, unsigned threads, std::vector<std::string>& warnings) {
   TraceOptions options;
+  options.threads = threads;
   options.emulation.ignore_unknown_instructions = workload.assume_opcodes;
   options.emulation.warnings = &warnings;
   return options;
@@ -100,7 +101,7 @@ void check_case(const GpuModel& model, const Workload& workload, const Case& ite
 
 void for_each_trace(const Workload& workload, const Case& item, const std::function<void(const KernelTrace&)>& use) {
   std::vector<std::string> warnings;
-  CaseTracer tracer(*workload.program, item, trace_options(workload, warnings));
+  CaseTracer tracer(*workload.program, item, trace_options(workload, 1, warnings));
   for (std::size_t i = 0; i < item.launches.size(); ++i) use(*tracer.trace(static_cast<int>(i)));
   for (const std::string& warning : warnings) warn(item.id + ": " + warning);
 }
@@ -132,8 +133,8 @@ Prediction make_prediction(const GpuModel& model, const KernelTrace& trace, cons
 /// The traces of a case's launches, from the cache where they are there.
 class LaunchTracer {
  public:
-  LaunchTracer(const Workload& workload, const Case& item, const PredictionCache* cache)
-      : workload_(workload), item_(item), cache_(cache) {}
+  LaunchTracer(const Workload& workload, const Case& item, unsigned threads, const PredictionCache* cache)
+      : workload_(workload), item_(item), threads_(threads), cache_(cache) {}
 
   /// Every launch will be asked for again.
   void keep_all() { kept_.resize(item_.launches.size()); }
@@ -154,7 +155,7 @@ class LaunchTracer {
     if (cache_ != nullptr) {
       if (auto found = cache_->trace(key)) return std::move(*found);
     }
-    if (!tracer_) tracer_.emplace(*workload_.program, item_, trace_options(workload_, warnings_));
+    if (!tracer_) tracer_.emplace(*workload_.program, item_, trace_options(workload_, threads_, warnings_));
     warnings_.clear();
     PredictionCache::Traced traced{tracer_->trace(launch), warnings_};
     if (cache_ != nullptr) cache_->keep(key, traced);
@@ -163,6 +164,7 @@ class LaunchTracer {
 
   const Workload& workload_;
   const Case& item_;
+  unsigned threads_;
   const PredictionCache* cache_;
   std::vector<std::string> warnings_;
   std::optional<CaseTracer> tracer_;
@@ -191,7 +193,7 @@ std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* cons
                                                   const Case& item, const SimulateOptions& options,
                                                   const std::vector<int>& only, const PredictionCache* cache) {
   std::vector<std::vector<Prediction>> predictions(models.size());
-  LaunchTracer tracer(workload, item, cache);
+  LaunchTracer tracer(workload, item, options.threads, cache);
   std::vector<CacheHistory> before;
   if (options.caches == CacheState::Sequence) {
     tracer.keep_all();

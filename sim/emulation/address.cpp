@@ -60,7 +60,7 @@ void check_global(Exec& x, const Op& op, LaneMask lanes) {
   x.lowest = b.low;
   x.highest = b.high;
   check_alignment(x, op, lanes, b.bits);
-  GlobalMemory& global = *x.block->global;
+  GlobalView& global = *x.block->global;
   if (global.find(b.low, b.high - b.low + op.bytes) != nullptr) [[likely]]
     return;
   for (LaneMask m = lanes; m != 0; m &= m - 1) {
@@ -182,19 +182,33 @@ std::uint8_t* local_frame(Exec& x) {
   return local.data();
 }
 
+std::uint8_t touch_of(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::Store:
+    case MemoryKind::Reduction:
+      return GlobalMemory::kWritten;
+    case MemoryKind::Atomic:
+      return GlobalMemory::kRead | GlobalMemory::kWritten;
+    default:
+      return GlobalMemory::kRead;
+  }
+}
+
+/// Lanes whose addresses, `b`, lie in one region.
+void move_in_region(Exec& x, const Op& op, LaneMask lanes, const Bounds& b, GlobalMemory::Region& region) {
+  x.data = x.block->global->open(region, b.low, b.high - b.low + op.bytes, touch_of(op.memory));
+  if (x.data == nullptr) return;
+  x.enabled = lanes;
+  x.origin = region.begin;
+  x.stride = 0;
+  op.run(x, op);
+}
+
 void move_global(Exec& x, const Op& op, LaneMask lanes) {
-  GlobalMemory& global = *x.block->global;
+  GlobalView& global = *x.block->global;
   const Bounds b = bounds_of(x, lanes);
-  const bool writes =
-      op.memory == MemoryKind::Store || op.memory == MemoryKind::Atomic || op.memory == MemoryKind::Reduction;
   if (GlobalMemory::Region* all = global.find(b.low, b.high - b.low + op.bytes)) {
-    const std::uint64_t size = b.high - b.low + op.bytes;
-    if (writes) global.before_write(*all, b.low, size);
-    x.enabled = lanes;
-    x.data = global.bytes(*all, b.low, size);
-    x.origin = all->begin;
-    x.stride = 0;
-    op.run(x, op);
+    move_in_region(x, op, lanes, b, *all);
     return;
   }
   x.full = false;
@@ -205,14 +219,7 @@ void move_global(Exec& x, const Op& op, LaneMask lanes) {
       const std::uint64_t a = x.address[static_cast<std::size_t>(first_lane(m))];
       if (a >= region->begin && a < region->end) here |= m & (0u - m);
     }
-    const Bounds part = bounds_of(x, here);
-    const std::uint64_t size = part.high - part.low + op.bytes;
-    if (writes) global.before_write(*region, part.low, size);
-    x.enabled = here;
-    x.data = global.bytes(*region, part.low, size);
-    x.origin = region->begin;
-    x.stride = 0;
-    op.run(x, op);
+    move_in_region(x, op, here, bounds_of(x, here), *region);
     rest &= ~here;
   }
 }

@@ -42,6 +42,8 @@ struct TraceOptions {
   /// Warp instructions that may be executed to count the blocks which differing samples stand for; if that is not
   /// enough for all of them, none is counted and totals are estimates.
   std::uint64_t counted_instructions = 160'000'000;
+  /// That count them. The result is the same for any number.
+  unsigned threads = 1;
   /// Execute everything, not only what the trace depends on: slower, for checks.
   bool all_values = false;
   /// Called now and then with how many of the grid's blocks have their class.

@@ -5,8 +5,9 @@
 
 namespace forewarp::emulation {
 
-BlockExecutor::BlockExecutor(const LaunchState& launch)
-    : limit_(launch.instruction_limit != 0 ? launch.instruction_limit : std::numeric_limits<std::uint64_t>::max()) {
+BlockExecutor::BlockExecutor(const LaunchState& launch, GlobalView::Writes writes)
+    : global_(*launch.global, writes),
+      limit_(launch.instruction_limit != 0 ? launch.instruction_limit : std::numeric_limits<std::uint64_t>::max()) {
   const Kernel& kernel = *launch.kernel->kernel;
   state_.block = launch.block;
   state_.grid = launch.grid;
@@ -14,7 +15,7 @@ BlockExecutor::BlockExecutor(const LaunchState& launch)
   state_.shared_base = kernel.shared_base;
   state_.shared.resize(launch.shared_bytes);
   state_.local_bytes = (kernel.local_bytes + kDefaultStackBytes + 15) / 16 * 16;
-  state_.global = launch.global;
+  state_.global = &global_;
   state_.kernel = launch.kernel;
   state_.constants = launch.constants;
   const auto threads = static_cast<std::uint32_t>(launch.block.count());

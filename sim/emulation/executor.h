@@ -41,7 +41,7 @@ struct LaunchState {
 
 class BlockExecutor {
  public:
-  explicit BlockExecutor(const LaunchState& launch);
+  explicit BlockExecutor(const LaunchState& launch, GlobalView::Writes writes = GlobalView::Writes::Done);
   BlockExecutor(const BlockExecutor&) = delete;
   BlockExecutor& operator=(const BlockExecutor&) = delete;
 
@@ -181,6 +181,7 @@ class BlockExecutor {
 
   [[noreturn]] void fail_end(const Warp& warp, std::uint32_t pc) const;
 
+  GlobalView global_;
   BlockState state_;
   Exec x_;
   std::uint64_t limit_;

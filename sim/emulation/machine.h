@@ -77,7 +77,7 @@ struct BlockState {
   std::uint32_t shared_base = 0;  ///< address of the first byte
   std::vector<std::uint8_t> shared;
   std::uint32_t local_bytes = 0;  ///< per thread
-  GlobalMemory* global = nullptr;
+  GlobalView* global = nullptr;
   const DecodedKernel* kernel = nullptr;
   const ConstantBanks* constants = nullptr;
   std::vector<Warp> warps;

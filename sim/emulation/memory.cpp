@@ -64,17 +64,17 @@ GlobalMemory::~GlobalMemory() {
     if (region.data != nullptr) ::munmap(region.data, region.end - region.begin);
 }
 
-GlobalMemory::Region* GlobalMemory::search(std::uint64_t address, std::uint64_t size) {
+GlobalMemory::Region* GlobalMemory::find(std::uint64_t address, std::uint64_t size) {
   auto after = std::upper_bound(regions_.begin(), regions_.end(), address,
                                 [](std::uint64_t a, const Region& r) { return a < r.begin; });
   if (after == regions_.begin()) return nullptr;
   Region& region = *std::prev(after);
   if (address >= region.end || size > region.end - address) return nullptr;
-  last_ = &region;
-  return last_;
+  return &region;
 }
 
 void GlobalMemory::make(Region& region, std::uint64_t first, std::uint64_t last) {
+  const std::lock_guard lock(mutex_);
   for (std::uint64_t chunk = first; chunk <= last; ++chunk) {
     if (is_there(region.chunks[chunk])) continue;
     make_room(region, first, last);
@@ -98,12 +98,12 @@ void GlobalMemory::fill(Region& region, std::uint64_t chunk) {
   remade_ += region.chunks[chunk] == Chunk::Dropped;
   if (std::holds_alternative<FillFile>(buffer.fill)) {  // read once, and kept
     fill_buffer(buffer, {region.data, buffer.bytes});
-    std::fill(region.chunks.begin(), region.chunks.end(), Chunk::Written);
+    for (Chunk& made : region.chunks) std::atomic_ref(made).store(Chunk::Written, std::memory_order_release);
     held_ += region.chunks.size();
     return;
   }
   fill_part(buffer, begin, {region.data + begin, std::min(kChunkBytes, buffer.bytes - begin)});
-  region.chunks[chunk] = Chunk::Clean;
+  std::atomic_ref(region.chunks[chunk]).store(Chunk::Clean, std::memory_order_release);
   ++held_;
   filled_.push_back({&region, chunk});
 }
@@ -111,7 +111,7 @@ void GlobalMemory::fill(Region& region, std::uint64_t chunk) {
 /// Drops what was filled first and never written, but nothing of chunks first ... last of `region`.
 void GlobalMemory::make_room(const Region& region, std::uint64_t first, std::uint64_t last) {
   // What comes back all the time is worth its memory.
-  if (remade_ > kMostRemade) return;
+  if (remade_ > kMostRemade || any_order_) return;
   while (held_ >= kMostChunks && !filled_.empty()) {
     const Place oldest = filled_.front();
     if (oldest.region == &region && oldest.chunk >= first && oldest.chunk <= last) return;
@@ -153,7 +153,34 @@ void GlobalMemory::undo_writes() {
     --held_;
   }
   fresh_.clear();
-  undoable_ = false;
+  undoable_ = any_order_ = false;
+}
+
+void GlobalMemory::note(Region& region, std::uint8_t how) {
+  const std::lock_guard lock(mutex_);
+  std::atomic_ref(region.touched).fetch_or(how, std::memory_order_relaxed);
+  if (any_order_ && order_matters()) throw OrderMatters();
+}
+
+bool GlobalMemory::allow_any_order() {
+  any_order_ = any_order_ || !order_matters();
+  return any_order_;
+}
+
+/// Also where more may be read than can be held, for then it has to come and go as one block after another needs it.
+bool GlobalMemory::order_matters() const {
+  std::uint64_t chunks = held_;
+  for (const Region& region : regions_) {
+    if (region.touched == (kRead | kWritten)) return true;
+    if ((region.touched & kRead) == 0) continue;
+    chunks += static_cast<std::uint64_t>(
+        std::count_if(region.chunks.begin(), region.chunks.end(), [](Chunk chunk) { return !is_there(chunk); }));
+  }
+  return chunks > kMostChunks;
+}
+
+void GlobalMemory::forget_touches() {
+  for (Region& region : regions_) region.touched = 0;
 }
 
 std::vector<std::uint8_t> GlobalMemory::buffer(std::size_t index) {
@@ -176,6 +203,15 @@ std::string GlobalMemory::describe(std::uint64_t address) const {
   std::snprintf(text, sizeof text, "byte %llu of ", static_cast<unsigned long long>(offset));
   const std::string name = region.buffer != nullptr ? "buffer " + region.buffer->name : "the program's own variables";
   return text + name + " (" + std::to_string(region.end - region.begin) + " bytes)";
+}
+
+GlobalMemory::Region* GlobalView::search(std::uint64_t address, std::uint64_t size) {
+  GlobalMemory::Region* found = memory_.find(address, size);
+  if (found == nullptr) return nullptr;
+  last_ = found;
+  begin_ = found->begin;
+  end_ = found->end;
+  return found;
 }
 
 }  // namespace forewarp::emulation

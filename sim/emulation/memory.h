@@ -3,9 +3,12 @@
 // a run that follows a few blocks holds what those touch, and one that streams over a large input never holds it whole.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +16,12 @@
 #include "launch/launch.h"
 
 namespace forewarp::emulation {
+
+/// Blocks were to run in any order (GlobalMemory::allow_any_order), and theirs matters.
+class OrderMatters : public std::exception {
+ public:
+  const char* what() const noexcept override { return "a block reads what another one writes"; }
+};
 
 class GlobalMemory {
  public:
@@ -27,11 +36,15 @@ class GlobalMemory {
   };
   static constexpr std::uint64_t kChunkBytes = 256 << 10;
 
+  /// What blocks have done with a region: bits.
+  static constexpr std::uint8_t kRead = 1, kWritten = 2;
+
   struct Region {
     std::uint64_t begin = 0, end = 0;
     const Buffer* buffer = nullptr;  ///< null: the program's own variables
     std::uint8_t* data = nullptr;    ///< address space for all of it
     std::vector<Chunk> chunks;
+    std::uint8_t touched = 0;
   };
 
   /// `item` outlives this. Buffers lie where place_buffers puts them, the program's variables (Program::module_data) at
@@ -40,19 +53,16 @@ class GlobalMemory {
   ~GlobalMemory();
 
   /// The region that holds [address, address + size), or null.
-  Region* find(std::uint64_t address, std::uint64_t size) {
-    Region* r = last_;
-    if (address >= r->begin && address < r->end && size <= r->end - address) [[likely]]
-      return r;
-    return search(address, size);
-  }
+  Region* find(std::uint64_t address, std::uint64_t size);
 
   /// A region's bytes; data[0] is at region.begin. Those at [address, address + size), within the region, are there
   /// until the next call.
   std::uint8_t* bytes(Region& region, std::uint64_t address, std::uint64_t size) {
     const std::uint64_t first = (address - region.begin) / kChunkBytes,
                         last = (address - region.begin + size - 1) / kChunkBytes;
-    if (first != last || !is_there(region.chunks[first])) [[unlikely]]
+    // What another thread has made has to be seen with its contents.
+    const Chunk chunk = std::atomic_ref(region.chunks[first]).load(std::memory_order_acquire);
+    if (first != last || !is_there(chunk)) [[unlikely]]
       make(region, first, last);
     return region.data;
   }
@@ -74,6 +84,20 @@ class GlobalMemory {
       save(region, address, size);
   }
 
+  /// Has to be told of every access whose order among blocks counts; `how`: kRead, kWritten or both.
+  void touch(Region& region, std::uint8_t how) {
+    const std::uint8_t before = std::atomic_ref(region.touched).load(std::memory_order_relaxed);
+    if (before != how && (any_order_ || (before & how) != how)) [[unlikely]]
+      note(region, how);
+  }
+  /// If no region has been both read and written, and what has been read can be held whole, blocks may run in any order
+  /// until undo_writes(), side by side if none of them writes: nothing that was read is dropped, and a touch after
+  /// which it would be otherwise throws OrderMatters. Returns whether that is so.
+  bool allow_any_order();
+  bool any_order() const { return any_order_; }
+  /// As if no region had been touched.
+  void forget_touches();
+
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
   /// Contents of the case's buffer `index`.
   std::vector<std::uint8_t> buffer(std::size_t index);
@@ -81,7 +105,6 @@ class GlobalMemory {
   std::string describe(std::uint64_t address) const;
 
  private:
-  Region* search(std::uint64_t address, std::uint64_t size);
   static void give_back(Region& region, std::uint64_t chunk);
   static bool is_there(Chunk chunk) { return chunk == Chunk::Zero || chunk >= Chunk::Clean; }
   void make(Region& region, std::uint64_t first, std::uint64_t last);
@@ -89,6 +112,8 @@ class GlobalMemory {
   void fill(Region& region, std::uint64_t chunk);
   void make_room(const Region& region, std::uint64_t first, std::uint64_t last);
   void save(Region& region, std::uint64_t address, std::uint64_t size);
+  void note(Region& region, std::uint8_t how);
+  bool order_matters() const;
 
   static constexpr std::uint64_t kPageBytes = 4096;
   static constexpr std::uint64_t kMostChunks =
@@ -98,9 +123,8 @@ class GlobalMemory {
   std::vector<std::uint64_t> addresses_;
   std::vector<Region> regions_;         ///< ascending
   std::vector<std::size_t> region_of_;  ///< by buffer
-  Region none_;                         ///< empty, so that last_ is never null
-  Region* last_ = &none_;
-  bool undoable_ = false;
+  bool undoable_ = false, any_order_ = false;
+  std::mutex mutex_;  ///< while threads read side by side: for what they add
   struct Place {
     Region* region = nullptr;
     std::uint64_t chunk = 0;
@@ -109,6 +133,44 @@ class GlobalMemory {
   std::vector<Place> fresh_;
   std::uint64_t held_ = 0, remade_ = 0;  ///< chunks that are in memory; that were dropped too early
   std::map<std::pair<Region*, std::uint64_t>, std::vector<std::uint8_t>> saved_;  ///< by region and page
+};
+
+/// Global memory as the blocks of one thread see it.
+class GlobalView {
+ public:
+  enum class Writes : std::uint8_t {
+    Done,
+    Noted  ///< nothing is changed: for threads side by side, where no block reads what one writes
+  };
+  GlobalView(GlobalMemory& memory, Writes writes) : memory_(memory), writes_(writes) {}
+
+  /// As GlobalMemory::find.
+  GlobalMemory::Region* find(std::uint64_t address, std::uint64_t size) {
+    if (address >= begin_ && address < end_ && size <= end_ - address) [[likely]]
+      return last_;
+    return search(address, size);
+  }
+
+  /// The region's bytes (GlobalMemory::bytes) for an access of [address, address + size) that reads (kRead), writes
+  /// (kWritten) or does both; null if there is nothing to be done.
+  std::uint8_t* open(GlobalMemory::Region& region, std::uint64_t address, std::uint64_t size, std::uint8_t how) {
+    memory_.touch(region, how);
+    if ((how & GlobalMemory::kWritten) != 0) {
+      if (writes_ == Writes::Noted) return nullptr;
+      memory_.before_write(region, address, size);
+    }
+    return memory_.bytes(region, address, size);
+  }
+
+  std::string describe(std::uint64_t address) const { return memory_.describe(address); }
+
+ private:
+  GlobalMemory::Region* search(std::uint64_t address, std::uint64_t size);
+
+  GlobalMemory& memory_;
+  Writes writes_;
+  GlobalMemory::Region* last_ = nullptr;  ///< found last
+  std::uint64_t begin_ = 0, end_ = 0;     ///< of that
 };
 
 }  // namespace forewarp::emulation

@@ -1,13 +1,16 @@
 // Buffers are made piece by piece; what is in them must be as if they had been made whole.
 #include "emulation/memory.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
 
 #include "program/program.h"
 
 using namespace forewarp;
 using emulation::GlobalMemory;
+using emulation::GlobalView;
 
 namespace {
 
@@ -99,4 +102,62 @@ TEST_CASE("a buffer larger than the machine's memory costs what is touched of it
   GlobalMemory memory(item);
   GlobalMemory::Region* region = memory.find(memory.addresses()[0], 4);
   CHECK(word(memory, *region, std::uint64_t{1} << 36) != 0);
+}
+
+TEST_CASE("any order is right until something is both read and written") {
+  const Case item = case_of(64, FillIota{}, 3);
+  GlobalMemory memory(item);
+  const auto touch = [&](std::size_t buffer, std::uint8_t how) {
+    memory.touch(*memory.find(memory.addresses()[buffer], 4), how);
+  };
+  touch(0, GlobalMemory::kRead);
+  touch(1, GlobalMemory::kWritten);
+  REQUIRE(memory.allow_any_order());
+  touch(0, GlobalMemory::kRead);
+  touch(1, GlobalMemory::kWritten);
+  touch(2, GlobalMemory::kRead);
+  CHECK_THROWS_AS(touch(2, GlobalMemory::kWritten), emulation::OrderMatters);
+  CHECK_THROWS_AS(touch(2, GlobalMemory::kRead), emulation::OrderMatters);  // whoever reads it hears of it, too
+  memory.undo_writes();
+  touch(2, GlobalMemory::kRead);
+  CHECK_FALSE(memory.allow_any_order());
+  memory.forget_touches();
+  CHECK(memory.allow_any_order());
+  memory.undo_writes();
+  touch(0, GlobalMemory::kRead | GlobalMemory::kWritten);
+  CHECK_FALSE(memory.allow_any_order());
+}
+
+TEST_CASE("where more is read than can be held, order matters") {
+  const Case item = case_of(std::uint64_t{400} << 20, FillIota{}, 2);
+  GlobalMemory memory(item);
+  const auto read = [&](std::size_t buffer) {
+    memory.touch(*memory.find(memory.addresses()[buffer], 4), GlobalMemory::kRead);
+  };
+  read(0);
+  REQUIRE(memory.allow_any_order());
+  CHECK_THROWS_AS(read(1), emulation::OrderMatters);
+}
+
+TEST_CASE("threads that read side by side find the same") {
+  constexpr std::uint64_t kBytes = 20 * GlobalMemory::kChunkBytes;
+  const Case item = case_of(kBytes, FillIota{}, 2);
+  GlobalMemory memory(item);
+  REQUIRE(memory.allow_any_order());
+  std::array<std::uint64_t, 2> wrong{};
+  const auto read_all = [&](std::size_t thread) {
+    GlobalView view(memory, GlobalView::Writes::Noted);
+    for (std::uint64_t at = 0; at < kBytes; at += 4096) {
+      const std::uint64_t address = memory.addresses()[at / 4096 % 2] + at;
+      GlobalMemory::Region* region = view.find(address, 4);
+      std::uint32_t value = 0;
+      std::memcpy(&value, view.open(*region, address, 4, GlobalMemory::kRead) + at, 4);
+      wrong[thread] += value != at / 4;
+    }
+  };
+  {
+    const std::jthread other(read_all, 1);
+    read_all(0);
+  }
+  CHECK(wrong == std::array<std::uint64_t, 2>{});
 }

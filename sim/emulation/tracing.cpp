@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "emulation/block_counter.h"
 #include "emulation/emulation.h"
 #include "emulation/launch_order.h"
 #include "emulation/launch_setup.h"
@@ -141,9 +142,9 @@ void follow_all(KernelTrace& trace, Cover& cover, BlockClass first, const std::v
 /// Counts block by block what the classes of a sample only stand for.
 class SampleCounter {
  public:
-  SampleCounter(const Kernel& kernel, BlockExecutor& executor, GlobalMemory& global, TracePools& pools,
-                std::uint64_t budget)
-      : executor_(executor), global_(global), builder_(kernel, executor.warps(), pools), left_(budget) {}
+  /// With `in_order`, blocks never run side by side.
+  SampleCounter(const LaunchState& launch, const TraceOptions& options, bool in_order)
+      : launch_(launch), threads_(options.threads), in_order_(in_order), left_(options.counted_instructions) {}
 
   /// `sample` has its populations; its blocks executed `instructions` together.
   void count(const KernelTrace& trace, const std::vector<std::uint64_t>& members, const std::vector<BlockClass>& sample,
@@ -158,15 +159,13 @@ class SampleCounter {
       estimated_.resize(c.counts.size());
       for (std::size_t i = 0; i < c.counts.size(); ++i) estimated_[i].add(c.counts[i], c.population);
     }
-    // Blocks that were followed must not find what they wrote themselves.
-    global_.undo_writes();
-    global_.keep_writes_undoable();
-    CountObserver observer(builder_);
-    for (const std::uint64_t b : members) {
-      executor_.run(trace.block_index(b), observer);
-      builder_.next_block();
+    GlobalMemory& global = *launch_.global;
+    if (in_order_ || !global.allow_any_order()) {
+      // Blocks that were followed must not find what they wrote themselves.
+      global.undo_writes();
+      global.keep_writes_undoable();
     }
-    builder_.add_counts(counted_);
+    count_blocks(launch_, trace, members, threads_, counted_);
   }
 
   /// The launch's totals, if every sample whose blocks differ was counted.
@@ -181,9 +180,9 @@ class SampleCounter {
   }
 
  private:
-  BlockExecutor& executor_;
-  GlobalMemory& global_;
-  BlockTraceBuilder builder_;
+  const LaunchState& launch_;
+  unsigned threads_;
+  bool in_order_;
   std::uint64_t left_;
   bool missed_ = false;
   std::vector<InstructionCount> estimated_, counted_;
@@ -239,6 +238,41 @@ void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std:
   } else {
     follow_sample(trace, cover, std::move(first), members, size, counter, follow);
   }
+}
+
+/// Gives every block of the grid its class. Unless this is to be `in_order`, blocks may be counted in any order; if that
+/// turns out to have been wrong, or one of them fails, something is thrown while GlobalMemory::any_order() holds.
+void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order) {
+  GlobalMemory& global = *setup.state().global;
+  global.forget_touches();
+  // What the followed blocks write is taken back: later launches find what the whole launch leaves.
+  global.keep_writes_undoable();
+  BlockExecutor executor(setup.state());
+  Shadow shadow(setup.decoded(), trace.launch.grid, executor.warps());
+  TracePools pools(trace);
+  BlockTraceBuilder builder(*trace.kernel, executor.warps(), pools);
+  SampleCounter counter(setup.state(), options, in_order);
+  Cover cover(trace.launch.grid);
+  const std::uint64_t blocks = trace.launch.grid.count();
+  std::uint64_t spent = 0;
+  const auto follow = [&](std::uint64_t b) {
+    BlockClass result = trace_block(executor, shadow, builder, trace.block_index(b), options.block_classes);
+    spent += executor.executed();
+    return result;
+  };
+  for (std::uint64_t b = 0; b < blocks; ++b) {
+    if (cover.taken(b)) continue;
+    BlockClass next = follow(b);
+    if (shadow.conditions().data_dependent() && !next.single) {
+      add_data_dependent(trace, cover, std::move(next), executor.executed(), spent, counter, follow);
+    } else {
+      next.population = cover.take(next);
+      trace.classes.push_back(std::move(next));
+    }
+    if (options.progress) options.progress(b + 1, blocks);
+  }
+  counter.finish(trace);
+  global.undo_writes();
 }
 
 }  // namespace
@@ -307,35 +341,17 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     trace->launch.inputs_incomplete = state_->incomplete;
   }
   GlobalMemory& global = state_->global;
-  // What the followed blocks write is taken back: later launches find what the whole launch leaves.
-  global.keep_writes_undoable();
   const LaunchSetup setup(program, *kernel, launch, global, options.emulation, options.all_values ? nullptr : &slice);
-  BlockExecutor executor(setup.state());
-  Shadow shadow(setup.decoded(), launch.grid, executor.warps());
-  TracePools pools(*trace);
-  BlockTraceBuilder builder(*kernel, executor.warps(), pools);
-  SampleCounter counter(*kernel, executor, global, pools, options.counted_instructions);
-  Cover cover(launch.grid);
-  const std::uint64_t blocks = launch.grid.count();
-  std::uint64_t spent = 0;
-  const auto follow = [&](std::uint64_t b) {
-    BlockClass result = trace_block(executor, shadow, builder, trace->block_index(b), options.block_classes);
-    spent += executor.executed();
-    return result;
-  };
-  for (std::uint64_t b = 0; b < blocks; ++b) {
-    if (cover.taken(b)) continue;
-    BlockClass next = follow(b);
-    if (shadow.conditions().data_dependent() && !next.single) {
-      add_data_dependent(*trace, cover, std::move(next), executor.executed(), spent, counter, follow);
-    } else {
-      next.population = cover.take(next);
-      trace->classes.push_back(std::move(next));
-    }
-    if (options.progress) options.progress(b + 1, blocks);
+  const KernelTrace begun = *trace;
+  try {
+    trace_grid(*trace, setup, options, false);
+  } catch (...) {
+    if (!global.any_order()) throw;
+    // In order, the counts are right, or the first block that fails says so.
+    global.undo_writes();
+    *trace = begun;
+    trace_grid(*trace, setup, options, true);
   }
-  counter.finish(*trace);
-  global.undo_writes();
   state_->order.traced(launch_index, *trace);
   std::uint64_t& length = state_->lengths[static_cast<std::size_t>(launch_index)].emplace(0);
   for (const InstructionCount& count : trace->totals()) length += count.executed;
