@@ -25,19 +25,20 @@ std::string hex(std::uint64_t value) {
 }
 
 struct Bounds {
-  std::uint64_t low = ~std::uint64_t{0}, high = 0, bits = 0;
+  std::uint64_t low, high, bits;
 };
 
+/// Without a branch by lane, so that the compiler can take several at once.
 Bounds bounds_of(const Exec& x, LaneMask lanes) {
-  Bounds b;
+  std::uint64_t low = ~std::uint64_t{0}, high = 0, bits = 0;
+  const std::uint64_t* address = x.address.data();
   for (int i = 0; i < kWarpLanes; ++i) {
-    if ((lanes >> i & 1u) == 0) continue;
-    const std::uint64_t a = x.address[static_cast<std::size_t>(i)];
-    b.low = std::min(b.low, a);
-    b.high = std::max(b.high, a);
-    b.bits |= a;
+    const std::uint64_t keep = std::uint64_t{0} - (lanes >> i & 1u);
+    low = std::min(low, address[i] | ~keep);
+    high = std::max(high, address[i] & keep);
+    bits |= address[i] & keep;
   }
-  return b;
+  return {low, high, bits};
 }
 
 int first_lane(LaneMask lanes) { return std::countr_zero(lanes); }
@@ -194,9 +195,10 @@ std::uint8_t touch_of(MemoryKind kind) {
   }
 }
 
-/// Lanes whose addresses, `b`, lie in one region.
-void move_in_region(Exec& x, const Op& op, LaneMask lanes, const Bounds& b, GlobalMemory::Region& region) {
-  x.data = x.block->global->open(region, b.low, b.high - b.low + op.bytes, touch_of(op.memory));
+/// Lanes whose addresses, from `low` to `high`, lie in one region.
+void move_in_region(Exec& x, const Op& op, LaneMask lanes, std::uint64_t low, std::uint64_t high,
+                    GlobalMemory::Region& region) {
+  x.data = x.block->global->open(region, low, high - low + op.bytes, touch_of(op.memory));
   if (x.data == nullptr) return;
   x.enabled = lanes;
   x.origin = region.begin;
@@ -204,11 +206,11 @@ void move_in_region(Exec& x, const Op& op, LaneMask lanes, const Bounds& b, Glob
   op.run(x, op);
 }
 
+/// The lanes that check_global has just seen.
 void move_global(Exec& x, const Op& op, LaneMask lanes) {
   GlobalView& global = *x.block->global;
-  const Bounds b = bounds_of(x, lanes);
-  if (GlobalMemory::Region* all = global.find(b.low, b.high - b.low + op.bytes)) {
-    move_in_region(x, op, lanes, b, *all);
+  if (GlobalMemory::Region* all = global.find(x.lowest, x.highest - x.lowest + op.bytes)) {
+    move_in_region(x, op, lanes, x.lowest, x.highest, *all);
     return;
   }
   x.full = false;
@@ -219,7 +221,8 @@ void move_global(Exec& x, const Op& op, LaneMask lanes) {
       const std::uint64_t a = x.address[static_cast<std::size_t>(first_lane(m))];
       if (a >= region->begin && a < region->end) here |= m & (0u - m);
     }
-    move_in_region(x, op, here, bounds_of(x, here), *region);
+    const Bounds b = bounds_of(x, here);
+    move_in_region(x, op, here, b.low, b.high, *region);
     rest &= ~here;
   }
 }
