@@ -172,12 +172,12 @@ class LaunchTracer {
 };
 
 /// What all launches of a case leave, one after another.
-CacheHistory run_through(const GpuModel& model, const Case& item, LaunchTracer& tracer) {
+CacheHistory run_through(const GpuModel& model, const Case& item, LaunchTracer& tracer, unsigned threads) {
   CacheHistory history(model);
   for (int i = 0; i < static_cast<int>(item.launches.size()); ++i) {
     ContentKey key;
     const PredictionCache::Traced traced = tracer.trace(i, key);
-    history.run(*traced.trace, occupancy_of(model, *traced.trace));
+    history.run(*traced.trace, occupancy_of(model, *traced.trace), threads);
   }
   return history;
 }
@@ -197,7 +197,7 @@ std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* cons
   std::vector<CacheHistory> before;
   if (options.caches == CacheState::Sequence) {
     tracer.keep_all();
-    for (const GpuModel* model : models) before.push_back(run_through(*model, item, tracer));
+    for (const GpuModel* model : models) before.push_back(run_through(*model, item, tracer, options.threads));
   }
   for (int i = 0; i < static_cast<int>(item.launches.size()); ++i) {
     const bool wanted = only.empty() || std::find(only.begin(), only.end(), i) != only.end();

@@ -71,8 +71,8 @@ void for_each_access(const WarpPath& path, const WarpTrace& warp, const TimedPro
 
 }  // namespace
 
-BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave)
-    : context_(context), wave_(std::max<std::uint64_t>(1, wave)) {
+BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave, Crew& crew)
+    : context_(context), wave_(std::max<std::uint64_t>(1, wave)), lists_(crew) {
   BlockDispatcher dispatcher(context.gpu, std::max(wave_, context.trace.launch.grid.count()), context.blocks_per_sm);
   for (Cycle now = 0; sm_of_.size() < wave_; now = dispatcher.wake(now)) {
     FW_CHECK(now != kNever, "a wave of blocks that does not fit the GPU");
@@ -132,7 +132,7 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
     }
   }
   made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
-  for (const Line& line : made.lines) made.asked += line;
+  for (const Line& line : made.lines) made.asked.add(line.kind, line.sectors);
   for (std::uint32_t s = 0; s < kBlockSteps; ++s) made.steps[s] = made.begin[s] < made.begin[s + 1];
   return made;
 }
@@ -143,34 +143,42 @@ std::shared_ptr<const BlockFootprint::Footprint> BlockFootprint::footprint(std::
   return known;
 }
 
-BlockFootprint::Running BlockFootprint::start(std::uint64_t block, std::uint16_t sm) {
+void BlockFootprint::start(std::uint64_t block, std::uint16_t sm, Running& running) {
   const KernelTrace& trace = context_.trace;
   const std::uint32_t cls = context_.classes.class_of(block);
   const BlockDistance distance(trace.classes[cls].representative, trace.block_index(block));
-  Running running{footprint(cls), sm, {}};
+  running.footprint = footprint(cls);
+  running.sm = sm;
+  running.shifts.clear();
   for (const BlockSlope& s : trace.slopes)
     running.shifts.push_back(static_cast<std::uint64_t>(s.over(distance) / kLineBytes));
-  return running;
 }
 
-BlockFootprint::Asked BlockFootprint::step(const Running& block, std::uint32_t step, Sample sample,
-                                           MemorySystem& memory, L2Traffic& traffic) {
+void BlockFootprint::add(const Running& block, std::uint32_t step) {
   const Footprint& footprint = *block.footprint;
   const std::uint32_t begin = footprint.begin[step], count = footprint.begin[step + 1] - begin;
-  Asked asked;
-  if (count == 0) return asked;
-  const Line* lines = footprint.lines.data() + begin;
-  if (lines_.size() < count) lines_.resize(count);
-  for (std::uint32_t i = 0; i < count; ++i) lines_[i] = lines[i].line + block.shifts[lines[i].slope];
-  for (const LinePlace& place : memory.pick(std::span(lines_).first(count), sample.touched, places_)) {
-    const Line& line = lines[place.which];
-    const bool counted = memory.in_sample(place, sample.counted);
-    if (counted) asked += line;
-    const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
-    queue_.add({place, block.sm, line.sectors, line.kind, line.bytes, whole, counted}, memory);
-  }
-  queue_.advance(memory, traffic);
-  return asked;
+  if (count == 0) return;
+  due_.push_back({&block, std::span(footprint.lines).subspan(begin, count)});
+  lines_due_ += count;
+}
+
+TouchLists::Counted BlockFootprint::touch_due(Sample sample, MemorySystem& memory) {
+  const auto fill = [&](std::size_t first, std::size_t end, TouchLists::Part& part) {
+    for (const Due& due : std::span(due_).subspan(first, end - first)) {
+      part.lines.clear();
+      for (const Line& line : due.lines) part.lines.push_back(line.line + due.block->shifts[line.slope]);
+      for (const LinePlace& place : memory.pick(part.lines, sample.touched, part.places)) {
+        const Line& line = due.lines[place.which];
+        const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
+        const bool counted = MemorySystem::in_sample(place, sample.counted);
+        part.add({place, due.block->sm, line.sectors, line.kind, line.bytes, whole, counted});
+      }
+    }
+  };
+  const TouchLists::Counted counted = lists_.touch(due_.size(), lines_due_, memory, fill);
+  due_.clear();
+  lines_due_ = 0;
+  return counted;
 }
 
 /// Waves after which blocks are at the same places of the grid's rows (of its planes) again; 0: blocks of different
@@ -195,24 +203,28 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, std::u
   Sample sample;
   while (sample.counted < kMostApart && count * lines_per_block_ > most * sample.counted) sample.counted *= 2;
   for (std::uint64_t begin = first; begin < end; begin += wave_) {
-    wave.clear();
+    wave.resize(std::min(wave_, end - begin));
     std::bitset<kBlockSteps> steps;
     if (by_class_.size() > kKeptClasses) by_class_.clear();
-    for (std::uint64_t block = begin; block < std::min(begin + wave_, end); ++block) {
-      wave.push_back(start(block, sm_of_[block % wave_]));
-      whole += wave.back().footprint->asked;
-      steps |= wave.back().footprint->steps;
+    for (std::uint64_t i = 0; i < wave.size(); ++i) {
+      start(begin + i, sm_of_[(begin + i) % wave_], wave[i]);
+      whole += wave[i].footprint->asked;
+      steps |= wave[i].footprint->steps;
     }
     sample.touched = begin + wave_ + at_the_end < end ? sample.counted : 1;
-    L2Traffic by_wave;
+    TouchLists::Counted by_wave;
     for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
       if (!steps[s]) continue;
-      for (const Running& block : wave) touched += step(block, s, sample, memory, by_wave);
+      for (const Running& block : wave) {
+        add(block, s);
+        if (much_due(sample)) by_wave += touch_due(sample, memory);
+      }
     }
-    queue_.finish(memory, by_wave);
-    traffic += by_wave;
+    by_wave += touch_due(sample, memory);
+    traffic += by_wave.traffic;
+    touched += by_wave.asked;
     if (period == 0) continue;
-    steady.add(lines_per_block_ * wave.size(), by_wave);
+    steady.add(lines_per_block_ * wave.size(), by_wave.traffic);
     const std::uint64_t done = begin - first + wave.size();
     if (const std::uint64_t skip = steady.may_skip((count - done) / wave_); skip > 0) {
       traffic += steady.expected(skip);
@@ -234,13 +246,7 @@ L2Traffic BlockFootprint::scaled(const L2Traffic& traffic, const Asked& whole, c
   return all;
 }
 
-BlockFootprint::Asked& BlockFootprint::Asked::operator+=(const Line& line) {
-  line.kind != RequestKind::Read ? written += static_cast<std::uint64_t>(std::popcount(unsigned{line.sectors}))
-                                 : ++read;
-  return *this;
-}
-
-BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
+Asked BlockFootprint::asked(std::span<const RestPart> parts) {
   std::unordered_map<std::uint32_t, std::vector<Asked>> before;  // the steps of a class
   Asked all;
   for (const RestPart& part : parts) {
@@ -251,7 +257,8 @@ BlockFootprint::Asked BlockFootprint::asked(std::span<const RestPart> parts) {
       sums.emplace_back();
       for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
         sums.push_back(sums.back());
-        for (std::uint32_t i = lines->begin[s]; i < lines->begin[s + 1]; ++i) sums.back() += lines->lines[i];
+        for (std::uint32_t i = lines->begin[s]; i < lines->begin[s + 1]; ++i)
+          sums.back().add(lines->lines[i].kind, lines->lines[i].sectors);
       }
       if (by_class_.size() > kKeptClasses) by_class_.clear();
     }
@@ -293,32 +300,40 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   const std::uint64_t dirty_before = memory.dirty_bytes();
   std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before
 
-  L2Traffic traffic, ignored;
-  Asked touched;
+  TouchLists::Counted all, ignored;
   const std::vector<Stretch> stretches_of = stretches(parts, lines, effort);
   for (const Stretch& stretch : stretches_of) {
+    const Sample sample{stretch.every, stretch.every};
     std::unordered_map<std::size_t, Running> running;
+    std::vector<std::size_t> over;  // parts whose last lines may be due
     StepsInTime order(parts, stretch.from, stretch.until);
     bool counted = false;
+    const auto touch_now = [&] {
+      (counted ? all : ignored) += touch_due(sample, memory);
+      for (const std::size_t part : over) running.erase(part);
+      over.clear();
+    };
     for (StepsInTime::Step now; order.next(now);) {
       auto found = running.find(now.part);
       if (found == running.end()) {
         if (by_class_.size() > kKeptClasses) by_class_.clear();
-        found = running.emplace(now.part, start(parts[now.part].block, parts[now.part].sm)).first;
+        found = running.try_emplace(now.part).first;
+        start(parts[now.part].block, parts[now.part].sm, found->second);
       }
       if (!counted && now.at >= stretch.count) {
+        touch_now();
         counted = true;
-        queue_.finish(memory, ignored);
         dirty -= memory.dirty_bytes(stretch.every);
       }
-      const Asked more =
-          step(found->second, now.step, {stretch.every, stretch.every}, memory, counted ? traffic : ignored);
-      if (counted) touched += more;
-      if (now.last) running.erase(found);
+      add(found->second, now.step);
+      if (now.last) over.push_back(now.part);
+      if (much_due(sample)) touch_now();
     }
-    queue_.finish(memory, counted ? traffic : ignored);
+    touch_now();
     if (counted) dirty += memory.dirty_bytes(stretch.every);
   }
+  const L2Traffic& traffic = all.traffic;
+  const Asked& touched = all.asked;
   const std::uint32_t every = stretches_of.back().every;
   const std::uint64_t dirty_after = memory.dirty_bytes(every) * every;
   if (stretches_of.size() == 1) return {traffic, dirty_after};
@@ -334,7 +349,7 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   const L2Spec& l2 = context_.gpu.l2;
   const double kept = l2.dirty_share * static_cast<double>(l2.bytes);
   const double stored = static_cast<double>(whole.written * kSectorBytes + dirty_before);
-  if (traffic.written + ignored.written == 0 && stored < kept) return {scaled, dirty_after};
+  if (traffic.written + ignored.traffic.written == 0 && stored < kept) return {scaled, dirty_after};
   const double became = static_cast<double>(traffic.written) + sectors(dirty);
   const double share = touched.written > 0 ? std::max(0.0, became) / static_cast<double>(touched.written) : 1;
   const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - dirty_after);

@@ -13,7 +13,7 @@
 #include "timing/rest_schedule.h"
 #include "timing/sm.h"
 #include "timing/steps_in_time.h"
-#include "timing/touch_queue.h"
+#include "timing/touch_lists.h"
 
 namespace forewarp {
 
@@ -31,8 +31,8 @@ struct FollowedRest {
 
 class BlockFootprint {
  public:
-  /// `wave`: blocks that run side by side.
-  BlockFootprint(const LaunchContext&, std::uint64_t wave);
+  /// `wave`: blocks that run side by side. The crew's threads share what is touched.
+  BlockFootprint(const LaunchContext&, std::uint64_t wave, Crew&);
 
   /// At most so many lines are touched by a block, in the mean over the grid.
   std::uint64_t lines_per_block() const { return lines_per_block_; }
@@ -51,15 +51,6 @@ class BlockFootprint {
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;  ///< of the sectors
   };
-  /// What is asked of L2: lines to read, sectors to write.
-  struct Asked {
-    std::uint64_t read = 0, written = 0;
-    Asked& operator+=(const Line&);
-    Asked& operator+=(const Asked& o) {
-      read += o.read, written += o.written;
-      return *this;
-    }
-  };
   /// A class's lines in order of time; begin[s] is the first of step s.
   struct Footprint {
     std::vector<Line> lines;
@@ -72,6 +63,8 @@ class BlockFootprint {
     std::uint16_t sm = 0;
     std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
   };
+  static constexpr std::size_t kAtOnce = 8192;  // lines; more would not stay in the host's near caches
+
   Footprint gather(const BlockClass&) const;
   std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
   /// Steps that begin from a time on are touched in one of `every` slices, and counted from another on.
@@ -81,13 +74,21 @@ class BlockFootprint {
   };
   static std::vector<Stretch> stretches(std::span<const RestPart>, double lines, const TouchEffort&);
   Asked asked(std::span<const RestPart>);
-  Running start(std::uint64_t block, std::uint16_t sm);
+  void start(std::uint64_t block, std::uint16_t sm, Running&);
   /// Slices in which lines are touched, and in which what they move is counted: one in so many.
   struct Sample {
     std::uint32_t touched = 1, counted = 1;
   };
-  /// What was asked of the slices that count; the last of it waits in the queue.
-  Asked step(const Running&, std::uint32_t step, Sample, MemorySystem&, L2Traffic&);
+  /// A block's lines of a step.
+  struct Due {
+    const Running* block = nullptr;
+    std::span<const Line> lines;
+  };
+  void add(const Running&, std::uint32_t step);
+  /// Is much due? Then it may as well be touched now.
+  bool much_due(Sample sample) const { return lines_due_ >= kAtOnce * sample.touched; }
+  /// Touches what is due.
+  TouchLists::Counted touch_due(Sample, MemorySystem&);
 
   static L2Traffic scaled(const L2Traffic&, const Asked& whole, const Asked& touched);
 
@@ -98,9 +99,9 @@ class BlockFootprint {
   std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
   std::uint64_t lines_per_block_ = 0;
   std::unordered_map<std::uint32_t, std::shared_ptr<const Footprint>> by_class_;
-  std::vector<std::uint64_t> lines_;  ///< of a step
-  std::vector<LinePlace> places_;
-  TouchQueue queue_;
+  std::vector<Due> due_;
+  std::size_t lines_due_ = 0;
+  TouchLists lists_;
 };
 
 }  // namespace forewarp

@@ -10,14 +10,14 @@ using namespace forewarp;
 namespace {
 
 constexpr std::uint32_t kBlocks = 64, kLines = 64;  // lines that a block reads, and writes
+constexpr std::uint64_t kIn = std::uint64_t{1} << 30, kOut = std::uint64_t{1} << 32;
 
 /// Blocks that read lines in turn and then write lines of their own.
 class Launch {
  public:
-  /// `shared`: all read the same lines.
-  Launch(const GpuModel& gpu, bool shared)
-      : gpu_(gpu), made_(code(), 1, kBlocks), program_(*made_.trace().kernel, gpu) {
-    constexpr std::uint64_t kIn = std::uint64_t{1} << 30, kOut = std::uint64_t{1} << 32;
+  /// `shared`: all read the same lines. `threads`: that touch them.
+  Launch(const GpuModel& gpu, bool shared, unsigned threads = 1)
+      : gpu_(gpu), made_(code(), 1, kBlocks), program_(*made_.trace().kernel, gpu), crew_(threads) {
     KernelTrace& trace = made_.trace();
     trace.slopes.push_back({std::int64_t{kLines} * kLineBytes, 0, 0});
     for (std::uint64_t i = 0; i < kLines; ++i)
@@ -31,9 +31,9 @@ class Launch {
     timing_.resize(trace.patterns.size());
   }
 
-  BlockFootprint footprint() const {
-    const LaunchContext context{gpu_, trace(), program_, patterns_, timing_, *classes_, 1, 1, 0};
-    return BlockFootprint(context, 2);
+  BlockFootprint footprint(int blocks_per_sm = 1) const {
+    const LaunchContext context{gpu_, trace(), program_, patterns_, timing_, *classes_, blocks_per_sm, 1, 0};
+    return BlockFootprint(context, 2 * static_cast<std::uint64_t>(blocks_per_sm), crew_);
   }
 
  private:
@@ -50,6 +50,7 @@ class Launch {
   CoalescedPatterns patterns_;
   std::optional<ClassIndex> classes_;
   std::vector<PatternTiming> timing_;
+  mutable Crew crew_;
 };
 
 constexpr std::uint64_t kEndless = ~std::uint64_t{0};
@@ -150,4 +151,47 @@ TEST_CASE("what blocks that are in step read comes from memory once, what others
   const double once = double{kBlocks} / 2 * kLines * 4;
   CHECK(static_cast<double>(read(0)) == Approx(once).epsilon(0.1));
   CHECK(static_cast<double>(read(0.5)) > 1.5 * once);
+}
+
+namespace {
+
+/// What L2 holds: how many sectors of each line that the launch uses a read from either partition misses.
+std::vector<std::uint64_t> held(MemorySystem& memory) {
+  std::vector<std::uint64_t> missed;
+  for (const std::uint64_t first : {kIn, kOut})
+    for (std::uint64_t line = 0; line < kBlocks * kLines; ++line)
+      for (const std::uint16_t sm : {0, 1})
+        missed.push_back(memory.touch(first / kLineBytes + line, 15, RequestKind::Read, sm).missed);
+  return missed;
+}
+
+/// All that is seen of left-out blocks, by so many threads.
+std::vector<std::uint64_t> left_by(unsigned threads) {
+  GpuModel gpu = model();
+  gpu.chip = {2, 1, {1, 1}, 1000};
+  gpu.l2.partitions = 2;
+  gpu.l2.replicate_far_lines = true;
+  const Launch launch(gpu, false, threads);
+  std::vector<std::uint64_t> all;
+  const auto note = [&](const L2Traffic& t, MemorySystem& memory) {
+    all.insert(all.end(), {t.read, t.written, t.missed, t.fetched, t.fabric_hits, t.fabric_misses});
+    all.push_back(memory.dirty_bytes());
+    const std::vector<std::uint64_t> lines = held(memory);
+    all.insert(all.end(), lines.begin(), lines.end());
+  };
+  for (const std::uint64_t most : {kEndless, std::uint64_t{3000}}) {
+    BlockFootprint by_waves = launch.footprint(16), in_time = launch.footprint();
+    MemorySystem one(gpu), other(gpu);
+    note(by_waves.touch(0, kBlocks, most, one), one);
+    note(in_time.follow(two_by_two(100, 0.5), {most, kEndless, 0, 2000}, other).traffic, other);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("however many threads touch L2 for left-out blocks, it is the same afterwards") {
+  const std::vector<std::uint64_t> one = left_by(1);
+  CHECK(left_by(2) == one);
+  CHECK(left_by(4) == one);
 }

@@ -217,7 +217,7 @@ LoopProgress Gpu::loop_progress() const {
 }
 
 L2Traffic Gpu::skip_iterations(const LoopProgress& progress, std::span<const std::uint32_t> counts) {
-  SkippedAccesses skipped(memory_);
+  SkippedAccesses skipped(memory_, crew_);
   std::vector<std::vector<std::uint32_t>> by_slot(sms_.size());
   for (std::size_t b = 0; b < counts.size(); ++b) {
     const BlockLoop& block = progress.blocks[b];

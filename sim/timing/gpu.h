@@ -60,6 +60,8 @@ class Gpu {
   const BlockDispatcher& dispatcher() const { return dispatcher_; }
   MemorySystem& memory() { return memory_; }
   const MemorySystem& memory() const { return memory_; }
+  /// Free between calls.
+  Crew& crew() { return crew_; }
   std::vector<std::unique_ptr<Sm>>& sms() { return sms_; }
   const std::vector<BlockSpan>& spans() const { return spans_; }
 

@@ -52,7 +52,8 @@ struct MemoryReply {
 /// Where a line lives.
 struct LinePlace {
   std::uint64_t index = 0;  ///< in its slice
-  std::uint32_t slice = 0;
+  std::uint16_t slice = 0;
+  std::uint16_t pair = 0;   ///< of the slice and the one that keeps copies of its lines
   std::uint32_t which = 0;  ///< of the lines that were asked about
 };
 
@@ -138,7 +139,9 @@ class MemorySystem {
   /// what all do. The result lies in `buffer`.
   std::span<const LinePlace> pick(std::span<const std::uint64_t> lines, std::uint32_t every,
                                   std::vector<LinePlace>& buffer) const;
-  bool in_sample(const LinePlace&, std::uint32_t every) const;
+  static bool in_sample(const LinePlace& place, std::uint32_t every) { return (place.pair & (every - 1)) == 0; }
+  /// Of slices, see pick(). Lines of different pairs may be touched by different threads at a time.
+  std::uint32_t slice_pairs() const;
   /// Work that the atomic unit of each slice has before it, in 1/1024 cycles, and more of it: blocks that do not wait
   /// for their reductions can end faster than L2 works them off, so skipping blocks has to leave what would have piled
   /// up.

@@ -162,9 +162,11 @@ struct MemorySystem::State {
     return static_cast<std::uint16_t>(slice < per_partition_ ? slice + per_partition_ : slice - per_partition_);
   }
   int partition(std::uint32_t slice) const { return slice < per_partition_ ? 0 : 1; }
-  /// `every`: a power of two.
-  bool in_sample(std::uint32_t slice, std::uint32_t every) const {
-    return ((slice < per_partition_ ? slice : slice - per_partition_) & (every - 1)) == 0;
+  std::uint16_t pair(std::uint32_t slice) const {
+    return static_cast<std::uint16_t>(slice < per_partition_ ? slice : slice - per_partition_);
+  }
+  LinePlace place(const AddressMap::Home& home, std::uint32_t which = 0) const {
+    return {home.index, static_cast<std::uint16_t>(home.slice), pair(home.slice), which};
   }
   void schedule(Cycle at, Step step, std::uint32_t unit, std::uint32_t subject, std::uint8_t sectors = 0) {
     events_.push(at, {subject, static_cast<std::uint16_t>(unit), static_cast<std::uint8_t>(step), sectors});

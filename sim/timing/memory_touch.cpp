@@ -8,7 +8,7 @@ namespace forewarp {
 L2Traffic MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
                               std::uint8_t bytes) {
   const AddressMap::Home home = state_->map_.home(line);
-  return touch(LinePlace{home.index, home.slice, 0}, sectors, kind, sm, full, bytes);
+  return touch(state_->place(home), sectors, kind, sm, full, bytes);
 }
 
 void MemorySystem::expect_fetches(double sectors) {
@@ -96,20 +96,18 @@ std::span<const LinePlace> MemorySystem::pick(std::span<const std::uint64_t> lin
   std::size_t picked = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const AddressMap::Home home = s.map_.home(lines[i]);
-    buffer[picked] = {home.index, home.slice, static_cast<std::uint32_t>(i)};
-    picked += s.in_sample(home.slice, every) ? 1 : 0;
+    buffer[picked] = s.place(home, static_cast<std::uint32_t>(i));
+    picked += in_sample(buffer[picked], every) ? 1 : 0;
   }
   return std::span(buffer).first(picked);
 }
 
-bool MemorySystem::in_sample(const LinePlace& place, std::uint32_t every) const {
-  return state_->in_sample(place.slice, every);
-}
+std::uint32_t MemorySystem::slice_pairs() const { return state_->per_partition_; }
 
 std::uint64_t MemorySystem::dirty_bytes(std::uint32_t every) const {
   std::uint64_t sectors = 0;
   for (std::uint32_t i = 0; i < state_->slices_.size(); ++i)
-    if (state_->in_sample(i, every)) sectors += state_->slices_[i].cache.dirty_sectors();
+    if ((state_->pair(i) & (every - 1)) == 0) sectors += state_->slices_[i].cache.dirty_sectors();
   return sectors * kSectorBytes;
 }
 

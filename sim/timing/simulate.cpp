@@ -74,11 +74,12 @@ class LaunchTables {
 };
 
 /// The last waves that touch so many lines, or all of them.
-void touch_l2(const LaunchContext& context, MemorySystem& memory) {
+void touch_l2(const LaunchContext& context, unsigned threads, MemorySystem& memory) {
   const std::uint64_t blocks = context.trace.launch.grid.count();
   const std::uint64_t wave = std::min(blocks, static_cast<std::uint64_t>(context.gpu.chip.sm_count) *
                                                   static_cast<std::uint64_t>(context.blocks_per_sm));
-  BlockFootprint footprint(context, wave);
+  Crew crew(threads);
+  BlockFootprint footprint(context, wave, crew);
   const std::uint64_t by_wave = std::max<std::uint64_t>(1, footprint.lines_per_block() * wave);
   const std::uint64_t waves = std::max<std::uint64_t>(1, kMostHistoryLines / by_wave);
   const std::uint64_t all = (blocks + wave - 1) / wave, first = all > waves ? (all - waves) * wave : 0;
@@ -90,9 +91,9 @@ void touch_l2(const LaunchContext& context, MemorySystem& memory) {
 CacheHistory::CacheHistory(const GpuModel& gpu)
     : gpu_(&gpu), memory_(std::make_unique<MemorySystem>(gpu, MemorySystem::L2Start::Empty)) {}
 
-void CacheHistory::run(const KernelTrace& trace, const Occupancy& occupancy) {
+void CacheHistory::run(const KernelTrace& trace, const Occupancy& occupancy, unsigned threads) {
   const LaunchTables tables(*gpu_, trace);
-  touch_l2(tables.context(*gpu_, trace, occupancy), *memory_);
+  touch_l2(tables.context(*gpu_, trace, occupancy), threads, *memory_);
 }
 
 TimingResult simulate(const GpuModel& gpu, const KernelTrace& trace, const Occupancy& occupancy,
@@ -105,7 +106,7 @@ TimingResult simulate(const GpuModel& gpu, const KernelTrace& trace, const Occup
     return replay(context, options, &before->memory());
   }
   MemorySystem earlier(gpu, MemorySystem::L2Start::Empty);
-  touch_l2(context, earlier);
+  touch_l2(context, options.threads, earlier);
   return replay(context, options, &earlier);
 }
 

@@ -30,7 +30,7 @@ struct SimulateOptions {
 class CacheHistory {
  public:
   explicit CacheHistory(const GpuModel&);
-  void run(const KernelTrace&, const Occupancy&);
+  void run(const KernelTrace&, const Occupancy&, unsigned threads = 1);
   const MemorySystem& memory() const { return *memory_; }
 
  private:

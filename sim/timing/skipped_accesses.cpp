@@ -85,15 +85,16 @@ std::uint64_t SkippedAccesses::gather_walks(std::uint32_t i) {
 }
 
 L2Traffic SkippedAccesses::touch_gathered() {
-  lines_.clear();
-  for (const Single& single : due_) lines_.push_back(single.line);
-  L2Traffic traffic;
-  for (const LinePlace& place : memory_.pick(lines_, 1, places_)) {
-    const Single& single = due_[place.which];
-    queue_.add({place, single.sm, single.sectors, kind(single.write)}, memory_);
-    queue_.advance(memory_, traffic);
-  }
-  queue_.finish(memory_, traffic);
+  const auto fill = [&](std::size_t first, std::size_t end, TouchLists::Part& part) {
+    const std::span some = std::span(due_).subspan(first, end - first);
+    part.lines.clear();
+    for (const Single& single : some) part.lines.push_back(single.line);
+    for (const LinePlace& place : memory_.pick(part.lines, 1, part.places)) {
+      const Single& single = some[place.which];
+      part.add({place, single.sm, single.sectors, kind(single.write)});
+    }
+  };
+  const L2Traffic traffic = lists_.touch(due_.size(), due_.size(), memory_, fill).traffic;
   due_.clear();
   return traffic;
 }

@@ -8,13 +8,13 @@
 
 #include "timing/memory.h"
 #include "timing/steady_traffic.h"
-#include "timing/touch_queue.h"
+#include "timing/touch_lists.h"
 
 namespace forewarp {
 
 class SkippedAccesses {
  public:
-  explicit SkippedAccesses(MemorySystem& memory) : memory_(memory) {}
+  SkippedAccesses(MemorySystem& memory, Crew& crew) : memory_(memory), lists_(crew) {}
 
   /// Sectors of a line that are accessed in each of so many iterations, moving by `step` bytes from one to the next.
   /// `address`: where in the line the access begins, or the line's start.
@@ -55,9 +55,7 @@ class SkippedAccesses {
   std::uint32_t most_iterations_ = 0;
   std::vector<std::uint32_t> slots_;  ///< open addressing: index + 1, 0 = empty
   std::vector<Single> due_;           ///< of the iteration under way
-  std::vector<std::uint64_t> lines_;
-  std::vector<LinePlace> places_;
-  TouchQueue queue_;
+  TouchLists lists_;
 };
 
 }  // namespace forewarp

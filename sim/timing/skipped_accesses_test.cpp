@@ -15,7 +15,8 @@ int read_again(const std::vector<std::uint16_t>& walkers, std::uint16_t sm) {
   GpuModel m = test_model();
   m.l2.replicate_far_lines = true;
   MemorySystem memory(m);
-  SkippedAccesses skipped(memory);
+  Crew crew(1);
+  SkippedAccesses skipped(memory, crew);
   for (const std::uint16_t walker : walkers) skipped.add(0, kLineBytes, 15, false, walker, kLines);
   CHECK(skipped.apply(~std::uint64_t{0}).read == kLines * 4);  // however many walk over it
   const MemoryCounters before = memory.counters();
@@ -43,6 +44,23 @@ std::uint16_t across() {
 }
 
 }  // namespace
+
+TEST_CASE("however many threads touch L2 for skipped iterations, it moves the same") {
+  const auto moved = [](unsigned threads) {
+    MemorySystem memory(test_model());
+    Crew crew(threads);
+    SkippedAccesses skipped(memory, crew);
+    for (std::uint16_t walker = 0; walker < 108; ++walker)
+      for (std::uint64_t line = 0; line < 20; ++line)
+        skipped.add((std::uint64_t{walker} * 4096 + line * 32) * kLineBytes, kLineBytes, 15, line % 2 != 0, walker, 30);
+    const L2Traffic t = skipped.apply(~std::uint64_t{0});
+    return std::vector{t.read, t.written, t.missed, t.fetched, t.fabric_hits, t.fabric_misses, memory.dirty_bytes()};
+  };
+  const std::vector<std::uint64_t> one = moved(1);
+  CHECK(one.front() > 0);
+  CHECK(moved(2) == one);
+  CHECK(moved(4) == one);
+}
 
 TEST_CASE("what SMs of both partitions walk over has a copy in each afterwards") {
   CHECK(read_again({0}, 0) == 0);

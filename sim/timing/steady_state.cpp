@@ -432,7 +432,7 @@ class SteadyState {
   }
 
   BlockFootprint& footprint() {
-    if (!footprint_) footprint_.emplace(context_, wave_);
+    if (!footprint_) footprint_.emplace(context_, wave_, gpu_.crew());
     return *footprint_;
   }
 
