@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "base/error.h"
 
@@ -66,12 +69,22 @@ std::uint64_t L2Slice::index_of(std::uint32_t way) const {
   return unplace_rotated({way / geometry_.ways, tags_[way] >> 1}, geometry_.sets);
 }
 
+/// Calls look(ways): with a constant where there are as many as in all GPUs so far, so that the host's processor takes
+/// several at a time and foresees no branch wrong.
+template <typename Look>
+auto L2Slice::over_ways(Look&& look) const {
+  constexpr std::uint32_t kUsual = 16;
+  return geometry_.ways == kUsual ? look(std::integral_constant<std::uint32_t, kUsual>{}) : look(geometry_.ways);
+}
+
 std::uint32_t L2Slice::find(Place p) const {
-  // All of them, without a branch at each: the host's processor compares several at a time, and none is foreseen wrong.
   const std::uint32_t* tags = tags_.data() + p.first_way;
-  std::uint32_t found = kNoWay;
-  for (std::uint32_t w = 0; w < geometry_.ways; ++w) found = tags[w] == p.tag ? p.first_way + w : found;
-  return found;
+  const std::uint32_t found = over_ways([&](auto ways) {
+    std::uint32_t place = 0;  // counted from 1
+    for (std::uint32_t w = 0; w < ways; ++w) place |= tags[w] == p.tag ? w + 1 : 0;
+    return place;
+  });
+  return found == 0 ? kNoWay : p.first_way + found - 1;
 }
 
 template <typename Wanted>
@@ -93,31 +106,40 @@ bool L2Slice::spared(std::uint32_t way, std::uint32_t busy) const {
   return lines_[way].used > others_ && ((chance() >> 8) & 255) * geometry_.miss_entries < geometry_.spare_of_256 * busy;
 }
 
+std::uint32_t L2Slice::copies_in_flight(std::uint32_t first_way) const {
+  std::uint32_t copies = 0;
+  for (std::uint32_t way = first_way; way < first_way + geometry_.ways; ++way)
+    copies += lines_[way].miss != kNoMiss ? tags_[way] & 1u : 0u;
+  return copies;
+}
+
 std::uint32_t L2Slice::victim(Place p, bool copy, std::uint32_t busy) const {
-  // Without branches, which would go either way: age and place as one number, an empty way's the highest (the first
-  // such), 0 while it is in flight.
-  constexpr std::uint64_t kEmpty = std::uint64_t{1} << 40;
-  const std::uint32_t* tags = tags_.data() + p.first_way;
+  // Two partitions whose sets are full of copies in flight, each waiting for a way in the other, would wait for ever.
+  const std::size_t in_flight = misses_.size() - free_misses_.size();
+  if (copy && in_flight + 1 >= geometry_.ways && copies_in_flight(p.first_way) + 1 >= geometry_.ways) return kNoWay;
+  // Age and place as one number, of ways of the same age the first the highest; 0 while it is in flight. A free way is
+  // older than any line.
+  static_assert(sizeof(Line) == sizeof(std::uint64_t) && std::endian::native == std::endian::little);
   const Line* lines = lines_.data() + p.first_way;
-  std::uint64_t oldest = 0, second = 0;
-  std::uint32_t copies_in_flight = 0;
-  for (std::uint32_t w = 0; w < geometry_.ways; ++w) {
-    const bool empty = tags[w] == kFree, flying = !empty && lines[w].miss != kNoMiss;
-    copies_in_flight += static_cast<std::uint32_t>(flying) & tags[w];
-    const std::uint64_t age = empty ? kEmpty : std::uint64_t{clock_ - lines[w].used} + 1;
-    const std::uint64_t key = flying ? 0 : age << 16 | (0xFFFF - w);
-    second = std::max(second, std::min(key, oldest));
-    oldest = std::max(oldest, key);
-  }
-  const auto way_of = [&](std::uint64_t key) {
-    return key == 0 ? kNoWay : p.first_way + (0xFFFF - static_cast<std::uint32_t>(key & 0xFFFF));
+  const auto key = [&](std::uint32_t w) {
+    std::uint64_t line = 0;
+    std::memcpy(&line, lines + w, sizeof line);
+    const std::uint64_t age = (clock_ - line) & 0xFFFFFFFF;
+    return static_cast<std::int64_t>(line >> 48 == kNoMiss ? age << 16 | (0xFFFF - w) : 0);
+  };
+  const auto [oldest, second] = over_ways([&](auto ways) {
+    std::pair<std::int64_t, std::int64_t> keys{0, 0};
+    for (std::uint32_t w = 0; w < ways; ++w) keys.first = std::max(keys.first, key(w));
+    for (std::uint32_t w = 0; w < ways; ++w) keys.second = std::max(keys.second, key(w) == keys.first ? 0 : key(w));
+    return keys;
+  });
+  const auto way_of = [&](std::int64_t of) {
+    return of == 0 ? kNoWay : p.first_way + (0xFFFF - static_cast<std::uint32_t>(of & 0xFFFF));
   };
   const std::uint32_t best = way_of(oldest), next = way_of(second);
-  // Two partitions whose sets are full of copies in flight, each waiting for a way in the other, would wait for ever.
-  if (copy && copies_in_flight + 1 >= geometry_.ways) return kNoWay;
-  if (oldest >> 16 >= kEmpty) return best;
+  if (best == kNoWay || tags_[best] == kFree) return best;
   const std::uint32_t chosen = geometry_.victim_choices > 1 && next != kNoWay && (chance() & 1) != 0 ? next : best;
-  if (chosen == kNoWay || lines_[chosen].dirty == 0 || !spared(chosen, busy)) return chosen;
+  if (lines_[chosen].dirty == 0 || !spared(chosen, busy)) return chosen;
   const std::uint32_t clean = oldest_of(p.first_way / geometry_.ways, [this](std::uint32_t way) {
     return lines_[way].dirty == 0 && lines_[way].miss == kNoMiss;
   });

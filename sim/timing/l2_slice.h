@@ -189,7 +189,10 @@ class L2Slice {
     return {p.place * geometry_.ways, static_cast<std::uint32_t>(p.quotient << 1) | (copy ? 1u : 0u)};
   }
   std::uint64_t index_of(std::uint32_t way) const;
+  template <typename Look>
+  auto over_ways(Look&& look) const;
   std::uint32_t find(Place) const;
+  std::uint32_t copies_in_flight(std::uint32_t first_way) const;
   /// Best way to give up, kNoWay if all are in flight (or, for a copy, if none would be left for home lines). `busy`:
   /// home sectors being fetched, now or, where no time passes, mostly.
   std::uint32_t victim(Place, bool copy, std::uint32_t busy) const;
