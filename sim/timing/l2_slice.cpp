@@ -118,7 +118,7 @@ std::uint32_t L2Slice::victim(Place p, bool copy, std::uint32_t busy) const {
   const std::size_t in_flight = misses_.size() - free_misses_.size();
   if (copy && in_flight + 1 >= geometry_.ways && copies_in_flight(p.first_way) + 1 >= geometry_.ways) return kNoWay;
   // Age and place as one number, of ways of the same age the first the highest; 0 while it is in flight. A free way is
-  // older than any line.
+  // older than any line. Of a line as one number `used` is the lower half, `miss` the upper end.
   static_assert(sizeof(Line) == sizeof(std::uint64_t) && std::endian::native == std::endian::little);
   const Line* lines = lines_.data() + p.first_way;
   const auto key = [&](std::uint32_t w) {
@@ -308,6 +308,7 @@ void L2Slice::write_line(std::uint32_t way, std::uint8_t sectors, bool full, std
 
 void L2Slice::set_partial(std::uint32_t way, std::uint8_t sectors) {
   Line& line = lines_[way];
+  if (sectors == 0 && line.partial == 0) return;  // nearly always, and then partial_bytes_ is not looked at
   partial_lines_ += (sectors != 0 ? 1u : 0u) - (line.partial != 0 ? 1u : 0u);
   line.partial = bits(sectors);
   if (sectors == 0) partial_bytes_[way] = 0;
