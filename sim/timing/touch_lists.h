@@ -38,7 +38,7 @@ class TouchLists {
     bool counted = true;  ///< what it asks for and moves
   };
   /// What a thread fills: some of the lines, one after another.
-  class Part {
+  class alignas(64) Part {
    public:
     void add(const Touch& touch) { lists_[touch.place.pair].push_back(touch); }
     std::vector<std::uint64_t> lines;  ///< to be picked from by those who add
