@@ -102,6 +102,7 @@ struct VariableLatencySpec {
 
 struct MemoryPipeSpec {
   int queue_entries = 0;              ///< memory instructions a sub-partition may have waiting (mio/lg throttle beyond)
+  int shared_queue_entries = 0;       ///< ... and that the SM may have taken from all sub-partitions, in one queue
   int lsu_interval = 0;               ///< cycles between two memory instructions accepted by the SM's shared unit
   int address_interval = 0;           ///< cycles a sub-partition's address unit is held by one memory instruction
   int shuffle_interval = 0;           ///< SM-wide cycles a SHFL occupies
@@ -111,7 +112,7 @@ struct MemoryPipeSpec {
   int shared_atomic_cycles = 0;       ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
   int writeback_bytes_per_cycle = 0;  ///< results into the register files, SM-wide
   int port_wavefront_cycles = 0;      ///< a sub-partition's port for results is held by each wavefront
-  int bank_queue_cycles = 0;          ///< work accepted by the shared unit that may wait for the banks
+  int tags_ahead_cycles = 0;          ///< work that the banks may have left when the tags take the next access
 };
 
 struct L1Spec {

@@ -226,7 +226,8 @@ void read_memory_pipe(Group& g, MemoryPipeSpec& s) {
   s.shared_atomic_cycles = g.cycles("shared_atomic_cycles", 1, 1024);
   s.writeback_bytes_per_cycle = g.bytes_per_cycle("writeback_bytes_per_cycle");
   s.port_wavefront_cycles = g.cycles("port_wavefront_cycles", 0, 1024);
-  s.bank_queue_cycles = g.cycles("bank_queue_cycles", 0, 1024);
+  s.shared_queue_entries = g.integer("shared_queue_entries", "entries", 1, 64);
+  s.tags_ahead_cycles = g.cycles("tags_ahead_cycles", 0, 1024);
 }
 
 void read_l1(Group& g, L1Spec& s) {

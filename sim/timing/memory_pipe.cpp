@@ -20,6 +20,9 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
   queue_mask_ = places - 1;
   queues_.resize(static_cast<std::size_t>(gpu.issue.sub_partitions));
   for (Queue& queue : queues_) queue.entries.resize(places);
+  const std::uint32_t shared = std::bit_ceil(static_cast<std::uint32_t>(gpu.memory_pipe.shared_queue_entries));
+  taken_.resize(shared);
+  taken_mask_ = shared - 1;
   for (std::size_t s = 0; s < queues_.size(); ++s) turns_.push_back(static_cast<std::uint8_t>(s));
 }
 
@@ -59,8 +62,7 @@ void MemoryPipe::release_queue(const MemoryOperation& operation, Cycle now, std:
 }
 
 void MemoryPipe::serve_shuffle(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
-  accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.shuffle_interval);
-  release_queue(operation, now, releases);
+  serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.shuffle_interval);
   if (operation.instruction->write_barrier != kNoScoreboard)
     releases.push_back({Release::Kind::Write, operation.warp, operation.instruction->write_barrier,
                         now + static_cast<Cycle>(gpu_.latency.shuffle) - lead_});
@@ -76,10 +78,9 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
       static_cast<Cycle>(meets ? gpu_.memory_pipe.shared_atomic_cycles : gpu_.memory_pipe.shared_wavefront_cycles);
   const Cycle start = std::max(data_free_, now);  // its turn at the banks
   data_free_ = start + busy;
-  accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
+  serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
   counters_.data_cycles += busy;
-  release_queue(operation, now, releases);
   if (in.memory != MemoryKind::Load && in.memory != MemoryKind::Atomic) return;
   Cycle& port = queues_[operation.sub_partition].port_free;
   const Cycle returns = std::max(start, port);
@@ -322,8 +323,7 @@ bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<
     return true;
   }
   if (!serve_lines(operation, now, releases)) return false;
-  accept_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
-  release_queue(operation, now, releases);
+  serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   return true;
 }
 
@@ -402,13 +402,14 @@ Cycle MemoryPipe::retry(Cycle now, const MemorySystem& memory) const {
 }
 
 Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases) {
-  Cycle next = kNever;
-  // 1. A memory instruction is served; it holds the pipe until all its lines are looked up.
-  if (waiting_ != 0) next = serve_next(now, releases);
+  // 1. A memory instruction is taken, and the one taken first is served; it holds the pipe until all its lines are
+  // looked up.
+  Cycle next = take_next(now, releases);
+  next = std::min(next, serve_next(now, releases));
   // 2. Requests leave for the crossbar, which makes room for new misses and stores.
   const bool full = stores_full();
   next = std::min(next, send(now, memory));
-  return full && !stores_full() && waiting_ != 0 ? now + 1 : next;
+  return full && !stores_full() && taken_head_ != taken_tail_ ? now + 1 : next;
 }
 
 Cycle MemoryPipe::first_arrival() const {
@@ -421,36 +422,46 @@ Cycle MemoryPipe::first_arrival() const {
 /// Of the sub-partitions whose next instruction has arrived, the one that was served longest ago is next (kernels/micro
 /// barrier, release: of loads that three sub-partitions send at once and the fourth 2 cycles later, it is served before
 /// the third if that was served after it the last time, and each order is the next one's start).
-bool MemoryPipe::choose_queue(Cycle now) {
+MemoryPipe::Queue* MemoryPipe::choose_queue(Cycle now) {
   for (std::size_t i = 0; i < turns_.size(); ++i) {
     const std::uint8_t s = turns_[i];
-    const Queue& queue = queues_[s];
+    Queue& queue = queues_[s];
     if (queue.head == queue.tail || queue.entries[queue.head & queue_mask_].arrival > now) continue;
-    chosen_ = s;
     for (; i + 1 < turns_.size(); ++i) turns_[i] = turns_[i + 1];
     turns_.back() = s;
-    return true;
+    return &queue;
   }
-  return false;
+  return nullptr;
 }
 
+/// Takes an instruction from a sub-partition's queue into the one that they share.
+Cycle MemoryPipe::take_next(Cycle now, std::vector<Release>& releases) {
+  if (waiting_ == 0 || taken_full()) return kNever;
+  if (take_free_ > now) return std::max(take_free_, first_arrival());
+  Queue* queue = choose_queue(now);
+  if (queue == nullptr) return first_arrival();
+  const MemoryOperation& operation = taken_[taken_tail_++ & taken_mask_] = queue->entries[queue->head++ & queue_mask_];
+  --waiting_;
+  release_queue(operation, now, releases);
+  take_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
+  return waiting_ == 0 ? kNever : std::max(take_free_, first_arrival());
+}
+
+/// Serves the instruction that was taken first.
 Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
-  // The banks may lag behind the tags by a few instructions; beyond that the pipe stands.
-  const auto slack = static_cast<Cycle>(gpu_.memory_pipe.bank_queue_cycles);
-  const Cycle banks = data_free_ > slack ? data_free_ - slack : 0;
-  const Cycle free = std::max(accept_free_, banks);
-  if (free > now) return chosen_ == kNobody ? std::max(free, first_arrival()) : free;
-  if (chosen_ == kNobody && !choose_queue(now)) return first_arrival();
-  Queue& queue = queues_[chosen_];
-  const MemoryOperation& operation = queue.entries[queue.head & queue_mask_];
+  if (taken_head_ == taken_tail_) return kNever;
+  const MemoryOperation& operation = taken_[taken_head_ & taken_mask_];
   const bool below =
       operation.instruction->space != MemorySpace::Shared && operation.instruction->path != Path::Shuffle;
+  const Cycle ahead = below ? static_cast<Cycle>(gpu_.memory_pipe.tags_ahead_cycles) : 0;
+  const Cycle free = std::max(serve_free_, data_free_ > ahead ? data_free_ - ahead : 0);
+  if (free > now) return free;
   if (below && out_full()) return kNever;  // send() says when there is room
   if (serve(operation, now, releases)) {
-    ++queue.head;
-    --waiting_;
-    chosen_ = kNobody;
-    return waiting_ == 0 ? kNever : std::max({first_arrival(), accept_free_, now + 1});
+    const bool room = !taken_full();
+    ++taken_head_;
+    if (!room && waiting_ != 0) return now + 1;
+    return taken_head_ == taken_tail_ ? kNever : std::max(serve_free_, now + 1);
   }
   // More lines of the same instruction, unless too much is in flight: then a reply wakes the pipe; or, of a store,
   // unless too much is held: tick() goes on when a line has left.

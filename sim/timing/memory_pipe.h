@@ -56,7 +56,7 @@ class MemoryPipe {
     queue.entries[queue.tail++ & queue_mask_] = operation;
     ++waiting_;
   }
-  bool idle() const { return waiting_ == 0 && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
+  bool idle() const { return waiting_ == 0 && taken_head_ == taken_tail_ && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
   /// One warp more, or less, waits for its stores: these wait for no others then.
   void fence(int more) { fences_ += more; }
 
@@ -113,15 +113,15 @@ class MemoryPipe {
     bool fills = false;  ///< data goes into L1
   };
   static constexpr std::uint32_t kNone = 0xffffffffu;
-  static constexpr std::uint8_t kNobody = 0xff;
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
   static constexpr std::uint32_t kOutMask = 63;
   static constexpr std::uint32_t kHeldMask = 63;
   static constexpr std::uint8_t kLastOfPass = 0x80;
   static constexpr std::uint32_t kOutRoom = 32;  ///< requests L1 holds for the crossbar
 
+  Cycle take_next(Cycle now, std::vector<Release>& releases);
   Cycle serve_next(Cycle now, std::vector<Release>& releases);
-  bool choose_queue(Cycle now);
+  Queue* choose_queue(Cycle now);
   Cycle first_arrival() const;
   bool serve(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool serve_lines(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
@@ -142,6 +142,9 @@ class MemoryPipe {
   bool stores_full() const { return held_tail_ - held_head_ >= static_cast<std::uint32_t>(gpu_.l1.store_buffer_lines); }
   bool lines_full() const { return miss_lines_ >= gpu_.l1.miss_lines; }
   bool loads_full() const { return live_loads_ >= gpu_.l1.loads_in_flight; }
+  bool taken_full() const {
+    return taken_tail_ - taken_head_ >= static_cast<std::uint32_t>(gpu_.memory_pipe.shared_queue_entries);
+  }
   bool out_full() const { return out_tail_ - out_head_ >= kOutRoom; }
   std::uint32_t allocate_load();
   std::uint32_t allocate_miss();
@@ -157,11 +160,13 @@ class MemoryPipe {
   std::uint32_t queue_mask_ = 0;
   std::uint32_t waiting_ = 0;        ///< operations in all of them
   std::vector<std::uint8_t> turns_;  ///< sub-partitions, the one served longest ago first
-  std::uint8_t chosen_ = kNobody;    ///< whose operation is being served
   std::uint32_t next_line_ = 0;      ///< place in order_, of the operation at the head
   std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass
   std::uint32_t current_load_ = kNone;
-  Cycle accept_free_ = 0;  ///< the shared unit takes its next instruction
+  std::vector<MemoryOperation> taken_;  ///< from all of them, in that order, a ring
+  std::uint32_t taken_head_ = 0, taken_tail_ = 0, taken_mask_ = 0;
+  Cycle take_free_ = 0;   ///< the shared unit takes its next instruction
+  Cycle serve_free_ = 0;  ///< ... and looks at the next that it has taken
   Cycle data_free_ = 0;    ///< the banks are free
 
   std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);

@@ -41,6 +41,14 @@ class SharedLoads {
     return order;
   }
 
+  /// When each of the last served left its sub-partition's queue.
+  std::vector<Cycle> taken() const {
+    std::vector<Cycle> at;
+    for (const Release& release : releases_)
+      if (release.kind == Release::Kind::QueueSlot) at.push_back(release.at);
+    return at;
+  }
+
   /// When each of the last served has its data.
   std::vector<Cycle> data() const {
     std::vector<Cycle> at;
@@ -64,7 +72,8 @@ GpuModel pipe_model() {
   gpu.memory_pipe.queue_entries = 9;
   gpu.memory_pipe.wide_latency = 1;
   gpu.memory_pipe.port_wavefront_cycles = 2;
-  gpu.memory_pipe.bank_queue_cycles = 32;
+  gpu.memory_pipe.shared_queue_entries = 20;
+  gpu.memory_pipe.tags_ahead_cycles = 32;
   return gpu;
 }
 
@@ -99,6 +108,17 @@ TEST_CASE("a sub-partition's loads wait for each other at its port, those of oth
   for (int s = 0; s < 4; ++s) spread.push(s, 10);
   spread.serve(0);
   CHECK(since_first(spread.data()) == std::vector<Cycle>{0, 4, 8, 12});
+}
+
+TEST_CASE("what sub-partitions send waits in a queue that they share, and then in their own") {
+  GpuModel gpu = pipe_model();
+  gpu.memory_pipe.shared_queue_entries = 3;
+  // The banks are busy with each for 32 cycles: one is there, three wait, each of the others takes a place that has
+  // become free.
+  SharedLoads loads(gpu, 32, 0);
+  for (int i = 0; i < 6; ++i) loads.push(i % 4, 10);
+  loads.serve(0);
+  CHECK(since_first(loads.taken()) == std::vector<Cycle>{0, 1, 2, 3, 33, 65});
 }
 
 TEST_CASE("a wide load takes longer only where it needs more wavefronts") {

@@ -39,7 +39,14 @@ inline GpuModel sm_model(int sms = 1) {
   m.latency.shared_store_read = 9;
   m.latency.global_read_release = 11;
   m.latency.s2r = 20;
-  m.memory_pipe = {4, 1, 4, 2, 1, 2, 128};
+  m.memory_pipe = {.queue_entries = 4,
+                   .shared_queue_entries = 20,
+                   .lsu_interval = 1,
+                   .address_interval = 4,
+                   .shuffle_interval = 2,
+                   .shared_wavefront_cycles = 1,
+                   .shared_conflict_latency = 2,
+                   .writeback_bytes_per_cycle = 128};
   m.l1.hit_cycles = 33;
   m.l1.tags_per_cycle = 4;
   m.l1.ways = 4;
