@@ -103,6 +103,23 @@ def operands():
     return {"micro_operands": [text for kernel in OPERANDS for warps in (4, 8) for text in per_sm(kernel, (100, 400), 1.0, warps=warps)]}
 
 
+BESIDE = [(loads, words) for words in (1, 2, 4) for loads in (2, 4, 8, 16)]
+
+
+def beside():
+    """Lanes that read words of their own, or all the same."""
+    cases = [text for warps in (1, 4, 8, 16) for text in per_sm("beside_0_of_1", (100, 400), 0, warps=warps)]
+    for loads, words in BESIDE:
+        for place, apart in (("spread", 4 * words), ("one", 0)):
+            for warps in (1, 4, 8, 16):
+                cases += per_sm(f"beside_{loads}_of_{words}", (100, 400), apart, warps=warps, name=f"beside_{loads}_of_{words}_{place}")
+    for kernel in ("beside_product", "beside_product_ahead"):
+        for a, b in ((0, 0), (0, 16), (16, 16)):
+            for warps in (1, 4, 8, 16):
+                cases += per_sm(kernel, (50, 200), a, b, warps=warps, name=f"{kernel}_{a}_{b}")
+    return {"micro_beside": cases}
+
+
 def order():
     cases = []
     for kernel, iterations in [("order_chain", 40), ("order_two_chains", 40), ("order_independent", 20), ("order_shift", 20), ("order_special", 20)]:
@@ -609,7 +626,7 @@ def turnover():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, operands, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
+    parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
              scoreboards, ports)

@@ -154,6 +154,16 @@ def operands():
                   "issue.register_window_cycles") for kernel in kernels for warps in (4, 8)]
 
 
+def beside():
+    """FFMAs and the loads from shared memory beside them; an iteration of one warp."""
+    port = "memory_pipe.port_wavefront_cycles"
+    ways = ["beside_0_of_1"] + [f"beside_{loads}_of_{words}_{place}" for words in (1, 2, 4) for loads in (2, 4, 8, 16) for place in ("spread", "one")]
+    products = [f"{kernel}_{a}_{b}" for kernel in ("beside_product", "beside_product_ahead") for a, b in ((0, 0), (0, 16), (16, 16))]
+    return [slope(f"{case}_w{warps}", trips, max(1, warps // 4), unit, port)
+            for cases, trips, unit in ((ways, (100, 400), "cycles/64 FFMAs"), (products, (50, 200), "cycles/256 FFMAs"))
+            for case in cases for warps in (1, 4, 8, 16)]
+
+
 def branch():
     loops = "issue.branch_cycles pipes.fma.latency"
     return [slope(f"{loop}_w{warps}", (500, 2500), 1, "cycles/trip", loops)
@@ -420,7 +430,7 @@ def l1_stores():
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
-             "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_branch": branch,
+             "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_beside": beside, "micro_branch": branch,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
