@@ -240,8 +240,8 @@ void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std:
   }
 }
 
-/// Gives every block of the grid its class. Unless this is to be `in_order`, blocks may be counted in any order; if that
-/// turns out to have been wrong, or one of them fails, something is thrown while GlobalMemory::any_order() holds.
+/// Gives every block of the grid its class. Unless this is to be `in_order`, blocks may be counted in any order; if
+/// that turns out to have been wrong, or one of them fails, something is thrown while GlobalMemory::any_order() holds.
 void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order) {
   GlobalMemory& global = *setup.state().global;
   global.forget_touches();

@@ -61,7 +61,7 @@ struct IssueSpec {
   int barrier_per_warp_cycles = 0;  ///< more for each further warp of the block (SM-wide: two blocks share the unit)
   int first_cycles = 0;             ///< from there to its first issue, at least
   int exit_cycles = 0;              ///< EXIT to warp slot free
-  int scoreboard_limit = 63;          ///< memory instructions under way that a counter of a warp counts
+  int scoreboard_limit = 63;        ///< memory instructions under way that a counter of a warp counts
   int scoreboard_visible_cycles = 0;  ///< issue of a setter to its counter being seen by a waiter
   int membar_gpu_cycles = 0, membar_cta_cycles = 0;
   int membar_gpu_interval = 0, membar_cta_interval = 0;  ///< between two fences of an SM
@@ -147,7 +147,7 @@ struct CrossbarSpec {
   int sm_write_bytes_per_cycle = 0;
   int cpc_write_bytes_per_cycle = 0;    ///< of whole lines
   int slice_write_bytes_per_cycle = 0;  ///< what a slice takes of them
-  int fabric_bytes_per_cycle = 0;  ///< between the two partitions, each way
+  int fabric_bytes_per_cycle = 0;       ///< between the two partitions, each way
 };
 
 /// Slice rates and atomic_interval count L2 cycles (one is 1 / clock_ratio SM cycles); hit_cycles counts SM cycles.

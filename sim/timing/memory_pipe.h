@@ -1,5 +1,6 @@
-// The SM's memory pipe: takes memory instructions from the four sub-partitions in turn, looks lines up in L1, moves
-// data through the banks it shares with shared memory, and sends misses, stores and atomics to the crossbar.
+// The SM's memory pipe: takes memory instructions from the four sub-partitions in turn into a queue, and of these one
+// after another looks lines up in L1, moves data through the banks it shares with shared memory, and sends misses,
+// stores and atomics to the crossbar.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +57,10 @@ class MemoryPipe {
     queue.entries[queue.tail++ & queue_mask_] = operation;
     ++waiting_;
   }
-  bool idle() const { return waiting_ == 0 && taken_head_ == taken_tail_ && out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0; }
+  bool idle() const {
+    return waiting_ == 0 && taken_head_ == taken_tail_ && out_head_ == out_tail_ && live_loads_ == 0 &&
+           stores_in_flight_ == 0;
+  }
   /// One warp more, or less, waits for its stores: these wait for no others then.
   void fence(int more) { fences_ += more; }
 
@@ -158,16 +162,16 @@ class MemoryPipe {
 
   std::vector<Queue> queues_;  ///< by sub-partition
   std::uint32_t queue_mask_ = 0;
-  std::uint32_t waiting_ = 0;        ///< operations in all of them
-  std::vector<std::uint8_t> turns_;  ///< sub-partitions, the one served longest ago first
-  std::uint32_t next_line_ = 0;      ///< place in order_, of the operation at the head
+  std::uint32_t waiting_ = 0;           ///< operations in all of them
+  std::vector<std::uint8_t> turns_;     ///< sub-partitions, the one served longest ago first
+  std::vector<MemoryOperation> taken_;  ///< from all of them, in that order: a ring
+  std::uint32_t taken_head_ = 0, taken_tail_ = 0, taken_mask_ = 0;
+  std::uint32_t next_line_ = 0;      ///< place in order_, of the operation that was taken first
   std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass
   std::uint32_t current_load_ = kNone;
-  std::vector<MemoryOperation> taken_;  ///< from all of them, in that order, a ring
-  std::uint32_t taken_head_ = 0, taken_tail_ = 0, taken_mask_ = 0;
   Cycle take_free_ = 0;   ///< the shared unit takes its next instruction
   Cycle serve_free_ = 0;  ///< ... and looks at the next that it has taken
-  Cycle data_free_ = 0;    ///< the banks are free
+  Cycle data_free_ = 0;   ///< the banks are free
 
   std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
   std::uint32_t out_head_ = 0, out_tail_ = 0;
