@@ -22,14 +22,8 @@ constexpr std::uint32_t kBlocks = 100;
 const std::string kLoad = test::kStart + R"(
     ISETP.EQ.AND P0, PT, R3, RZ, PT
     @P0 EXIT
-    MOV R6, 0x2710
-loop:
-    IADD3 R6, R6, -0x1, RZ
-    ISETP.GT.AND P1, PT, R6, RZ, PT
-    ISETP.GT.AND P2, PT, R0, 0xff, PT
-    @P1 BRA !P2, $loop
-    LEA R6, R3, R0, 0x6
-    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+)" + test::long_loop("0x2710") +
+                          R"(
     IMAD.WIDE R12, R6, R5, c[0x0][0x168]
     LDG.E R10, [R8.64]
 )";

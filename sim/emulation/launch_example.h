@@ -15,6 +15,20 @@ inline const std::string kStart = R"(
     MOV R5, 0x4
 )";
 
+/// So many trips that not every block is followed; then R6 is the element of a thread of blocks of 64, R8 its place in
+/// the first buffer.
+inline std::string long_loop(const std::string& trips) {
+  return "    MOV R6, " + trips + R"(
+loop:
+    IADD3 R6, R6, -0x1, RZ
+    ISETP.GT.AND P1, PT, R6, RZ, PT
+    ISETP.GT.AND P2, PT, R0, 0xff, PT
+    @P1 BRA !P2, $loop
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+)";
+}
+
 struct Example {
   Program program;
   Case item;

@@ -297,15 +297,7 @@ TEST_CASE("a launch that is too long to be run for its values is not begun, whet
 namespace {
 
 // A long loop, so that only some of the blocks are followed, then a way that depends on data, and an update in place.
-const std::string kLongAndByData = kStart + R"(
-    MOV R6, 0x9c40
-loop:
-    IADD3 R6, R6, -0x1, RZ
-    ISETP.GT.AND P1, PT, R6, RZ, PT
-    ISETP.GT.AND P2, PT, R0, 0xff, PT
-    @P1 BRA !P2, $loop
-    LEA R6, R3, R0, 0x6
-    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+const std::string kLongAndByData = kStart + test::long_loop("0x9c40") + R"(
     LDG.E R10, [R8.64]
     IADD3 R10, R10, 0x32, RZ
     STG.E [R8.64], R10

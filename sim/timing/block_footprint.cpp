@@ -170,7 +170,7 @@ TouchLists::Counted BlockFootprint::touch_due(Sample sample, MemorySystem& memor
       for (const LinePlace& place : memory.pick(part.lines, sample.touched, part.places)) {
         const Line& line = due.lines[place.which];
         const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
-        const bool counted = MemorySystem::in_sample(place, sample.counted);
+        const bool counted = MemorySystem::in_sample(place.pair, sample.counted);
         part.add({place, due.block->sm, line.sectors, line.kind, line.bytes, whole, counted});
       }
     }

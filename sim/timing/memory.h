@@ -139,7 +139,7 @@ class MemorySystem {
   /// what all do. The result lies in `buffer`.
   std::span<const LinePlace> pick(std::span<const std::uint64_t> lines, std::uint32_t every,
                                   std::vector<LinePlace>& buffer) const;
-  static bool in_sample(const LinePlace& place, std::uint32_t every) { return (place.pair & (every - 1)) == 0; }
+  static bool in_sample(std::uint32_t pair, std::uint32_t every) { return (pair & (every - 1)) == 0; }
   /// Of slices, see pick(). Lines of different pairs may be touched by different threads at a time.
   std::uint32_t slice_pairs() const;
   /// Work that the atomic unit of each slice has before it, in 1/1024 cycles, and more of it: blocks that do not wait

@@ -97,7 +97,7 @@ std::span<const LinePlace> MemorySystem::pick(std::span<const std::uint64_t> lin
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const AddressMap::Home home = s.map_.home(lines[i]);
     buffer[picked] = s.place(home, static_cast<std::uint32_t>(i));
-    picked += in_sample(buffer[picked], every) ? 1 : 0;
+    picked += in_sample(buffer[picked].pair, every) ? 1 : 0;
   }
   return std::span(buffer).first(picked);
 }
@@ -107,7 +107,7 @@ std::uint32_t MemorySystem::slice_pairs() const { return state_->per_partition_;
 std::uint64_t MemorySystem::dirty_bytes(std::uint32_t every) const {
   std::uint64_t sectors = 0;
   for (std::uint32_t i = 0; i < state_->slices_.size(); ++i)
-    if ((state_->pair(i) & (every - 1)) == 0) sectors += state_->slices_[i].cache.dirty_sectors();
+    if (in_sample(state_->pair(i), every)) sectors += state_->slices_[i].cache.dirty_sectors();
   return sectors * kSectorBytes;
 }
 
