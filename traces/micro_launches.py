@@ -590,13 +590,19 @@ def scoreboards():
 
 
 def ports():
-    """All SMs write what L2 holds, or all but those of a TPC."""
+    """All SMs write what L2 holds, or all but those of a TPC: 16 bytes a thread, or a word of some lanes."""
     cases = []
+    alone = {"dynamic_shared_bytes": 120 * KIB}
+
+    def add(name, kernel, size, *arguments):
+        one = launch(kernel, SMS, 1024, "memory", "out", *arguments)
+        buffers = {"memory": f"{{bytes: {SMS * size}, fill: zero}}", "out": f"{{bytes: {SMS * 4}, fill: zero}}"}
+        cases.append(case(name, buffers, {key: value for key, value in one.items() if key != "args"} | alone | {"args": one["args"]}))
+
     for name, left_out in [("all", -1)] + [(f"less_{tpc}", tpc) for tpc in (1, 25)]:
-        one = launch("ports_write", SMS, 1024, "memory", "out", 8, left_out)
-        one = {key: value for key, value in one.items() if key != "args"} | {"dynamic_shared_bytes": 120 * KIB, "args": one["args"]}
-        cases.append(case(f"ports_write_{name}", {"memory": f"{{bytes: {SMS * 32 * KIB}, fill: zero}}", "out": f"{{bytes: {SMS * 4}, fill: zero}}"},
-                          one))
+        add(f"ports_write_{name}", "ports_write", 32 * KIB, 8, left_out)
+    for lanes, trips in [(1, 50), (8, 80), (32, 30)]:
+        add(f"ports_write_lanes_{lanes}", "ports_write_lanes", 128 * KIB, trips, lanes)
     return {"micro_ports": cases}
 
 

@@ -22,6 +22,7 @@ class Crossbar {
 
   int partition(std::uint16_t sm) const { return partition_[sm]; }
   int gpc(std::uint16_t sm) const { return gpc_[sm]; }
+  std::uint16_t cpc(std::uint16_t sm) const { return cpc_[sm]; }
 
   /// The port queues a few requests beyond the one it is sending.
   bool accepts(std::uint16_t sm, Cycle now) const { return ports_[sm].free() < to_fine(now) + port_depth_; }

@@ -48,13 +48,14 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
     groups_[g].first = g * kChannelGroup;
     groups_[g].next.assign(std::min(kChannelGroup, channels - groups_[g].first), kNever);
   }
-  // A slice that cannot take writes holds its SMs back. An SM may have as much written data unacknowledged as keeps its
-  // write path busy over twice the unloaded round trip to the far side.
   posted_.assign(static_cast<std::size_t>(model.chip.sm_count), 0);
+  sm_write_flits_ = x.sm_write_flits;
+  cpc_fabric_writes_ = x.cpc_fabric_writes;
   ports_.resize(model.chip.tpcs_per_gpc.size());
+  cpcs_ = model.chip.tpcs_per_gpc.size() * static_cast<std::size_t>(model.chip.cpcs_per_gpc);
+  at_fabric_.resize(2 * cpcs_);
+  at_slices_.resize(slices_.size() * cpcs_);
   round_trip_ = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
-  const Cycle lines = 2 * round_trip_ * static_cast<Cycle>(x.sm_write_bytes_per_cycle) / kLineBytes;
-  posted_limit_ = static_cast<std::uint16_t>(std::clamp<Cycle>(lines, 8, 0xFFFF));
   if (start == L2Start::Empty) return;
   // What a profiler leaves in the caches it has flushed: lines that no buffer of a kernel lies in.
   std::int64_t left = l2.cold_dirty_bytes / kLineBytes;
@@ -72,7 +73,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
 
 void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
   const bool read = request.kind == RequestKind::Read;
-  posted_[request.sm] = static_cast<std::uint16_t>(posted_[request.sm] + (read ? 0 : 1));
+  posted_[request.sm] += flits(request);
   const Cycle leaves = crossbar_.send(request.sm, read ? 0 : count(request.sectors & 15), now);
   Port& port = ports_[static_cast<std::size_t>(crossbar_.gpc(request.sm))];
   port.sent.push_back({request, map_.home(request.line), now, leaves});
@@ -91,6 +92,7 @@ void MemorySystem::State::take_in(const Port::Sent& sent) {
   r.rounds = request.rounds;
   r.full = request.full_sectors;
   r.bytes = request.bytes;
+  r.flits = static_cast<std::uint8_t>(flits(request));
   r.slice = static_cast<std::uint16_t>(sent.home.slice);
   r.crosses = crossbar_.partition(request.sm) != static_cast<int>(sent.home.partition);
   if (r.kind == RequestKind::Read && r.crosses && replicate_) {
@@ -175,28 +177,37 @@ void MemorySystem::State::handle(const Event& e, Cycle now) {
   switch (static_cast<Step>(e.type)) {
     case Step::CpcWrite: {
       const Record& r = records_[e.subject];
-      send_to_slice(e.subject, crossbar_.gather(r.sm, flits(r), now));
+      send_to_slice(e.subject, crossbar_.gather(r.sm, r.flits, now));
       break;
     }
-    case Step::FabricOut: {
-      const Record& r = records_[e.subject];
-      const int n = count(r.sectors);
-      counters_.fabric_sectors += static_cast<std::uint64_t>(n);
-      schedule(crossbar_.cross(crossbar_.partition(r.sm), n, now) + far_out_, Step::Arrive, 0, e.subject);
+    case Step::FabricOut:
+      if (!waits(turn_at_fabric(records_[e.subject]), cpc_fabric_writes_, e.subject)) cross(e.subject, now);
+      break;
+    case Step::Cross: {
+      Turn& turn = turn_at_fabric(records_[e.subject]);
+      --turn.in_line;
+      const std::uint32_t next = next_of(turn);
+      schedule(now + far_out_, Step::Arrive, 0, e.subject);
+      cross(next, now);
       break;
     }
     case Step::Arrive: {
-      const Cycle enters = enter(records_[e.subject], now);
-      if (enters > now) {
-        schedule(enters, Step::Enter, 0, e.subject);
-      } else {
+      const Record& r = records_[e.subject];
+      if (r.kind == RequestKind::Read) {
         arrive(e.subject, now);
+      } else if (!waits(turn_at_slice(r), 1, e.subject)) {
+        enter(e.subject, now);
       }
       break;
     }
-    case Step::Enter:
+    case Step::Enter: {
+      Turn& turn = turn_at_slice(records_[e.subject]);
+      --turn.in_line;
+      const std::uint32_t next = next_of(turn);
       arrive(e.subject, now);
+      enter(next, now);
       break;
+    }
     case Step::Serve:
       serve(e.unit, now);
       break;
@@ -222,11 +233,11 @@ MemorySystem::MemorySystem(const GpuModel& model, L2Start start) : state_(std::m
 MemorySystem::~MemorySystem() = default;
 
 bool MemorySystem::accepts(std::uint16_t sm, Cycle now) const {
-  return state_->posted_[sm] < state_->posted_limit_ && state_->crossbar_.accepts(sm, now);
+  return state_->posted_[sm] < state_->sm_write_flits_ && state_->crossbar_.accepts(sm, now);
 }
 
 Cycle MemorySystem::accepts_again(std::uint16_t sm, Cycle now) const {
-  return state_->posted_[sm] < state_->posted_limit_ ? state_->crossbar_.accepts_again(sm, now) : kNever;
+  return state_->posted_[sm] < state_->sm_write_flits_ ? state_->crossbar_.accepts_again(sm, now) : kNever;
 }
 
 void MemorySystem::push(const MemoryRequest& request, Cycle now) {
@@ -289,7 +300,7 @@ void MemorySystem::take_answers(int gpc, Cycle now, std::vector<MemoryReply>& re
     for (const Event& e : port.due) {
       const bool posted = (e.type & kPosted) != 0;
       if (static_cast<Step>(e.type & ~kPosted) == Step::Response) {
-        const Cycle there = s.crossbar_.deliver(e.unit, count(e.sectors), at);
+        const Cycle there = s.crossbar_.deliver(e.unit, count(e.sectors & 15), at);
         if (!posted) port.queued_cycles += there - at;
         if (there > at) {
           const auto type = static_cast<std::uint8_t>(static_cast<unsigned>(Step::Reply) | (e.type & kPosted));
@@ -297,8 +308,8 @@ void MemorySystem::take_answers(int gpc, Cycle now, std::vector<MemoryReply>& re
           continue;
         }
       }
-      if (posted) --s.posted_[e.unit];
-      replies.push_back({e.subject, e.unit, e.sectors});
+      if (posted) s.posted_[e.unit] -= e.sectors >> kFlits;
+      replies.push_back({e.subject, e.unit, static_cast<std::uint8_t>(e.sectors & 15)});
     }
   }
 }

@@ -26,6 +26,7 @@ inline constexpr std::size_t kChannelGroup = 24;  ///< channels that a thread ta
 enum class Step : std::uint8_t {
   CpcWrite,    // write data reaches its CPC's path
   FabricOut,   // write data reaches the fabric
+  Cross,       // it has come into the fabric
   Arrive,      // a request reaches a slice
   Enter,       // written data has come through the slice's port
   Serve,       // a slice's tags are free again
@@ -37,6 +38,7 @@ enum class Step : std::uint8_t {
 };
 
 inline constexpr std::uint8_t kPosted = 0x80;  ///< with a step above the ports: of a write or an atomic
+inline constexpr unsigned kFlits = 4;          ///< bits up from where its flits stand beside its sectors
 
 /// A request on its way, or a copy's fetch from the line's home.
 struct Record {
@@ -54,6 +56,7 @@ struct Record {
   RequestKind kind = RequestKind::Read;
   std::uint8_t rounds = 0;
   std::uint8_t bytes = 0;
+  std::uint8_t flits = 0;  ///< of what is written
   bool full = true;
   bool copy = false;     ///< looks up the near copy of a far line
   bool fetch = false;    ///< a copy's fetch
@@ -61,11 +64,11 @@ struct Record {
 };
 
 inline int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }
-/// Of a write or an atomic.
-inline int flits(const Record& r) {
-  const int n = count(r.sectors);
-  if (r.kind == RequestKind::Write) return Crossbar::write_flits(n, r.full);
-  return Crossbar::atomic_flits(n, r.full ? n * static_cast<int>(kSectorBytes) : r.bytes);
+inline int flits(const MemoryRequest& r) {
+  const int n = count(r.sectors & 15);
+  if (r.kind == RequestKind::Read) return 0;
+  if (r.kind == RequestKind::Write) return Crossbar::write_flits(n, r.full_sectors);
+  return Crossbar::atomic_flits(n, r.full_sectors ? n * static_cast<int>(kSectorBytes) : r.bytes);
 }
 
 struct MemorySystem::State {
@@ -106,6 +109,13 @@ struct MemorySystem::State {
     MemoryCounters counters;
   };
 
+  /// Of a CPC one write at a time is in line for a slice's port, and a few for the fabric; others of it wait here for
+  /// the turn of one of these to have come.
+  struct Turn {
+    std::uint32_t first = kNone, last = kNone;
+    int in_line = 0;
+  };
+
   /// Where a GPC's SMs push and are answered.
   struct alignas(64) Port {
     struct Sent {
@@ -132,6 +142,13 @@ struct MemorySystem::State {
   void handle(const Event&, Cycle now);
   void prefetch_due() const;
   void prefetch_lookup(std::uint32_t id) const;
+  Turn& turn_at_fabric(const Record& r) {
+    return at_fabric_[static_cast<std::size_t>(crossbar_.partition(r.sm)) * cpcs_ + crossbar_.cpc(r.sm)];
+  }
+  Turn& turn_at_slice(const Record& r) { return at_slices_[r.slice * cpcs_ + crossbar_.cpc(r.sm)]; }
+  bool waits(Turn&, int in_line, std::uint32_t id);
+  std::uint32_t next_of(Turn&);
+  void cross(std::uint32_t id, Cycle now);
   void send_to_slice(std::uint32_t id, Cycle at);
   int distance(const Record& r) const { return distances_.cycles(r.sm, r.slice, r.copy); }
   static Cycle later(Cycle at, int by) { return static_cast<Cycle>(static_cast<std::int64_t>(at) + by); }
@@ -139,7 +156,7 @@ struct MemorySystem::State {
   Cycle back_at(Cycle at, const Record& r) const {
     return r.kind == RequestKind::Read ? later(at, distance(r) - distance(r) / 2) : at;
   }
-  Cycle enter(const Record&, Cycle now);
+  void enter(std::uint32_t id, Cycle now);
   void arrive(std::uint32_t id, Cycle now);
   bool merge(std::uint32_t id, Cycle now);
   void answer(std::uint32_t id, Cycle leaves, Cycle now);
@@ -185,9 +202,12 @@ struct MemorySystem::State {
   std::vector<ChannelGroup> groups_;
   std::vector<std::uint16_t> sent_to_;  ///< channels that slices have sent something since the last exchange
   std::vector<Port> ports_;             ///< by GPC
-  std::vector<Answer> answered_;        ///< since the last exchange
-  std::vector<std::uint16_t> posted_;   ///< writes of each SM without acknowledgement
-  std::uint16_t posted_limit_ = 0;
+  std::size_t cpcs_ = 0;
+  std::vector<Turn> at_fabric_, at_slices_;  ///< by partition or slice, and CPC
+  std::vector<Answer> answered_;             ///< since the last exchange
+  std::vector<int> posted_;                  ///< flits that each SM has written without acknowledgement
+  int sm_write_flits_ = 0;                   ///< that it may have so
+  int cpc_fabric_writes_ = 0;
   MemoryCounters counters_;
 
   std::uint32_t per_partition_ = 0;

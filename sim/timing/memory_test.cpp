@@ -416,15 +416,41 @@ TEST_CASE("an SM whose writes are not acknowledged is held back") {
   Cycle now = 0;
   int pushed = 0;
   std::vector<MemoryReply> replies;
-  // Unloaded round trip to the far side 381 cycles, 64 B a cycle, twice: 381 lines. No event is handled meanwhile.
+  // 2000 flits, five a line. No event is handled meanwhile.
   while (memory.accepts_again(0, now) != kNever) {
     now = memory.accepts_again(0, now);
     memory.push(request(static_cast<std::uint64_t>(pushed++), 15, RequestKind::Write), now);
   }
-  CHECK(pushed == 381);
+  CHECK(pushed == 400);
   memory.run_until(now, replies);
   CHECK(!replies.empty());
   CHECK(memory.accepts_again(0, now) == now + 2);  // the port is still sending
+}
+
+TEST_CASE("CPCs have their turn one after another, at a slice and at the fabric") {
+  GpuModel m = quiet();
+  m.crossbar.cpc_fabric_writes = 1;
+  std::uint32_t side = 0;
+  SECTION("at a slice") { m.crossbar.slice_write_bytes_per_cycle = 8; }  // a line in 16 cycles
+  SECTION("at the fabric") { m.crossbar.fabric_bytes_per_cycle = 8, side = 1; }
+  MemorySystem memory(m, MemorySystem::L2Start::Empty);
+  const std::uint64_t line = line_in(m, side);
+  // Four of SM 0, then one of SM 16, which is another CPC's.
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    MemoryRequest write = request(line, 15, RequestKind::Write, i < 4 ? 0 : 16);
+    write.tag = i;
+    memory.push(write, memory.accepts_again(write.sm, 0));
+  }
+  std::vector<Cycle> at(5, 0);
+  std::vector<MemoryReply> replies;
+  for (Cycle now = 0; now < 2000; ++now) {
+    replies.clear();
+    memory.run_until(now, replies);
+    for (const MemoryReply& reply : replies) at[reply.tag] = now;
+  }
+  CHECK(at[0] == kHit + side * kFar);
+  CHECK(at[4] == at[0] + 16);
+  for (std::size_t i = 1; i < 4; ++i) CHECK(at[i] == at[0] + 16 * (i + 1));
 }
 
 TEST_CASE("reads wait behind reductions of their GPC that L2 does not take") {

@@ -23,7 +23,9 @@ inline GpuModel test_model() {
   x.tpc_response_bytes_per_cycle = 128;
   x.gpc_response_bytes_per_cycle = 640;
   x.sm_write_bytes_per_cycle = 64;
+  x.sm_write_flits = 2000;
   x.cpc_write_bytes_per_cycle = 512;
+  x.cpc_fabric_writes = 8;
   x.slice_write_bytes_per_cycle = 128;
   x.fabric_bytes_per_cycle = 1024;
   L2Spec& l2 = m.l2;

@@ -6,6 +6,8 @@
 //   cpc        its number, its TPCs
 //   a way      the set of SMs, how many they are, bytes a cycle of all of them
 //   ..._an_sm  of all SMs at once, bytes a cycle of each: in CPCs of two TPCs, in GPCs of eight TPCs and not in those, in others
+//   wait_...   cycles until a store of a line is acknowledged (with a fence) or until a load has its data from L2, in SMs that write
+//              besides or do not, while others write 16 bytes a thread
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -76,6 +78,50 @@ writes(const unsigned char* takes_part, unsigned* trips, unsigned sms, uint4* me
   });
 }
 
+/// Cycles that a warp waits for one access at a time: of SMs whose `takes_part` has bit 1, while the other warps of those with bit 0
+/// write as writes<0> does.
+template <bool kStore>
+__global__ void __launch_bounds__(kThreads) waits(const unsigned char* takes_part, unsigned* cycles, unsigned sms, uint4* memory, unsigned) {
+  unsigned sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  const unsigned char part = takes_part[sm];
+  if (!part) return;
+  if (threadIdx.x == 0) {
+    atomicAdd(&arrived, 1);
+    while (*static_cast<volatile unsigned*>(&arrived) < sms) {}
+  }
+  __syncthreads();
+  const long long start = clock64();
+  if (threadIdx.x >= 32) {
+    uint4* mine = memory + sm * 2048u;
+    if (part & 1)
+      for (unsigned trip = 0; clock64() - start < kSpan; ++trip)
+#pragma unroll
+        for (unsigned k = 0; k < 4; ++k)
+          asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(mine + (k & 1) * kThreads + threadIdx.x), "r"(trip));
+    return;
+  }
+  if (!(part & 2)) return;
+  unsigned count = 0, at = sm * 977;
+  long long waited = 0;
+  while (clock64() - start < kSpan) {
+    at = at * 1664525u + 1013904223u;
+    uint4* there = memory + (8u << 20) / 16 + ((at >> 8) & ((8u << 20) / 128 - 1)) * 8u;
+    const long long begin = clock64();
+    if (kStore) {
+      if (threadIdx.x < 8) asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(there + threadIdx.x), "r"(at) : "memory");
+      asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    } else {
+      unsigned word;
+      asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(word) : "l"(there + threadIdx.x % 8) : "memory");
+      asm volatile("st.shared.u32 [%0], %1;" ::"r"(0), "r"(word) : "memory");  // waits for it
+    }
+    waited += clock64() - begin;
+    ++count;
+  }
+  if (threadIdx.x == 0) cycles[sm] = static_cast<unsigned>(waited / count);
+}
+
 using Kernel = void (*)(const unsigned char*, unsigned*, unsigned, uint4*, unsigned);
 struct Way {
   const char* name;
@@ -87,14 +133,20 @@ const Way kWays[] = {{"read_l2", reads, 2048, kFew},         {"read_dram", reads
                      {"write_words", writes<32>, 512, 0},    {"write_sectors", writes<8>, 128, 0},     {"write_a_word", writes<1>, 16, 0}};
 const Way& kWrites = kWays[2];
 
+const Way kWaits[] = {{"wait_store", waits<true>, kSpan, 0}, {"wait_load", waits<false>, kSpan, 0}};
+
 unsigned char* takes_part;
 unsigned* trips;
 uint4* memory;
 
-/// Bytes a cycle of each SM: medians.
-std::vector<double> rates(const Way& way, const Sms& sms) {
+/// Bytes a cycle of each SM: medians. `waiting`: those of them, or others, that wait.
+std::vector<double> rates(const Way& way, Sms sms, const Sms& waiting = {}) {
   std::vector<unsigned char> part(kSms, 0);
   for (int sm : sms) part[sm] = 1;
+  for (int sm : waiting) {
+    if (!part[sm]) sms.push_back(sm);
+    part[sm] |= 2;
+  }
   cudaMemcpy(takes_part, part.data(), kSms, cudaMemcpyHostToDevice);
   std::vector<std::vector<unsigned>> seen(kSms);
   std::vector<unsigned> now(kSms);
@@ -154,6 +206,7 @@ int main() {
   cudaMalloc(&memory, kMany);
   cudaMemset(memory, 0, kMany);
   for (const Way& way : kWays) cudaFuncSetAttribute(reinterpret_cast<const void*>(way.kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
+  for (const Way& way : kWaits) cudaFuncSetAttribute(reinterpret_cast<const void*>(way.kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
 
   const std::vector<std::vector<int>> cpcs = find_cpcs();
   std::map<int, std::vector<int>> gpcs;  // CPCs: their first TPCs are dealt to GPCs in turn
@@ -211,5 +264,31 @@ int main() {
       const char* kinds[] = {"CPCs of two TPCs", "others of GPCs of eight TPCs", "others"};
       for (int k = 0; k < 3; ++k) std::printf("%s_an_sm,%s (%d SMs),%.2f\n", way.name, kinds[k], count[k], count[k] ? part[k] / count[k] : 0.0);
     }
+  }
+  // Of two SMs of a large and of a small CPC in turn, so that those that wait do not fill anything themselves.
+  const std::vector<int>& few = cpcs[small[0]];
+  const Sms every = of_tpcs(all);
+  const auto without = [&](const std::vector<int>& tpcs) {
+    Sms rest;
+    for (int sm : every)
+      if (std::find(tpcs.begin(), tpcs.end(), sm / 2) == tpcs.end()) rest.push_back(sm);
+    return rest;
+  };
+  for (const Way& way : kWaits) {
+    const auto print = [&](const char* name, const Sms& writing, const Sms& waiting) {
+      const std::vector<double> wait = rates(way, writing, waiting);
+      double sum = 0;
+      for (int sm : waiting) sum += wait[sm];
+      std::printf("%s,%s,%.0f\n", way.name, name, sum / static_cast<double>(waiting.size()));
+    };
+    print("none writes", {}, {2 * one[0]});
+    print("the SM writes", {2 * one[0]}, {2 * one[0]});
+    print("its CPC writes", of_tpcs(one), {2 * one[0]});
+    print("all of 3 TPCs write", every, of_tpcs(one));
+    print("all of 2 TPCs write", every, of_tpcs(few));
+    print("all but its TPC write", without({one[0]}), {2 * one[0]});
+    print("all but its CPC write", without(one), {2 * one[0]});
+    print("all but its CPC of 2 TPCs write", without(few), {2 * few[0]});
+    print("a CPC of each GPC writes", of_tpcs(a_cpc_each), {2 * a_cpc_each[0]});
   }
 }

@@ -415,7 +415,11 @@ def scoreboards():
 
 
 def ports():
-    return wholes("micro_ports", "crossbar.cpc_write_bytes_per_cycle")
+    leaves = "crossbar.cpc_fabric_writes crossbar.slice_write_bytes_per_cycle"
+    # Some SMs write faster than others, and end sooner: the mean of them says how much is taken in.
+    return wholes("micro_ports", leaves) + [
+        Quantity(f"ports_write_lanes_{lanes}_mean", "", f"ports_write_lanes_{lanes}", 1, "cycles", tuple(leaves.split()), metric="sm__cycles_active.avg")
+        for lanes in (1, 8, 32)]
 
 
 def l2_dirty():
