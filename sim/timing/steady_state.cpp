@@ -235,7 +235,7 @@ class SteadyState {
   /// Too much has been spent, and as much lies ahead.
   bool out_of_patience() const {
     // Whole waves of loops whose rate is known: they would only show it again.
-    const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 2 * wave_;
+    const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 3 * wave_;
     if (known && left_in_flight() < kNothingNew * wave_instructions()) return true;
     // ... and where none has ended by then, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
