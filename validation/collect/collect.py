@@ -3,6 +3,7 @@
 
   collect.py run --runner RUN --out OUT [options]       on the GPU machine, from the root of the repository
   collect.py split OUT... --to validation/profiles/GPU  anywhere: one file a stem
+  collect.py pool OUT... --to validation/profiles/GPU   the same of several machines: medians of what each measured
   collect.py queries --runner RUN --out FILE            what the machine is
   collect.py plan --runner RUN                          the work and its size, without a GPU
 
@@ -24,6 +25,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -472,6 +474,38 @@ def split_folders(options):
     return 0
 
 
+# ---- pool
+
+def read_machine(source):
+    """The table of one machine, and its comments: profiles.csv, or a folder of it or of one file a stem."""
+    whole = os.path.join(source, "profiles.csv")
+    paths = [source] if os.path.isfile(source) else [whole] if os.path.exists(whole) else sorted(glob.glob(os.path.join(source, "*.csv")))
+    table, comments = Table(), {}
+    for path in paths:
+        comments.update(table.read(path))
+    return table, comments
+
+
+def pool(sources, to):
+    """One file a stem: launches of the first machine, what was measured several times as the median of all machines that have it."""
+    machines = [read_machine(source) for source in sources]
+    table, comments = machines[0]
+    for key, row in table.rows.items():
+        rows = [other.rows[key] for other, _ in machines if key in other.rows]
+        for name in [column.removesuffix(":runs") for column in row if column.endswith(":runs")]:
+            for column in (name, name + ":min", name + ":max"):
+                values = [float(other[column]) for other in rows if other.get(column, "") != ""]
+                if values:
+                    row[column] = float(statistics.median(values))
+            row[name + ":runs"] = sum(int(other.get(name + ":runs", 0) or 0) for other in rows)
+    comments = comments | {"machines": f"{len(machines)}; where METRIC:runs stands beside it, METRIC, :min and :max are medians of theirs"}
+    os.makedirs(to, exist_ok=True)
+    for stem in dict.fromkeys(stem for stem, _, _ in table.rows):
+        table.write(os.path.join(to, stem + ".csv"), comments, stem)
+    print(f"{len(table.rows)} launches of {len(machines)} machines written to {to}")
+    return 0
+
+
 # ---- command line
 
 def add_common(parser):
@@ -507,6 +541,9 @@ def parse_options(words):
     pieces = commands.add_parser("split")
     pieces.add_argument("sources", nargs="+", help="folders or profiles.csv files; later ones win")
     pieces.add_argument("--to", required=True)
+    pooled = commands.add_parser("pool")
+    pooled.add_argument("sources", nargs="+", help="of a machine each: a folder or profiles.csv; the first has the other columns")
+    pooled.add_argument("--to", required=True)
     options = parser.parse_args(words)
     options.words = words
     if options.command == "run":
@@ -531,6 +568,8 @@ def main(words):
     options = parse_options(words)
     if options.command == "split":
         return split_folders(options)
+    if options.command == "pool":
+        return pool(options.sources, options.to)
     options.runner = os.path.abspath(options.runner)
     if options.command == "plan":
         return show_plan(options)

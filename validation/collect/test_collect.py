@@ -124,6 +124,22 @@ class Collecting(unittest.TestCase):
         with open(self.path("profiles", "events.csv"), encoding="utf-8") as file:
             self.assertIn("a,a_1,all", file.read())
 
+    def test_machines_are_pooled_by_their_medians(self):
+        for machine, (cycles, runs) in enumerate([(100, 5), (130, 15), (110, 5)]):
+            table = Table()
+            table.merge({("a", "a_1", 0): {"kernel": "first", "m": cycles, "m:min": cycles - 10, "m:max": cycles + machine, "m:runs": runs,
+                                           "full:m": machine}})
+            if machine == 1:  # has what the first has not
+                table.merge({("a", "a_2", 0): {"kernel": "first", "m": 1, "m:runs": 1}})
+            os.makedirs(self.path(f"of_{machine}"))
+            table.write(self.path(f"of_{machine}", "profiles.csv" if machine else "a.csv"), {"gpu": "one"}, None if machine else "a")
+        with contextlib.redirect_stdout(io.StringIO()):
+            collect.main(["pool", *(self.path(f"of_{machine}") for machine in range(3)), "--to", self.path("pooled")])
+        pooled = Table()
+        self.assertTrue(pooled.read(self.path("pooled", "a.csv"))["machines"].startswith("3"))
+        self.assertEqual(pooled.rows, {("a", "a_1", 0): {"kernel": "first", "m": "110", "m:min": "100", "m:max": "112", "m:runs": "25",
+                                                         "full:m": "0"}})
+
     def test_a_spent_budget_starts_nothing(self):
         self.assertEqual(self.collect("out", "--budget-seconds", "20", "--phases", "cheap"), 0)
         table = Table()
