@@ -197,7 +197,7 @@ PICTURES = [
     Picture("What a prediction costs", "cost", "cost", "--points\nvalidation/speed/work.csv",
             "From 1024 to 16384 the arithmetic of a product grows 4096 times, of attention 256 times; what its prediction costs hardly "
             "does, for the kernels that cost seconds from the start. The register-tiled products start below a second, where a wave is soon "
-            "simulated, and level off between two and three: 2.7 and 3.5 times. Measured on one free core; "
+            "simulated, and level off between two and three: 2.6 and 2.9 times. Measured on one free core; "
             "`validation/speed/measure.py run` and `work` make the table anew.",
             "Processor seconds of predictions of five kernels against size, beside their work"),
 ]
