@@ -133,6 +133,7 @@ const Way kWays[] = {{"read_l2", reads, 2048, kFew},         {"read_dram", reads
                      {"write_words", writes<32>, 512, 0},    {"write_sectors", writes<8>, 128, 0},     {"write_a_word", writes<1>, 16, 0}};
 const Way& kWrites = kWays[2];
 
+// `bytes` a trip so that rates() says cycles.
 const Way kWaits[] = {{"wait_store", waits<true>, kSpan, 0}, {"wait_load", waits<false>, kSpan, 0}};
 
 unsigned char* takes_part;
@@ -265,7 +266,7 @@ int main() {
       for (int k = 0; k < 3; ++k) std::printf("%s_an_sm,%s (%d SMs),%.2f\n", way.name, kinds[k], count[k], count[k] ? part[k] / count[k] : 0.0);
     }
   }
-  // Of two SMs of a large and of a small CPC in turn, so that those that wait do not fill anything themselves.
+  // One SM waits, or all of a CPC that write besides.
   const std::vector<int>& few = cpcs[small[0]];
   const Sms every = of_tpcs(all);
   const auto without = [&](const std::vector<int>& tpcs) {
