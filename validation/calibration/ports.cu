@@ -25,6 +25,21 @@ using Sms = std::vector<int>;
 
 __device__ unsigned arrived;
 
+/// All SMs that take part have come; the time then.
+__device__ long long begin_together(unsigned sms) {
+  if (threadIdx.x == 0) {
+    atomicAdd(&arrived, 1);
+    while (*static_cast<volatile unsigned*>(&arrived) < sms) {}
+  }
+  __syncthreads();
+  return clock64();
+}
+
+/// A piece of 16 bytes a thread.
+__device__ void write_piece(uint4* mine, unsigned k, unsigned trip) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(mine + (k & 1) * kThreads + threadIdx.x), "r"(trip));
+}
+
 /// Trips of all warps of each SM that takes part, in the same time.
 template <typename Work>
 __device__ void go_on(const unsigned char* takes_part, unsigned* trips, unsigned sms, Work work) {
@@ -32,13 +47,8 @@ __device__ void go_on(const unsigned char* takes_part, unsigned* trips, unsigned
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
   if (!takes_part[sm]) return;
   __shared__ unsigned count;
-  if (threadIdx.x == 0) {
-    count = 0;
-    atomicAdd(&arrived, 1);
-    while (*static_cast<volatile unsigned*>(&arrived) < sms) {}
-  }
-  __syncthreads();
-  const long long start = clock64();
+  if (threadIdx.x == 0) count = 0;
+  const long long start = begin_together(sms);
   unsigned trip = 0;
   for (; clock64() - start < kSpan; ++trip) work(sm, trip);
   if (threadIdx.x % 32 == 0) atomicAdd(&count, trip);
@@ -71,7 +81,7 @@ writes(const unsigned char* takes_part, unsigned* trips, unsigned sms, uint4* me
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) {
       if (kLanes == 0)
-        asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(mine + (k & 1) * kThreads + threadIdx.x), "r"(trip));
+        write_piece(mine, k, trip);
       else if (static_cast<int>(threadIdx.x % 32) < kLanes)
         asm volatile("st.global.u32 [%0], %1;" ::"l"(reinterpret_cast<unsigned*>(mine) + k * kThreads + threadIdx.x), "r"(trip));
     }
@@ -86,19 +96,13 @@ __global__ void __launch_bounds__(kThreads) waits(const unsigned char* takes_par
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
   const unsigned char part = takes_part[sm];
   if (!part) return;
-  if (threadIdx.x == 0) {
-    atomicAdd(&arrived, 1);
-    while (*static_cast<volatile unsigned*>(&arrived) < sms) {}
-  }
-  __syncthreads();
-  const long long start = clock64();
+  const long long start = begin_together(sms);
   if (threadIdx.x >= 32) {
     uint4* mine = memory + sm * 2048u;
     if (part & 1)
       for (unsigned trip = 0; clock64() - start < kSpan; ++trip)
 #pragma unroll
-        for (unsigned k = 0; k < 4; ++k)
-          asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(mine + (k & 1) * kThreads + threadIdx.x), "r"(trip));
+        for (unsigned k = 0; k < 4; ++k) write_piece(mine, k, trip);
     return;
   }
   if (!(part & 2)) return;
