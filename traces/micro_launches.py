@@ -129,6 +129,25 @@ def order():
     return {"micro_order": cases}
 
 
+LOOPS = (1, 2, 3, 4, 6, 8, 16, 32)  # FMULs a turn
+LOOP_BLOCKS = ((2, 4), (2, 8), (2, 16), (4, 4), (4, 8), (4, 16), (8, 4), (8, 8))  # blocks an SM, of so many warps
+
+
+def loops():
+    cases = []
+    for length in LOOPS:
+        for warps in (4, 8, 12, 16, 20, 24, 28, 32):
+            cases += per_sm(f"loops_{length}", (500, 2500), warps=warps)
+    for length in (2, 4, 8):
+        for warps in (4, 16, 32):
+            cases += per_sm(f"loops_{length}_last", (500, 2500), warps=warps)
+    for length in LOOPS:
+        for blocks, warps in LOOP_BLOCKS:
+            cases += [case(f"loops_{length}_b{blocks}_w{warps}", {"out": zero(4 * 32 * SMS * blocks * warps)},
+                           launch(f"loops_{length}", SMS * blocks, 32 * warps, "out", 4800 // (length + 3)))]
+    return {"micro_loops": cases}
+
+
 def branch():
     cases = []
     for kernel in ("loop_2", "loop_4", "loop_16"):
@@ -632,7 +651,7 @@ def turnover():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, barrier, arguments, constant, special, shared, l1, l1_tags,
+    parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
              scoreboards, ports)

@@ -91,6 +91,11 @@ struct InstructionCacheSpec {
   int l1_line_cycles = 0;      ///< between two lines that a sub-partition takes from the SM's cache
   int l2_line_cycles = 0;      ///< between two lines that come from L2
   int memory_line_cycles = 0;  ///< between two lines that come from memory
+  // From a sub-partition's cache to its warps.
+  int feed_cycles = 0;           ///< a line's way; the last part of IssueSpec::branch_cycles
+  int feed_line_cycles = 0;      ///< between two lines of any warps
+  int feed_interval_cycles = 0;  ///< between two lines of one warp
+  int feed_lines = 0;            ///< that a warp has at most, the one it is at included
 };
 
 /// Result latencies of operations that complete through a scoreboard, issue to dependent issue, idle machine.

@@ -1,5 +1,6 @@
 #include "hardware/gpu_schema.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace forewarp {
@@ -179,7 +180,7 @@ void read_pipes(Map& root, GpuFile& file) {
   });
 }
 
-void read_icache(Group& g, InstructionCacheSpec& s) {
+void read_icache(Group& g, const IssueSpec& issue, InstructionCacheSpec& s) {
   constexpr int kMost = 1 << 24;
   s.l0_bytes = g.integer("l0_bytes", "bytes", 128, kMost);
   s.l1_bytes = g.integer("l1_bytes", "bytes", 128, kMost);
@@ -196,6 +197,11 @@ void read_icache(Group& g, InstructionCacheSpec& s) {
   s.l1_line_cycles = g.integer("l1_line_cycles", "cycles", 1, 10000);
   s.l2_line_cycles = g.integer("l2_line_cycles", "cycles", 1, 10000);
   s.memory_line_cycles = g.integer("memory_line_cycles", "cycles", 1, 10000);
+  s.feed_cycles =
+      g.integer("feed_cycles", "cycles", 0, std::min(issue.branch_cycles, issue.first_cycles));  // of both a part
+  s.feed_line_cycles = g.integer("feed_line_cycles", "cycles", 1, 1000);
+  s.feed_interval_cycles = g.integer("feed_interval_cycles", "cycles", 1, 1000);
+  s.feed_lines = g.integer("feed_lines", "lines", 2, 1024);
 }
 
 void read_latency(Group& g, VariableLatencySpec& s) {
@@ -346,7 +352,7 @@ GpuFile read_gpu(const Node& root) {
     read_group(map, "occupancy", file, [&](Group& g) { read_occupancy(g, m.occupancy); });
     read_group(map, "issue", file, [&](Group& g) { read_issue(g, m.issue); });
     read_pipes(map, file);
-    read_group(map, "icache", file, [&](Group& g) { read_icache(g, m.icache); });
+    read_group(map, "icache", file, [&](Group& g) { read_icache(g, m.issue, m.icache); });
     read_group(map, "latency", file, [&](Group& g) { read_latency(g, m.latency); });
     read_group(map, "memory_pipe", file, [&](Group& g) { read_memory_pipe(g, m.memory_pipe); });
     read_group(map, "l1", file, [&](Group& g) { read_l1(g, m.l1); });

@@ -104,7 +104,8 @@ void Sm::evaluate(Warp& warp, Cycle now) {
   if (!warp.alive) return;
   const TimedInstruction& in = context_.program[warp.pc];
   const bool gated = !in.passes_barrier;
-  if (warp.held || (gated && warp.barrier != kNoBarrier)) {
+  const bool waits = (subs_[warp.sub_partition].feed.waiting() >> warp.slot & 1u) != 0;
+  if (waits || warp.held || (gated && warp.barrier != kNoBarrier)) {
     subs_[warp.sub_partition].ready[warp.slot] = kNever;
     return;
   }
@@ -253,6 +254,7 @@ void Sm::retire(Warp& warp, Cycle now) {
   if (--sub.live == 0) sub.active_cycles += end - sub.active_since;
   if (sub.last == warp.slot) sub.last = -1;
   sub.turns.leave(warp.slot);
+  sub.feed.leave(warp.slot);
   warp_cycles_ += end - warp.placed;
   // As after any branch, the way on is found first; only then the warp drains (kernels/micro launch: of the warps of an
   // empty block 6 cycles wait, 8 branch_resolving, 16 drain).

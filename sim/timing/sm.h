@@ -12,6 +12,7 @@
 #include "timing/block_progress.h"
 #include "timing/branch_turns.h"
 #include "timing/instruction_cache.h"
+#include "timing/line_feed.h"
 #include "timing/loop_progress.h"
 #include "timing/loops.h"
 #include "timing/memory_pipe.h"
@@ -116,6 +117,7 @@ class Sm {
     int starting = 0;  ///< warps that have not asked for their first instruction
     int last = -1;     ///< slot of the warp that issued last
     BranchTurns turns;
+    LineFeed feed;
     Cycle active_since = 0;
     std::uint64_t active_cycles = 0, issue_cycles = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)> pipe_cycles{};
@@ -142,6 +144,7 @@ class Sm {
   std::uint64_t instructions_ahead(const Warp&) const;
   double done(const Block&) const;
   Cycle tick_sub_partition(SubPartition&, int index, Cycle now, SharedInstructionCache&);
+  void feed_lines(SubPartition&, Cycle now);
   static std::uint32_t ready_slots(const SubPartition&, Cycle now);
   std::uint32_t turn_away(SubPartition&, std::uint32_t ready, Cycle now);
   int prefer(const SubPartition&, std::uint32_t candidates) const;

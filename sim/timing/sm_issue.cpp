@@ -16,12 +16,13 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
       if (!warp.needs_fetch || warp.started > now) continue;
       warp.needs_fetch = false;
       --sub.starting;
-      warp.fetched_at =
-          std::max(fetch_.fetch(index, warp.pc / context_.program.instructions_per_line(), now, gpc, icache_),
-                   now + static_cast<Cycle>(context_.gpu.issue.first_cycles));
+      warp.fetched_at = fetch_.fetch(index, warp.pc / context_.program.instructions_per_line(), now, gpc, icache_);
+      sub.feed.jump(warp.slot,
+                    now + static_cast<Cycle>(context_.gpu.issue.first_cycles - context_.gpu.icache.feed_cycles));
       evaluate(warp, now);
     }
   }
+  feed_lines(sub, now);
   if (sub.dispatch_free > now) return sub.next = sub.dispatch_free;
   std::uint32_t refused = 0;
   const int slot = choose(sub, now, refused);
@@ -29,8 +30,21 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
   Cycle next = kNever;
   for (std::size_t s = 0; s < kSlots; ++s)
     if ((refused >> s & 1u) == 0) next = std::min(next, sub.ready[s]);
+  if (sub.feed.waiting() != 0) next = std::min(next, sub.feed.next());
   sub.next = next <= now ? now + 1 : next;
   return sub.next;
+}
+
+/// Lines that warps have been given up to now; who waited for one goes on when it comes.
+void Sm::feed_lines(SubPartition& sub, Cycle now) {
+  while (sub.feed.next() <= now) {
+    const std::uint32_t waited = sub.feed.waiting();
+    const int slot = sub.feed.serve(context_.gpu.icache);
+    if ((waited >> slot & 1u) == 0) continue;
+    Warp& warp = warps_[sub.warp[static_cast<std::size_t>(slot)]];
+    warp.fetched_at = std::max(warp.fetched_at, sub.feed.arrival(slot, context_.gpu.icache));
+    evaluate(warp, now);
+  }
 }
 
 /// Slots whose warp could issue as far as it itself is concerned.
@@ -385,6 +399,9 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
 /// Moves to the next instruction of the trace and works out when it may issue.
 void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstructionCache& gpc) {
   const std::uint32_t previous = warp.pc;
+  const GpuModel& gpu = context_.gpu;
+  SubPartition& sub = subs_[warp.sub_partition];
+  bool jumps = false;
   if (--warp.left > 0) {
     ++warp.pc;
   } else {
@@ -395,9 +412,11 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
     }
     warp.pc = warp.run->first;
     warp.left = warp.run->count;
-    if (warp.pc != previous + 1) {
-      subs_[warp.sub_partition].turns.branch(warp.slot);
-      const Cycle target = now + static_cast<Cycle>(context_.gpu.issue.branch_cycles);
+    jumps = warp.pc != previous + 1;
+    if (jumps) {
+      sub.turns.branch(warp.slot);
+      const Cycle target = now + static_cast<Cycle>(gpu.issue.branch_cycles - gpu.icache.feed_cycles);
+      sub.feed.jump(warp.slot, target);
       if (target > warp.fixed_at) {
         warp.fixed_at = target;
         warp.fixed_reason = Stall::BranchResolving;
@@ -405,8 +424,11 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
     }
   }
   const std::uint32_t per_line = context_.program.instructions_per_line();
-  if (warp.pc / per_line != previous / per_line)
+  if (warp.pc / per_line != previous / per_line) {
     warp.fetched_at = fetch_.fetch(warp.sub_partition, warp.pc / per_line, now, gpc, icache_);
+    if (!jumps && sub.feed.step(warp.slot, gpu.icache))
+      warp.fetched_at = std::max(warp.fetched_at, sub.feed.arrival(warp.slot, gpu.icache));
+  }
   if (in.path == Path::Barrier || in.path == Path::BarrierArrive) {
     arrive_at_barrier(warp, in, now, in.path == Path::Barrier);
   } else if (in.path == Path::Membar) {

@@ -32,6 +32,7 @@ inline GpuModel sm_model(int sms = 1) {
   m.pipes[static_cast<std::size_t>(Pipe::Alu)].interval = 2;
   m.pipes[static_cast<std::size_t>(Pipe::Xu)].interval = 8;
   m.icache = {32768, 131072, 131072, 128, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 4};
+  m.icache.feed_lines = 2;  // in no time
   m.latency.mufu = 18;
   m.latency.shuffle = 23;
   m.latency.shared_load = 23;

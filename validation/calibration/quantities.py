@@ -182,6 +182,21 @@ def branch():
     ]
 
 
+def loops():
+    """Turns of one block's warps, and how blocks side by side share: how evenly (the older done first leaves few warps), and till when."""
+    feed = "icache.feed_cycles icache.feed_line_cycles icache.feed_interval_cycles icache.feed_lines"
+    lengths = (1, 2, 3, 4, 6, 8, 16, 32)
+    alone = [(f"loops_{length}", (4, 8, 12, 16, 20, 24, 28, 32)) for length in lengths] + [(f"loops_{length}_last", (4, 16, 32)) for length in (2, 4, 8)]
+    quantities = [slope(f"{kernel}_w{warps}", (500, 2500), 1, "cycles/trip of each warp", feed) for kernel, sweep in alone for warps in sweep]
+    for length in lengths:
+        for blocks, warps in ((2, 4), (2, 8), (2, 16), (4, 4), (4, 8), (4, 16), (8, 4), (8, 8)):
+            case = f"loops_{length}_b{blocks}_w{warps}"
+            quantities += [Quantity(f"{case} active", "", case, 1, "% of 64 warps", tuple(feed.split()),
+                                    metric="sm__warps_active.avg.pct_of_peak_sustained_active"),
+                           Quantity(case, "", case, 4800 // (length + 3), "cycles/trip of all", tuple(feed.split()))]
+    return quantities
+
+
 def barrier():
     sync = "issue.barrier_release_cycles issue.barrier_per_warp_cycles pipes.adu.interval"
     return [slope(f"sync_threads_w{warps}", (50, 250), 8, "cycles/barrier", sync) for warps in (1, 4, 16, 32)] + [
@@ -434,7 +449,7 @@ def l1_stores():
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
-             "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_beside": beside, "micro_branch": branch,
+             "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_beside": beside, "micro_branch": branch, "micro_loops": loops,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
