@@ -71,11 +71,12 @@ std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
   return away;
 }
 
-/// The warp to try next: the one that issued last goes on while it can; where it took a branch, the one whose turn that
-/// makes it; else the oldest block's, of its warps the one that has not issued for longest (kernels/micro order: blocks
-/// finish one after another, the warps of a block together).
+/// The warp to try next: the one that issued last goes on while it can and until a full queue refuses it (else it would
+/// take each place that comes free: kernels/micro queue); where it took a branch, the one whose turn that makes it;
+/// else the oldest block's, of its warps the one that has not issued for longest (kernels/micro order: blocks finish
+/// one after another, the warps of a block together).
 int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
-  if (sub.last >= 0 && (candidates >> sub.last & 1u) != 0) return sub.last;
+  if (sub.last >= 0 && ((candidates & ~sub.turned_away) >> sub.last & 1u) != 0) return sub.last;
   const int turn = sub.turns.next();
   if (turn != BranchTurns::kNobody && (candidates >> turn & 1u) != 0) return turn;
   std::uint64_t first = ~std::uint64_t{0};

@@ -206,6 +206,22 @@ TEST_CASE("a full memory queue throttles") {
   CHECK(r.counters.shared_wavefronts == 10);
 }
 
+TEST_CASE("a warp that the full queue has refused does not go before others") {
+  // Two warps a sub-partition, each sends 12 instructions of 32 wavefronts; then all meet.
+  const Instruction store = memory_instruction(Opcode::STS, MemorySpace::Shared, MemoryKind::Store);
+  Instruction barrier = plain(Pipe::Adu, 1);
+  barrier.opcode = Opcode::BAR;
+  std::vector<Instruction> code = repeat(store, 12);
+  code.insert(code.end() - 1, barrier);
+  HandMadeTrace trace(code, 8);
+  for (int warp = 0; warp < 8; ++warp)
+    for (int i = 0; i < 12; ++i) trace.access(warp, 0, 128, MemorySpace::Shared, MemoryKind::Store);
+  const TimingResult r = trace.simulate(sm_model());
+  CHECK(r.elapsed_cycles > 11 * 8 * 32);
+  // Each waits for a round at most, 8 * 32. One after the other, four would wait for half of the time: 6 * 8 * 32 each.
+  CHECK(stalled(r, Stall::Barrier) < 4 * 3 * 8 * 32);
+}
+
 TEST_CASE("a queue of global accesses alone throttles as theirs, one that others are in does not") {
   const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
   HandMadeTrace loads(repeat(load, 10), 1);
