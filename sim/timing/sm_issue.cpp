@@ -253,6 +253,7 @@ void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in
     cursor = until;
   };
   charge(cursor + warp.conflict, Stall::DispatchStall);
+  if (warp.fixed_reason == Stall::BranchResolving) charge(warp.waited_at, Stall::Wait);
   charge(warp.fixed_at, warp.fixed_reason);
   if (!in.passes_barrier) charge(warp.released, Stall::Barrier);
   for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
@@ -419,6 +420,7 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
       const Cycle target = now + static_cast<Cycle>(gpu.issue.branch_cycles - gpu.icache.feed_cycles);
       sub.feed.jump(warp.slot, target);
       if (target > warp.fixed_at) {
+        warp.waited_at = warp.fixed_at;
         warp.fixed_at = target;
         warp.fixed_reason = Stall::BranchResolving;
       }

@@ -151,6 +151,12 @@ TEST_CASE("a taken branch costs the time to resolve it") {
   const TimingResult r = HandMadeTrace(code, 1).runs({{0, 2}, {0, 4}}).simulate(sm_model());
   CHECK(r.elapsed_cycles == 13);
   CHECK(stalled(r, Stall::BranchResolving) == 7);
+  // Of that its own stall count is no wait for the branch.
+  code[1] = plain(Pipe::Cbu, 5);
+  code[1].opcode = Opcode::BRA;
+  const TimingResult counted = HandMadeTrace(code, 1).runs({{0, 2}, {0, 4}}).simulate(sm_model());
+  CHECK(stalled(counted, Stall::Wait) == 4 + 4);  // taken and not
+  CHECK(stalled(counted, Stall::BranchResolving) == 3);
 }
 
 TEST_CASE("special functions queue behind their pipe and release a scoreboard") {

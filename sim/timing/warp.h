@@ -28,6 +28,7 @@ struct Warp {
   Cycle started = 0;                                 ///< its sub-partition has it
   Cycle issued = 0;                                  ///< its last issue (or its start)
   Cycle fixed_at = 0;                                ///< stall count, branch, barrier or fence of the last instruction
+  Cycle waited_at = 0;                               ///< of a taken branch: its stall count is over
   Cycle conflict = 0;                                ///< cycles of that in which its operands held dispatch
   Cycle held_before = 0;                             ///< SubPartition::held when that was set
   Cycle released = 0;                                ///< the last barrier lets it go on
