@@ -106,6 +106,7 @@ class Sm {
     Cycle next = kNever;                                   ///< earliest cycle at which a warp may be ready
     Cycle address_free = 0;                                ///< address unit
     int queued_memory = 0;                                 ///< memory instructions not yet taken by the shared unit
+    std::uint32_t memory_sent = 0;                         ///< memory instructions that got a place so far
     int queued_global = 0;                                 ///< of those, accesses to global or local memory
     std::array<Cycle, kQueueMost> index_start{};           ///< when the ADU takes what was sent to it last
     std::uint32_t index_sent = 0;                          ///< instructions sent to the ADU so far

@@ -65,6 +65,7 @@ std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
   for (std::uint32_t fresh = away & ~sub.turned_away; fresh != 0; fresh &= fresh - 1) {
     Warp& warp = warps_[sub.warp[static_cast<std::size_t>(std::countr_zero(fresh))]];
     warp.refused_at = now;
+    warp.sent_before = sub.memory_sent;
     warp.refused_reason = global && context_.program[warp.pc].long_wait ? Stall::LgThrottle : Stall::MioThrottle;
   }
   sub.turned_away |= away;
@@ -265,7 +266,8 @@ void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in
   cursor = std::min(now, cursor + warp.throttled);  // charged when it was refused
   if (warp.refused_at != kNever) {
     charge(warp.refused_at, Stall::NotSelected);
-    charge(now, warp.refused_reason);
+    // When a place came free it could have gone, as others did.
+    charge(now - std::min<Cycle>(now - warp.refused_at, sub.memory_sent - warp.sent_before), warp.refused_reason);
   }
   if (sub.held > warp.held_before && now > cursor) {
     // Of what is left, the part in which dispatch was held, as far as that is spread evenly over the time since the
@@ -311,6 +313,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   operation.arrival = std::max(now, sub.address_free) + pipe_.lead_cycles();
   sub.address_free = operation.arrival;
   ++sub.queued_memory;
+  ++sub.memory_sent;
   sub.queued_global += in.long_wait ? 1 : 0;
   ++warp.queued;
   const auto mark = [&](std::uint8_t scoreboard) {

@@ -226,6 +226,9 @@ TEST_CASE("a warp that the full queue has refused does not go before others") {
   CHECK(r.elapsed_cycles > 11 * 8 * 32);
   // Each waits for a round at most, 8 * 32. One after the other, four would wait for half of the time: 6 * 8 * 32 each.
   CHECK(stalled(r, Stall::Barrier) < 4 * 3 * 8 * 32);
+  // Of a sub-partition's 24 all but those that the queue holds wait for a place; each that comes free the other one sees.
+  CHECK(stalled(r, Stall::NotSelected) >= 4 * (24 - 8));
+  CHECK(stalled(r, Stall::NotSelected) <= 4 * 24);
 }
 
 TEST_CASE("a queue of global accesses alone throttles as theirs, one that others are in does not") {

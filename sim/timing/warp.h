@@ -36,8 +36,9 @@ struct Warp {
   std::array<Cycle, kScoreboards> scoreboard_at{};   ///< counted down by then, as far as known
   std::array<std::uint8_t, kScoreboards> pending{};  ///< releases whose time is not known yet
   Cycle countable = 0;                               ///< a counter that was full has room
-  std::uint64_t throttled = 0;  ///< cycles since it was ready that a full pipe or queue has already explained
-  Cycle refused_at = kNever;    ///< first cycle in which a full queue refused it; kNever: not refused
+  std::uint64_t throttled = 0;    ///< cycles since it was ready that a full pipe or queue has already explained
+  Cycle refused_at = kNever;      ///< first cycle in which a full queue refused it; kNever: not refused
+  std::uint32_t sent_before = 0;  ///< SubPartition::memory_sent when it was refused
   Stall refused_reason = Stall::LgThrottle;
   Stall fixed_reason = Stall::Wait;
   std::uint8_t long_mask = 0;  ///< scoreboards last set by a global or local access
