@@ -61,9 +61,9 @@ constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
 constexpr double kNothingNew = 0.02;
 constexpr double kNearTheEnd = 0.5;  // of what has been issued is left of the first wave
 constexpr double kOverdraft = 2.0;   // ... unless it would be done for so many times as much
-// Budgets of host_cost() that a launch is worth following to its end for, where its last wave has yet to start beside
-// others that end: some eight seconds on one thread; and where all blocks are on their way.
-constexpr double kFollowed = 45, kFollowedWave = 20;
+// Budgets of host_cost() that a launch is worth following to its end for, where less than a wave has yet to start beside
+// others that end: some eight seconds on one thread.
+constexpr double kFollowed = 45;
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 // What the host takes for a line in L1 and below it, in warp instructions: the products and the copy of forewarp bench.
@@ -251,8 +251,7 @@ class SteadyState {
     // Where less than a wave waits, most of what lies ahead is the end, in which SMs hold fewer and fewer blocks: there
     // is nothing that it is like.
     const bool ends = blocks_ - gpu_.dispatcher().dispatched() < wave_;
-    const double followed = blocks_ > wave_ ? kFollowed : kFollowedWave;
-    return !ends || host_cost(gpu_.counters()) * (1 + ahead) > followed * budget;
+    return !ends || host_cost(gpu_.counters()) * (1 + ahead) > kFollowed * budget;
   }
 
   /// Instructions of a mean wave.
