@@ -12,6 +12,7 @@
 
 #include "base/types.h"
 #include "hardware/gpu_model.h"
+#include "timing/warp.h"
 
 namespace forewarp {
 
@@ -85,13 +86,12 @@ class LineFeed {
     if (next_ != kNever) next_ = std::max(next_, free_);
   }
 
-  static constexpr int kSlots = 16;
-  std::array<Cycle, kSlots> wanted_{};   ///< since when, or from when on, the next line is asked for
-  std::array<Cycle, kSlots> arrival_{};  ///< of the last line served
-  std::array<int, kSlots> lines_{};      ///< served and not left yet, the one that the warp is at included
-  std::uint32_t asking_ = 0;             ///< slots with room for a line more
-  std::uint32_t jumped_ = 0;             ///< of those, the ones whose next line is where a jump goes
-  std::uint32_t waiting_ = 0;            ///< slots whose warp is at a line that has not been served
+  std::array<Cycle, kWarpSlots> wanted_{};   ///< since when, or from when on, the next line is asked for
+  std::array<Cycle, kWarpSlots> arrival_{};  ///< of the last line served
+  std::array<int, kWarpSlots> lines_{};      ///< served and not left yet, the one that the warp is at included
+  std::uint32_t asking_ = 0;                 ///< slots with room for a line more
+  std::uint32_t jumped_ = 0;                 ///< of those, the ones whose next line is where a jump goes
+  std::uint32_t waiting_ = 0;                ///< slots whose warp is at a line that has not been served
   Cycle free_ = 0, next_ = kNever;
   int first_ = 0;  ///< who is served next
 };

@@ -52,11 +52,11 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   for (std::size_t w = 0; w < cls.warps.size(); ++w) {
     // Where warps of other blocks have left unevenly, the next may be full while the SM has room.
     std::size_t place = (first + w) % subs_.size();
-    for (std::size_t full = 0; full < subs_.size() && std::countr_one(subs_[place].live_mask) >= kSlots; ++full)
+    for (std::size_t full = 0; full < subs_.size() && std::countr_one(subs_[place].live_mask) >= kWarpSlots; ++full)
       place = (place + 1) % subs_.size();
     SubPartition& sub = subs_[place];
     const auto free_slot = static_cast<std::size_t>(std::countr_one(sub.live_mask));
-    FW_CHECK(free_slot < kSlots, "a sub-partition has more warps than slots");
+    FW_CHECK(free_slot < kWarpSlots, "a sub-partition has more warps than slots");
     const auto warp_index = static_cast<std::uint16_t>(slot * static_cast<std::size_t>(context_.warps_per_block) + w);
     Warp& warp = warps_[warp_index];
     const WarpPath& path = cls.paths[cls.warps[w].path];

@@ -87,13 +87,12 @@ class Sm {
   std::string describe_wait(Cycle now) const;
 
  private:
-  static constexpr int kSlots = 16;      ///< warp slots of a sub-partition
   static constexpr int kQueueMost = 64;  ///< most places of its queue to the shared units
 
   struct SubPartition {
-    alignas(64) std::array<Cycle, kSlots> ready{};  ///< per slot; kNever: empty, or no time known
-    std::array<std::uint16_t, kSlots> warp{};       ///< index into warps_
-    std::array<std::uint64_t, kSlots> order{};      ///< the lowest issues first: issue_order()
+    alignas(64) std::array<Cycle, kWarpSlots> ready{};  ///< per slot; kNever: empty, or no time known
+    std::array<std::uint16_t, kWarpSlots> warp{};       ///< index into warps_
+    std::array<std::uint64_t, kWarpSlots> order{};      ///< the lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
     std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves
     Cycle dispatch_free = 0;                ///< an instruction issued before holds dispatch until then

@@ -28,7 +28,7 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
   const int slot = choose(sub, now, refused);
   if (slot >= 0) issue(sub, slot, now, gpc);
   Cycle next = kNever;
-  for (std::size_t s = 0; s < kSlots; ++s)
+  for (std::size_t s = 0; s < kWarpSlots; ++s)
     if ((refused >> s & 1u) == 0) next = std::min(next, sub.ready[s]);
   if (sub.feed.waiting() != 0) next = std::min(next, sub.feed.next());
   sub.next = next <= now ? now + 1 : next;
@@ -50,7 +50,7 @@ void Sm::feed_lines(SubPartition& sub, Cycle now) {
 /// Slots whose warp could issue as far as it itself is concerned.
 std::uint32_t Sm::ready_slots(const SubPartition& sub, Cycle now) {
   std::uint32_t ready = 0;
-  for (std::size_t s = 0; s < kSlots; ++s) ready |= static_cast<std::uint32_t>(sub.ready[s] <= now) << s;
+  for (std::size_t s = 0; s < kWarpSlots; ++s) ready |= static_cast<std::uint32_t>(sub.ready[s] <= now) << s;
   return ready;
 }
 

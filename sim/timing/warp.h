@@ -11,6 +11,7 @@
 
 namespace forewarp {
 
+inline constexpr int kWarpSlots = 16;  ///< of a sub-partition
 inline constexpr int kScoreboards = 6;
 inline constexpr std::uint8_t kNoBarrier = 0xff;
 
