@@ -608,6 +608,21 @@ def scoreboards():
                                   for bits in (32, 64) for warps in (1, 4, 8)]}
 
 
+def last():
+    """A line of each warp a step, from memory: of one block, far apart and side by side, and of a block on each SM."""
+    def one(name, grid, warps, pitch, steps):
+        return counted(name, "last_line", steps, grid, warps, lambda n: ("in", "out", n, pitch),
+                       **{"in": pitch * grid * warps * steps[1], "out": grid * warps * 128})
+    cases = []
+    for warps in (1, 2, 4, 8, 16, 32):
+        cases += one(f"last_apart_w{warps}", 1, warps, 133 * 128, (64, 320))
+    for warps in (4, 32):
+        cases += one(f"last_beside_w{warps}", 1, warps, 128, (64, 320))
+    for warps in (4, 16, 32):
+        cases += one(f"last_all_w{warps}", SMS, warps, 4 * 128, (16, 80))
+    return {"micro_last": cases}
+
+
 def ports():
     """All SMs write what L2 holds, or all but those of a TPC: 16 bytes a thread, or a word of some lanes."""
     cases = []
@@ -654,5 +669,5 @@ def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, ports)
+             scoreboards, last, ports)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -429,6 +429,12 @@ def scoreboards():
     return wholes("micro_scoreboards", "issue.scoreboard_limit")
 
 
+def last():
+    return [slope(f"last_{name}_w{warps}", steps, 1, "cycles/step", "hbm.t_rfc hbm.controller_ns crossbar.far_cycles")
+            for name, steps, some in [("apart", (64, 320), (1, 2, 4, 8, 16, 32)), ("beside", (64, 320), (4, 32)), ("all", (16, 80), (4, 16, 32))]
+            for warps in some]
+
+
 def ports():
     leaves = "crossbar.cpc_fabric_writes crossbar.slice_write_bytes_per_cycle"
     # Some SMs write faster than others, and end sooner: the mean of them says how much is taken in.
@@ -453,6 +459,7 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
+             "micro_last": last,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
              "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
