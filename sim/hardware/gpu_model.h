@@ -192,10 +192,12 @@ struct HbmSpec {
   double bytes_per_ns = 0;  ///< peak of the whole device
   double t_cl = 0, t_rcd = 0, t_rp = 0, t_ras = 0, t_wr = 0, t_rtp = 0, t_cwl = 0, t_ccd_s = 0, t_ccd_l = 0, t_rrd = 0,
          t_faw = 0, t_wtr = 0, t_rtw = 0, t_rfc = 0, t_refi = 0;
-  int refresh_banks = 1;              ///< that are refreshed together
-  double refresh_spread = 1;          ///< of the channels' refreshes, as a part of the time between two of a bank
-  int queue_entries = 0;              ///< requests a channel's scheduler chooses from
+  int refresh_banks = 1;      ///< that are refreshed together
+  int refresh_turns = 1;      ///< parts of the banks that take turns: neighbours are refreshed so many turns apart
+  double refresh_spread = 1;  ///< of the channels' refreshes, as a part of the time between two of a bank
+  int queue_entries = 0;      ///< requests a channel's scheduler chooses from
   int write_high = 0, write_low = 0;  ///< write queue marks that turn the bus round
+  double write_idle_ns = 0;           ///< without reads and arrivals, until fewer writes than half a batch go
   double controller_ns = 0;           ///< fixed part of the miss path, both ways
 };
 

@@ -20,6 +20,7 @@ HbmTimings::HbmTimings(const GpuModel& model) {
   bank_groups = static_cast<std::uint32_t>(h.bank_groups);
   banks = static_cast<std::uint32_t>(h.bank_groups * h.banks_per_group);
   refresh_banks = static_cast<std::uint32_t>(h.refresh_banks);
+  refresh_step = refresh_banks == 1 ? banks / static_cast<std::uint32_t>(std::max(h.refresh_turns, 1)) : refresh_banks;
   refresh_spread = h.refresh_spread;
   refi = banks > 0 ? ticks(h.t_refi * refresh_banks / banks) : 0;
   access_bytes = static_cast<std::uint32_t>(h.access_bytes);
@@ -27,14 +28,15 @@ HbmTimings::HbmTimings(const GpuModel& model) {
   queue_entries = static_cast<std::uint32_t>(h.queue_entries);
   write_high = static_cast<std::uint32_t>(h.write_high);
   write_low = static_cast<std::uint32_t>(h.write_low);
+  write_idle = ticks(h.write_idle_ns);
   const bool ok = burst > 0 && banks >= 1 && banks <= 64 && h.write_low >= 0 && h.write_high > h.write_low &&
                   h.queue_entries >= h.write_high && refresh_banks >= 1 && banks % refresh_banks == 0 &&
+                  h.refresh_turns >= 1 && banks % static_cast<std::uint32_t>(h.refresh_turns) == 0 &&
                   (refi == 0 || refi * (banks / refresh_banks) > rfc + rp);
   if (!ok) {
-    throw InputError(
-        "the GPU model's HBM channel cannot be built",
-        "at most 64 banks, write_low < write_high <= queue_entries, refresh_banks a divisor of the banks, t_refi "
-        "longer than t_rfc");
+    throw InputError("the GPU model's HBM channel cannot be built",
+                     "at most 64 banks, write_low < write_high <= queue_entries, refresh_banks and refresh_turns "
+                     "divisors of the banks, t_refi longer than t_rfc");
   }
 }
 
@@ -47,6 +49,8 @@ HbmChannel::HbmChannel(const HbmTimings& timings, std::uint32_t index, std::uint
 
 void HbmChannel::push(std::span<const Burst> bursts, Cycle now, ChannelOutput& out) {
   now_ = std::max(now_, to_ticks(now));
+  idle_since_ = now_;
+  catch_up();
   for (const Burst& burst : bursts) {
     const std::uint32_t id = pool_.take();
     pool_[id] = burst;
@@ -57,7 +61,7 @@ void HbmChannel::push(std::span<const Burst> bursts, Cycle now, ChannelOutput& o
   // What waits behind others changes nothing about the next command, nor does time that passes before it is due.
   const int before = mode_;
   choose_mode();
-  if (mode_ != before || changed_[mode_] || next_ <= now_) find_command();
+  if (mode_ != before || changed_[mode_] || waiting_[mode_] == 0 || next_ <= now_) find_command();
 }
 
 void HbmChannel::append(Queue& queue, std::uint32_t id) {
@@ -169,13 +173,15 @@ void HbmChannel::choose_candidate(std::uint32_t b, int mode) {
   set_candidate(b, mode, first, kNone, hit);
 }
 
-/// Where both keep coming, a batch of one follows a batch of the other: the distance of the two marks.
+/// Where both keep coming, a batch of one follows a batch of the other: the distance of the two marks. Where reads
+/// leave the bus free, writes gather until half a batch can go, or until nothing has come for a while.
 void HbmChannel::choose_mode() {
   const bool batch_done = batch_ >= t_.write_high - t_.write_low;
   const int before = mode_;
   if (mode_ == 0) {
-    draining_ = waiting_[1] >= t_.write_high && batch_done;
-    if (draining_ || (waiting_[0] == 0 && waiting_[1] != 0)) mode_ = 1;
+    draining_ =
+        (waiting_[1] >= t_.write_high && batch_done) || (waiting_[0] == 0 && waiting_[1] >= t_.write_gathered());
+    if (draining_ || (waiting_[0] == 0 && waiting_[1] != 0 && now_ >= idle_since_ + t_.write_idle)) mode_ = 1;
   } else {
     if (waiting_[1] >= t_.write_high) draining_ = true;
     if (waiting_[1] <= t_.write_low || batch_done) draining_ = false;
@@ -218,7 +224,10 @@ void HbmChannel::find_command() {
   changed_[mode_] = false;
   next_ = kNoTick;
   command_ = Command::None;
-  if (waiting_[mode_] == 0) return;
+  if (waiting_[mode_] == 0) {
+    if (waiting_[1] != 0) next_ = idle_since_ + t_.write_idle;
+    return;
+  }
   const std::uint64_t busy = busy_[mode_], hits = busy & ready_.hit[mode_];
   const std::uint32_t* order = ready_.order[mode_].data();
   const std::uint32_t oldest = order_ - (std::uint32_t{1} << 31);  // orders go round
@@ -234,6 +243,7 @@ void HbmChannel::find_command() {
       precharge = std::min(precharge, ready_.precharge_ok[b]);
       return;
     }
+    if (refresh_owed(b)) return;
     ready_.activate_ok[b] = std::max(ready_.activate_ok[b], now_ + t_.rp);
     close(b, true);
   });
@@ -265,6 +275,7 @@ void HbmChannel::advance(Cycle now, MemoryCounters& counters, ChannelOutput& out
   while (next_ <= limit) {
     if (next_ >= next_refresh_) {
       refresh();
+      plan();
       continue;
     }
     now_ = std::max(now_, next_);
@@ -277,23 +288,47 @@ void HbmChannel::advance(Cycle now, MemoryCounters& counters, ChannelOutput& out
   }
 }
 
-/// Refresh of the banks whose turn it is, at its due time or as soon after as their rows may be closed. Those that fell
-/// due while nothing waited took place then: they leave closed rows and, the last ones, perhaps a wait.
+/// Refreshes that fell due while nothing waited took place then: they leave closed rows and, the last ones, perhaps a
+/// wait.
+void HbmChannel::catch_up() {
+  if (next_refresh_ > now_) return;
+  if (const Tick rounds = (now_ - next_refresh_) / t_.round(); rounds != 0) {
+    for_each_bank(ready_.open, [&](std::uint32_t b) { close(b, false); });
+    next_refresh_ += rounds * t_.round();
+  }
+  while (next_refresh_ <= now_) refresh();
+}
+
+/// Refresh of the banks whose turn it is, at its due time or as soon after as their rows may be closed; of a bank by
+/// itself not before what waits for its open row has had it.
 void HbmChannel::refresh() {
-  if (next_ - next_refresh_ >= t_.round()) next_refresh_ += (next_ - next_refresh_) / t_.round() * t_.round();
   const std::uint32_t first = refreshed_, end = first + t_.refresh_banks;
-  Tick start = next_refresh_;
+  if (end == first + 1 && hits(first)) {
+    owed_ |= std::uint64_t{1} << first;
+  } else {
+    refresh(first, end, next_refresh_);
+  }
+  refreshed_ = t_.refreshed_after(first);
+  next_refresh_ += t_.refi;
+}
+
+bool HbmChannel::refresh_owed(std::uint32_t b) {
+  if ((owed_ >> b & 1) == 0) return false;
+  owed_ &= ~(std::uint64_t{1} << b);
+  refresh(b, b + 1, now_);
+  return true;
+}
+
+void HbmChannel::refresh(std::uint32_t first, std::uint32_t end, Tick due) {
+  Tick start = due;
   for (std::uint32_t b = first; b < end; ++b) {
-    start = std::max(start, ready_.row[b] != kClosed ? std::max(ready_.precharge_ok[b], next_refresh_) + t_.rp
+    start = std::max(start, ready_.row[b] != kClosed ? std::max(ready_.precharge_ok[b], due) + t_.rp
                                                      : std::min(ready_.activate_ok[b], now_ + t_.rp));
   }
   for (std::uint32_t b = first; b < end; ++b) {
     ready_.activate_ok[b] = std::max(ready_.activate_ok[b], start + t_.rfc);
     close(b, false);
   }
-  refreshed_ = end == t_.banks ? 0 : end;
-  next_refresh_ += t_.refi;
-  plan();
 }
 
 void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
@@ -322,6 +357,7 @@ void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
   }
   bank.opened = Opened::Used;
   const Tick at = now_;
+  idle_since_ = at;
   if (last_mode_ == 1 - mode_) ++counters.turnarounds;
   last_mode_ = mode_;
   group_ok_[b % t_.bank_groups] = at + t_.ccd_l;
@@ -346,6 +382,7 @@ void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
   }
   choose_candidate(b, mode_);
   refill(mode_, out);
+  if (!hits(b)) refresh_owed(b);
 }
 
 void HbmChannel::activate() {

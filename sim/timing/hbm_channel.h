@@ -30,12 +30,21 @@ struct HbmTimings {
   Tick cl, rcd, rp, ras, wr, rtp, cwl, ccd_l, rrd, faw, wtr, rtw, rfc;
   Tick refi;                    ///< from one refresh to the next, of other banks
   std::uint32_t refresh_banks;  ///< that are refreshed together
+  std::uint32_t refresh_step;   ///< from them to those whose turn comes next
   double refresh_spread;        ///< of the channels' first refreshes, as a part of a round
+  /// The first of the banks whose turn comes after that of `bank`.
+  std::uint32_t refreshed_after(std::uint32_t bank) const {
+    const std::uint32_t next = bank + refresh_step;
+    return next < banks ? next : (next - banks + refresh_banks) % refresh_step;
+  }
   /// Until the same banks are refreshed again.
   Tick round() const { return refi * (banks / refresh_banks); }
   Tick burst;   ///< data bus time of one access
   Tick column;  ///< between two column commands: the longer of burst and tCCD_S
   std::uint32_t bank_groups, banks, row_accesses, access_bytes, queue_entries, write_high, write_low;
+  Tick write_idle;
+  /// Writes that begin a batch though reads leave the bus free.
+  std::uint32_t write_gathered() const { return (write_high + write_low) / 2; }
 
   /// Accesses that move these sectors of a line.
   std::uint32_t accesses(std::uint8_t sectors) const {
@@ -129,7 +138,11 @@ class HbmChannel {
   void choose_mode();
   void plan();
   void find_command();
+  void catch_up();
   void refresh();
+  void refresh(std::uint32_t first, std::uint32_t end, Tick due);
+  bool refresh_owed(std::uint32_t bank);
+  bool hits(std::uint32_t bank) const { return ((busy_[mode_] & ready_.hit[mode_]) >> bank & 1) != 0; }
   void column(MemoryCounters&, ChannelOutput&);
   void activate();
   void close(std::uint32_t bank, bool conflict);
@@ -144,8 +157,10 @@ class HbmChannel {
   Tick activate_ok_ = 0;
   Tick recent_activates_[4] = {0, 0, 0, 0};  ///< plus tFAW
   std::uint32_t activates_ = 0;
+  Tick idle_since_ = 0;  ///< the last arrival or column command
   Tick now_ = 0, next_ = kNoTick, next_refresh_ = kNoTick;
   std::uint32_t refreshed_ = 0;  ///< first bank of the next refresh
+  std::uint64_t owed_ = 0;       ///< banks whose refresh waits for accesses to their open row
   Command command_ = Command::None;
   std::uint32_t command_bank_ = 0;
   std::uint64_t busy_[2] = {0, 0};     ///< banks with a read, a write waiting

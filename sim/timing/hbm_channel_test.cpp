@@ -148,6 +148,48 @@ TEST_CASE("a stream of reads keeps the bus busy except for refresh") {
   }
 }
 
+GpuModel refreshed_bank_by_bank() {
+  GpuModel m = test_model();
+  m.hbm.refresh_banks = 1;
+  m.hbm.t_refi = 3900;
+  m.hbm.t_rfc = 260;
+  return m;  // bank 0 falls due at 3900, the next bank 244 later
+}
+
+TEST_CASE("a bank is refreshed when what waits for its open row has been read") {
+  Bench b(refreshed_bank_by_bank());
+  b.push(0, 1, false, 3890);
+  b.push(1, 1, false, 3890);
+  CHECK(b.finish() == 3890 + 14 + 4 + 14 + 4);  // the second of the two; neither waits for the refresh
+  b.push(0, 1, false, 3930);                    // tRAS, precharge, refresh; then the row is opened anew
+  CHECK(b.finish() == 3890 + 34 + 14 + 260 + 14 + 14 + 4);
+}
+
+TEST_CASE("a refresh that fell due while nothing waited began then") {
+  Bench b(refreshed_bank_by_bank());
+  b.push(0, 1, false, 100);
+  b.finish();  // leaves its row open
+  b.push(0, 2, false, 4000);
+  CHECK(b.finish() == 3900 + 14 + 260 + 14 + 14 + 4);
+  b.push(1, 1, false, 5 * 3900 + 200);  // rounds later: not yet refreshed again, and no row is open
+  CHECK(b.finish() == 5 * 3900 + 200 + 14 + 14 + 4);
+  CHECK(b.counters.row_conflicts == 0);
+}
+
+TEST_CASE("banks that follow each other may be refreshed turns apart") {
+  GpuModel m = refreshed_bank_by_bank();
+  m.hbm.refresh_turns = 2;  // 0, 8, 1, 9, ... of sixteen
+  Bench b(m);
+  b.push(1, 1, false, 4150);
+  CHECK(b.finish() == 4150 + 14 + 14 + 4);
+  Bench c(m);
+  c.push(8, 1, false, 4150);  // due since 3900 + 244
+  CHECK(c.finish() == 4143 + 260 + 14 + 14 + 4);
+  Bench d(m);
+  d.push(0, 1, false, 2 * 3900 + 100);  // all had their turns: it is the first one's again
+  CHECK(d.finish() == 2 * 3900 + 260 + 14 + 14 + 4);
+}
+
 TEST_CASE("row hits go first, but an old request is passed by one row's worth at most") {
   Bench b(without_refresh());
   b.push(0, 1, false, 0);
@@ -174,6 +216,25 @@ TEST_CASE("turning the bus round costs tRTW and tWTR") {
   b.push(0, 1, false, 217);  // the write went at 216: read 216 + tCWL + burst + tWTR
   CHECK(b.finish() == 216 + 5 + 4 + 8 + 14 + 4);
   CHECK(b.counters.turnarounds == 2);
+}
+
+TEST_CASE("writes gather where reads leave the bus free, and go when nothing comes") {
+  GpuModel m = without_refresh();  // marks 32 and 8
+  m.hbm.write_idle_ns = 1000;
+  Bench b(m);
+  for (std::uint32_t i = 0; i < 19; ++i) b.push(0, 1, true, 0);
+  b.run(900);
+  CHECK(b.counters.dram_write_bytes == 0);
+  b.push(0, 1, true, 900);
+  b.push(1, 1, false, 905);  // the batch has begun: down to the low mark
+  b.run(1100);
+  CHECK(b.counters.dram_write_bytes == 12 * 64);
+  CHECK(b.counters.dram_read_bytes == 64);
+  b.push(0, 1, true, 2000);
+  b.run(2990);
+  CHECK(b.counters.dram_write_bytes == 12 * 64);
+  b.run(3100);
+  CHECK(b.counters.dram_write_bytes == 21 * 64);
 }
 
 TEST_CASE("writes wait for the high mark while reads come, then drain to the low mark") {
