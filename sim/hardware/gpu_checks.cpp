@@ -100,6 +100,11 @@ void check_hbm(const Checks& c, const GpuModel& m) {
   c.at_most(s.t_ccd_s, s.t_ccd_l, "hbm.t_ccd_s", "t_ccd_l");
   c.at_most(s.t_rcd, s.t_ras, "hbm.t_rcd", "t_ras");
   c.at_most(s.t_rrd, s.t_faw, "hbm.t_rrd", "t_faw");
+  const int banks = s.bank_groups * s.banks_per_group;
+  c.require(banks % s.refresh_turns == 0, "hbm.refresh_turns",
+            "is " + std::to_string(s.refresh_turns) + ", no divisor of the " + std::to_string(banks) +
+                " banks of bank_groups x banks_per_group",
+            "correct one of the three");
   c.require(s.t_rfc + s.t_rp < s.t_refi, "hbm.t_rfc", "and t_rp leave no time between refreshes",
             "correct t_rfc or t_refi");
   const double burst = s.access_bytes * s.channels / s.bytes_per_ns;

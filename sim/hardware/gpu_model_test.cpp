@@ -196,7 +196,8 @@ TEST_CASE("leaves that contradict each other are an error at one of them") {
   expect("t_ccd_s: {value: 1.25,", "t_ccd_s: {value: 2.5,", "but a burst takes");
   expect("write_high: {value: 160", "write_high: {value: 177", "hbm.write_high is more than queue_entries");
   expect("write_low: {value: 16", "write_low: {value: 160", "hbm.write_low is not below write_high");
-  expect("t_rfc: {value: 260", "t_rfc: {value: 4000", "leave no time between refreshes");
+  expect("refresh_turns: {value: 2", "refresh_turns: {value: 3", "no divisor of the 32 banks");
+  expect("t_rfc: {value: 266", "t_rfc: {value: 4000", "leave no time between refreshes");
 }
 
 TEST_CASE("the models folder can be named, and a wrong name is an error") {
