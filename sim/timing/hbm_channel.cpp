@@ -20,7 +20,6 @@ HbmTimings::HbmTimings(const GpuModel& model) {
   bank_groups = static_cast<std::uint32_t>(h.bank_groups);
   banks = static_cast<std::uint32_t>(h.bank_groups * h.banks_per_group);
   refresh_banks = static_cast<std::uint32_t>(h.refresh_banks);
-  refresh_step = refresh_banks == 1 ? banks / static_cast<std::uint32_t>(std::max(h.refresh_turns, 1)) : refresh_banks;
   refresh_spread = h.refresh_spread;
   refi = banks > 0 ? ticks(h.t_refi * refresh_banks / banks) : 0;
   access_bytes = static_cast<std::uint32_t>(h.access_bytes);
@@ -38,6 +37,7 @@ HbmTimings::HbmTimings(const GpuModel& model) {
                      "at most 64 banks, write_low < write_high <= queue_entries, refresh_banks and refresh_turns "
                      "divisors of the banks, t_refi longer than t_rfc");
   }
+  refresh_step = refresh_banks == 1 ? banks / static_cast<std::uint32_t>(h.refresh_turns) : refresh_banks;
 }
 
 HbmChannel::HbmChannel(const HbmTimings& timings, std::uint32_t index, std::uint32_t count)
