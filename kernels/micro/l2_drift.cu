@@ -2,7 +2,7 @@
 //
 // Isolates  the way from each SM to each line of L2 (l2_distance); how many reads of the same lines the SMs of a GPC still
 //           make together after so many trips round a loop that reads a tile, meets at a barrier and computes (l2_drift).
-// Supports  crossbar.distance_cycles, l2.coalescer_requests, l2.coalescer_cycles.
+// Supports  crossbar.tpc_cycles, crossbar.slice_cycles, l2.coalescer_requests, l2.coalescer_cycles.
 // Launch    one block an SM; l2_distance 32 threads. Loads go past L1.
 
 #include "micro.cuh"
