@@ -195,7 +195,8 @@ struct HbmSpec {
   int refresh_banks = 1;      ///< that are refreshed together
   int refresh_turns = 1;      ///< parts of the banks that take turns: neighbours are refreshed so many turns apart
   double refresh_spread = 1;  ///< of the channels' refreshes, as a part of the time between two of a bank
-  int queue_entries = 0;      ///< requests a channel's scheduler chooses from
+  int queue_entries = 0;      ///< accesses a channel's scheduler chooses from, of reads and as many of writes
+  int read_requests = 0;      ///< reads of lines, of one access or more, that these may belong to
   int write_high = 0, write_low = 0;  ///< write queue marks that turn the bus round
   double write_idle_ns = 0;           ///< without reads and arrivals, until fewer writes than half a batch go
   double controller_ns = 0;           ///< fixed part of the miss path, both ways

@@ -320,6 +320,7 @@ void read_hbm(Group& g, HbmSpec& s) {
   s.refresh_turns = g.integer("refresh_turns", "turns", 1, 64);
   s.refresh_spread = g.number("refresh_spread", "ratio", 0, 1);
   s.queue_entries = g.integer("queue_entries", "entries", 1, 4096);
+  s.read_requests = g.integer("read_requests", "requests", 1, 4096);
   s.write_high = g.integer("write_high", "entries", 1, 4096);
   s.write_low = g.integer("write_low", "entries", 0, 4096);
   s.write_idle_ns = g.number("write_idle_ns", "ns", 0, 100000);

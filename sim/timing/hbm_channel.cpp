@@ -25,12 +25,14 @@ HbmTimings::HbmTimings(const GpuModel& model) {
   access_bytes = static_cast<std::uint32_t>(h.access_bytes);
   row_accesses = static_cast<std::uint32_t>(h.row_bytes / h.access_bytes);
   queue_entries = static_cast<std::uint32_t>(h.queue_entries);
+  read_requests = static_cast<std::uint32_t>(h.read_requests);
   write_high = static_cast<std::uint32_t>(h.write_high);
   write_low = static_cast<std::uint32_t>(h.write_low);
   write_idle = ticks(h.write_idle_ns);
   const bool ok = burst > 0 && banks >= 1 && banks <= 64 && h.write_low >= 0 && h.write_high > h.write_low &&
-                  h.queue_entries >= h.write_high && refresh_banks >= 1 && banks % refresh_banks == 0 &&
-                  h.refresh_turns >= 1 && banks % static_cast<std::uint32_t>(h.refresh_turns) == 0 &&
+                  h.queue_entries >= h.write_high && h.read_requests >= 1 && refresh_banks >= 1 &&
+                  banks % refresh_banks == 0 && h.refresh_turns >= 1 &&
+                  banks % static_cast<std::uint32_t>(h.refresh_turns) == 0 &&
                   (refi == 0 || refi * (banks / refresh_banks) > rfc + rp);
   if (!ok) {
     throw InputError("the GPU model's HBM channel cannot be built",
@@ -100,6 +102,7 @@ void HbmChannel::admit(std::uint32_t id, ChannelOutput& out) {
   const std::uint32_t last = queue.last;
   const bool empty = queue.first == kNone;
   append(queue, id);
+  ++requests_[mode];
   ++queue.rows[part_of(burst.row)];
   busy_[mode] |= std::uint64_t{1} << b;
   const bool hit = burst.row == ready_.row[b];
@@ -137,10 +140,11 @@ bool HbmChannel::join_last(const Burst& part, ChannelOutput& out) {
   return true;
 }
 
-/// As many accesses as there is room for enter the window.
+/// As many accesses as there is room for enter the window; of reads no more than those of so many lines, however little
+/// is read of each (kernels/micro dram_strided_128).
 void HbmChannel::refill(int mode, ChannelOutput& out) {
   Queue& queue = overflow_[mode];
-  while (queue.first != kNone && waiting_[mode] < t_.queue_entries) {
+  while (queue.first != kNone && waiting_[mode] < t_.queue_entries && (mode == 1 || requests_[0] < t_.read_requests)) {
     std::uint32_t id = queue.first;
     const std::uint32_t room = t_.queue_entries - waiting_[mode];
     if (t_.accesses(pool_[id].sectors) > room) {
@@ -376,6 +380,7 @@ void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
   if (burst.sectors == 0) {
     (queue.before == kNone ? queue.first : pool_[queue.before].next) = burst.next;
     if (queue.last == id) queue.last = queue.before;
+    --requests_[mode_];
     --queue.rows[part_of(burst.row)];
     if (queue.first == kNone) busy_[mode_] &= ~(std::uint64_t{1} << b);
     pool_.give(id);

@@ -41,7 +41,8 @@ struct HbmTimings {
   Tick round() const { return refi * (banks / refresh_banks); }
   Tick burst;   ///< data bus time of one access
   Tick column;  ///< between two column commands: the longer of burst and tCCD_S
-  std::uint32_t bank_groups, banks, row_accesses, access_bytes, queue_entries, write_high, write_low;
+  std::uint32_t bank_groups, banks, row_accesses, access_bytes, queue_entries, read_requests;
+  std::uint32_t write_high, write_low;
   Tick write_idle;
   /// Writes that begin a batch though reads leave the bus free.
   std::uint32_t write_gathered() const { return (write_high + write_low) / 2; }
@@ -163,9 +164,10 @@ class HbmChannel {
   std::uint64_t owed_ = 0;       ///< banks whose refresh waits for accesses to their open row
   Command command_ = Command::None;
   std::uint32_t command_bank_ = 0;
-  std::uint64_t busy_[2] = {0, 0};     ///< banks with a read, a write waiting
-  std::uint32_t waiting_[2] = {0, 0};  ///< in the window
-  Queue overflow_[2];                  ///< before the window
+  std::uint64_t busy_[2] = {0, 0};      ///< banks with a read, a write waiting
+  std::uint32_t waiting_[2] = {0, 0};   ///< in the window
+  std::uint32_t requests_[2] = {0, 0};  ///< that they belong to
+  Queue overflow_[2];                   ///< before the window
   std::uint32_t order_ = 0;
   int mode_ = 0;                    ///< 0 reads, 1 writes
   int last_mode_ = -1;              ///< of the last column command

@@ -351,6 +351,25 @@ TEST_CASE("random traffic: everything comes back once and never faster than the 
   }
 }
 
+TEST_CASE("a channel sees so many reads at a time, whatever they move, and as many writes as there is room for") {
+  const auto with = [](int requests) {
+    GpuModel m = without_refresh();
+    m.hbm.read_requests = requests;
+    return m;
+  };
+  const auto last_of_four = [&](int requests) {
+    Bench b(with(requests));
+    for (std::uint32_t bank = 0; bank < 4; ++bank) b.push(bank, 1, false, 0);
+    return b.finish();
+  };
+  CHECK(last_of_four(4) == 3 * 4 + 14 + 14 + 4);   // rows opened tRRD apart
+  CHECK(last_of_four(2) == 4 + 14 + 14 + 14 + 4);  // the fourth when the second read has gone
+  CHECK(last_of_four(1) == 3 * 14 + 14 + 14 + 4);  // each when the read before it has gone
+  Bench writes(with(1));
+  for (std::uint32_t bank = 0; bank < 4; ++bank) writes.push(bank, 1, true, 0);
+  CHECK(writes.output.taken.size() == 4);
+}
+
 TEST_CASE("a channel that cannot work is refused") {
   GpuModel m = test_model();
   m.hbm.write_low = m.hbm.write_high;

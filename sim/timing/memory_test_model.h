@@ -53,6 +53,7 @@ inline GpuModel test_model() {
   h.t_rfc = 260, h.t_refi = 3900;
   h.refresh_banks = 16;
   h.queue_entries = 64;
+  h.read_requests = 64;
   h.write_high = 32;
   h.write_low = 8;
   h.controller_ns = 101;
