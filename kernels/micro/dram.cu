@@ -2,8 +2,8 @@
 //
 // Isolates  loads that wait for the last, each to a line nobody has touched; streams read, written, copied and added; a stream
 //           by warps and loads in flight; single sectors at strides (burst sections, rows, channels).
-// Supports  hbm.{bytes_per_ns,controller_ns,t_rp,t_rcd,t_cl,row_bytes,access_bytes,queue_entries,write_high,write_low,
-//           t_wtr,t_rtw}, l1.{loads_in_flight,miss_lines}, l2.miss_entries, chip.sm_clock_mhz.
+// Supports  hbm.{bytes_per_ns,controller_ns,t_rp,t_rcd,t_cl,row_bytes,access_bytes,queue_entries,read_requests,
+//           write_high,write_low,t_wtr,t_rtw}, l1.{loads_in_flight,miss_lines}, l2.miss_entries, chip.sm_clock_mhz.
 // Launch    by case.
 
 #include "micro.cuh"

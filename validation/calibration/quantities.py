@@ -368,7 +368,8 @@ def dram():
                                    (256, 8 * 256, (4, 12)), (512, 8 * 256, (2, 6)), (1024, 4 * 256, (2, 6)), (4096, 256, (2, 6)),
                                    (16384, 64, (2, 6))]:
         quantities.append(slope(f"dram_strided_{stride}", trips, SMS * threads, "sectors/ns",
-                                "hbm.access_bytes hbm.row_bytes hbm.channels hbm.t_rp hbm.t_rcd hbm.t_faw", rate=True, metric=TIME))
+                                "hbm.access_bytes hbm.row_bytes hbm.channels hbm.t_rp hbm.t_rcd hbm.t_faw "
+                                "hbm.read_requests", rate=True, metric=TIME))
     return quantities
 
 
