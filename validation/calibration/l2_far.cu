@@ -13,14 +13,10 @@
 #include <cstdlib>
 #include <vector>
 
+#include "../../kernels/micro/micro.cuh"
+
 constexpr unsigned kLines = 8192, kStep = 4224;
 constexpr unsigned kLate = 420;  ///< what lies in the other partition, not what lies in one's own
-
-__device__ unsigned clock_now() {
-  unsigned t;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
-  return t;
-}
 
 __device__ unsigned load(const char* at) {
   unsigned x;

@@ -9,17 +9,13 @@
 #include <set>
 #include <tuple>
 
+#include "../../kernels/micro/micro.cuh"
+
 constexpr int kTrips = 256, kBlock = 512;
 
 struct Times {
   unsigned begin, end;
 };
-
-__device__ unsigned clock_now() {
-  unsigned t;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
-  return t;
-}
 
 /// `meet0`, `meet4`: lanes of warp 0, of warp 4 that load from one bank.
 template <int kFmas>

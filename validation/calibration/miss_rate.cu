@@ -7,13 +7,9 @@
 #include <cstdio>
 #include <vector>
 
-constexpr int kLoads = 40, kMarks = kLoads / 8, kSms = 132, kMostWarps = 12;
+#include "../../kernels/micro/micro.cuh"
 
-__device__ unsigned clock_now() {
-  unsigned t;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
-  return t;
-}
+constexpr int kLoads = 40, kMarks = kLoads / 8, kSms = 132, kMostWarps = 12;
 
 template <int kBits, bool kConstant>
 __device__ unsigned load(const char* at) {

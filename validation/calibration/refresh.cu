@@ -12,18 +12,14 @@
 #include <cstdlib>
 #include <vector>
 
+#include "../../kernels/micro/micro.cuh"
+
 constexpr unsigned kReads = 131072, kStep = 256, kWarps = 32;
 constexpr unsigned kLong = 900, kTooLong = 1340;  ///< waits for a refresh, not for an address to be translated
 
 struct Read {
   unsigned start, cycles;
 };
-
-__device__ unsigned clock_now() {
-  unsigned t;
-  asm volatile("mov.u32 %0, %%clock;" : "=r"(t)::"memory");
-  return t;
-}
 
 __device__ unsigned shuffled(unsigned x) {
   x = (x * 0x9E3779B1u) & (kReads - 1);
