@@ -54,6 +54,15 @@ __global__ void read_through(const uint4* in, unsigned* out, std::size_t words) 
   if (sum == 0x12345) *out = sum;
 }
 
+/// Cycles after which the last warp of a block had sent the loads before a mark, since the first warp began.
+unsigned sent_by_all(const unsigned* block, int warps, int mark) {
+  unsigned first = block[0], last = 0;
+  for (int w = 1; w < warps; ++w)
+    if (static_cast<int>(block[w * (kMarks + 1)] - first) < 0) first = block[w * (kMarks + 1)];
+  for (int w = 0; w < warps; ++w) last = std::max(last, block[w * (kMarks + 1) + 1 + mark] - first);
+  return last;
+}
+
 constexpr std::size_t kOther = 256u << 20;
 
 template <int kBits, bool kConstant>
@@ -70,17 +79,7 @@ bool measure(const char* in, const uint4* other, unsigned* out) {
           if (again == 0) continue;
           for (int mark = 0; mark < kMarks; ++mark) {
             double sum = 0;
-            for (int b = 0; b < blocks; ++b) {
-              const unsigned* block = all.data() + static_cast<std::size_t>(b) * warps * (kMarks + 1);
-              unsigned last = 0;
-              for (int w = 0; w < warps; ++w) {
-                unsigned first = block[0];
-                for (int v = 0; v < warps; ++v)
-                  if (static_cast<int>(block[v * (kMarks + 1)] - first) < 0) first = block[v * (kMarks + 1)];
-                last = std::max(last, block[w * (kMarks + 1) + 1 + mark] - first);
-              }
-              sum += last;
-            }
+            for (int b = 0; b < blocks; ++b) sum += sent_by_all(&all[b * warps * (kMarks + 1)], warps, mark);
             seen[mark].push_back(sum / blocks);
           }
         }
