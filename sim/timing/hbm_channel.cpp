@@ -102,7 +102,7 @@ void HbmChannel::admit(std::uint32_t id, ChannelOutput& out) {
   const std::uint32_t last = queue.last;
   const bool empty = queue.first == kNone;
   append(queue, id);
-  ++requests_[mode];
+  if (mode == 0) ++reads_;
   ++queue.rows[part_of(burst.row)];
   busy_[mode] |= std::uint64_t{1} << b;
   const bool hit = burst.row == ready_.row[b];
@@ -144,7 +144,7 @@ bool HbmChannel::join_last(const Burst& part, ChannelOutput& out) {
 /// is read of each (kernels/micro dram_strided_128).
 void HbmChannel::refill(int mode, ChannelOutput& out) {
   Queue& queue = overflow_[mode];
-  while (queue.first != kNone && waiting_[mode] < t_.queue_entries && (mode == 1 || requests_[0] < t_.read_requests)) {
+  while (queue.first != kNone && waiting_[mode] < t_.queue_entries && (mode == 1 || reads_ < t_.read_requests)) {
     std::uint32_t id = queue.first;
     const std::uint32_t room = t_.queue_entries - waiting_[mode];
     if (t_.accesses(pool_[id].sectors) > room) {
@@ -380,7 +380,7 @@ void HbmChannel::column(MemoryCounters& counters, ChannelOutput& out) {
   if (burst.sectors == 0) {
     (queue.before == kNone ? queue.first : pool_[queue.before].next) = burst.next;
     if (queue.last == id) queue.last = queue.before;
-    --requests_[mode_];
+    if (mode_ == 0) --reads_;
     --queue.rows[part_of(burst.row)];
     if (queue.first == kNone) busy_[mode_] &= ~(std::uint64_t{1} << b);
     pool_.give(id);

@@ -164,10 +164,10 @@ class HbmChannel {
   std::uint64_t owed_ = 0;       ///< banks whose refresh waits for accesses to their open row
   Command command_ = Command::None;
   std::uint32_t command_bank_ = 0;
-  std::uint64_t busy_[2] = {0, 0};      ///< banks with a read, a write waiting
-  std::uint32_t waiting_[2] = {0, 0};   ///< in the window
-  std::uint32_t requests_[2] = {0, 0};  ///< that they belong to
-  Queue overflow_[2];                   ///< before the window
+  std::uint64_t busy_[2] = {0, 0};     ///< banks with a read, a write waiting
+  std::uint32_t waiting_[2] = {0, 0};  ///< in the window
+  std::uint32_t reads_ = 0;            ///< that those to read belong to
+  Queue overflow_[2];                  ///< before the window
   std::uint32_t order_ = 0;
   int mode_ = 0;                    ///< 0 reads, 1 writes
   int last_mode_ = -1;              ///< of the last column command
