@@ -54,6 +54,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   ports_.resize(model.chip.tpcs_per_gpc.size());
   cpcs_ = model.chip.tpcs_per_gpc.size() * static_cast<std::size_t>(model.chip.cpcs_per_gpc);
   at_fabric_.resize(2 * cpcs_);
+  held_up_.resize(cpcs_);
   at_slices_.resize(slices_.size() * cpcs_);
   round_trip_ = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
   if (start == L2Start::Empty) return;
@@ -175,20 +176,23 @@ void MemorySystem::State::prefetch_lookup(std::uint32_t id) const {
 
 void MemorySystem::State::handle(const Event& e, Cycle now) {
   switch (static_cast<Step>(e.type)) {
-    case Step::CpcWrite: {
-      const Record& r = records_[e.subject];
-      send_to_slice(e.subject, crossbar_.gather(r.sm, r.flits, now));
+    case Step::CpcWrite:
+      leave_cpc(e.subject, now);
       break;
-    }
+    case Step::CpcGoesOn:
+      go_on(held_up(records_[e.subject]), now);
+      break;
     case Step::FabricOut:
       if (!waits(turn_at_fabric(records_[e.subject]), cpc_fabric_writes_, e.subject)) cross(e.subject, now);
       break;
     case Step::Cross: {
       Turn& turn = turn_at_fabric(records_[e.subject]);
+      HeldUp& held = held_up(records_[e.subject]);
       --turn.in_line;
       const std::uint32_t next = next_of(turn);
-      schedule(now + far_out_, Step::Arrive, 0, e.subject);
+      schedule(now + request_cycles_ + far_out_, Step::Arrive, 0, e.subject);
       cross(next, now);
+      if (turn.first == kNone && !held.going_on) go_on(held, now);
       break;
     }
     case Step::Arrive: {

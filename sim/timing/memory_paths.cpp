@@ -17,30 +17,61 @@ namespace forewarp {
 
 // ---- SM to slice ----------------------------------------------------------------------------------------------------
 
+void MemorySystem::State::append(Line& line, std::uint32_t id) {
+  records_[id].next = kNone;
+  (line.first == kNone ? line.first : records_[line.last].next) = id;
+  line.last = id;
+}
+
+/// Takes the first one out; kNone: there is none.
+std::uint32_t MemorySystem::State::next_of(Line& line) {
+  const std::uint32_t id = line.first;
+  if (id != kNone) line.first = records_[id].next;
+  return id;
+}
+
 /// True: that many writes of its CPC are in line, and this one waits for those.
 bool MemorySystem::State::waits(Turn& turn, int in_line, std::uint32_t id) {
   if (turn.in_line < in_line) return false;
-  records_[id].next = kNone;
-  (turn.first == kNone ? turn.first : records_[turn.last].next) = id;
-  turn.last = id;
+  append(turn, id);
   return true;
 }
 
-/// The write that takes the place of one whose turn has come, or kNone.
-std::uint32_t MemorySystem::State::next_of(Turn& turn) {
-  const std::uint32_t id = turn.first;
-  if (id != kNone) turn.first = records_[id].next;
-  return id;
+/// A write leaves by its CPC's path unless one before it waits for room at the fabric: all of a CPC leave in order.
+void MemorySystem::State::leave_cpc(std::uint32_t id, Cycle now) {
+  const Record& r = records_[id];
+  HeldUp& held = held_up(r);
+  if (held.first != kNone || turn_at_fabric(r).first != kNone) {
+    append(held, id);
+  } else {
+    send_to_slice(id, crossbar_.gather(r.sm, r.flits, now));
+  }
+}
+
+/// There is room at the fabric, or the CPC's path is free again.
+void MemorySystem::State::go_on(HeldUp& held, Cycle now) {
+  held.going_on = false;
+  while (held.first != kNone && turn_at_fabric(records_[held.first]).first == kNone) {
+    const std::uint32_t id = next_of(held);
+    const Record& r = records_[id];
+    const Cycle at = crossbar_.gather(r.sm, r.flits, now);
+    send_to_slice(id, at);
+    if (at > now && held.first != kNone) {
+      held.going_on = true;
+      schedule(at, Step::CpcGoesOn, 0, held.first);
+      return;
+    }
+  }
 }
 
 void MemorySystem::State::send_to_slice(std::uint32_t id, Cycle at) {
   const Record& r = records_[id];
-  at += request_cycles_;
   if (!r.crosses) {
+    at += request_cycles_;
     if (r.kind == RequestKind::Read) at = later(at, distance(r) / 2);
     schedule(at, Step::Arrive, 0, id);
   } else if (r.kind == RequestKind::Read) {
-    schedule(at + far_out_, Step::Arrive, 0, id);
+    schedule(at + request_cycles_ + far_out_, Step::Arrive, 0, id);
   } else {
     schedule(at, Step::FabricOut, 0, id);
   }
@@ -59,7 +90,7 @@ void MemorySystem::State::cross(std::uint32_t id, Cycle now) {
       schedule(at, Step::Cross, 0, id);
       return;
     }
-    schedule(at + far_out_, Step::Arrive, 0, id);
+    schedule(at + request_cycles_ + far_out_, Step::Arrive, 0, id);
     id = next_of(turn);
   }
 }

@@ -25,6 +25,7 @@ inline constexpr std::size_t kChannelGroup = 24;  ///< channels that a thread ta
 
 enum class Step : std::uint8_t {
   CpcWrite,    // write data reaches its CPC's path
+  CpcGoesOn,   // what a write without room at the fabric has held up goes on
   FabricOut,   // write data reaches the fabric
   Cross,       // it has come into the fabric
   Arrive,      // a request reaches a slice
@@ -109,11 +110,18 @@ struct MemorySystem::State {
     MemoryCounters counters;
   };
 
+  /// Requests in the order they came.
+  struct Line {
+    std::uint32_t first = kNone, last = kNone;
+  };
   /// Of a CPC one write at a time is in line for a slice's port, and a few for the fabric; others of it wait here for
   /// the turn of one of these to have come.
-  struct Turn {
-    std::uint32_t first = kNone, last = kNone;
+  struct Turn : Line {
     int in_line = 0;
+  };
+  /// Writes of a CPC that one without room at the fabric holds up, whichever slices they are for.
+  struct HeldUp : Line {
+    bool going_on = false;
   };
 
   /// Where a GPC's SMs push and are answered.
@@ -145,9 +153,13 @@ struct MemorySystem::State {
   Turn& turn_at_fabric(const Record& r) {
     return at_fabric_[static_cast<std::size_t>(crossbar_.partition(r.sm)) * cpcs_ + crossbar_.cpc(r.sm)];
   }
+  HeldUp& held_up(const Record& r) { return held_up_[crossbar_.cpc(r.sm)]; }
   Turn& turn_at_slice(const Record& r) { return at_slices_[r.slice * cpcs_ + crossbar_.cpc(r.sm)]; }
+  void append(Line&, std::uint32_t id);
+  std::uint32_t next_of(Line&);
   bool waits(Turn&, int in_line, std::uint32_t id);
-  std::uint32_t next_of(Turn&);
+  void leave_cpc(std::uint32_t id, Cycle now);
+  void go_on(HeldUp&, Cycle now);
   void cross(std::uint32_t id, Cycle now);
   void send_to_slice(std::uint32_t id, Cycle at);
   int distance(const Record& r) const { return distances_.cycles(r.sm, r.slice, r.copy); }
@@ -204,6 +216,7 @@ struct MemorySystem::State {
   std::vector<Port> ports_;             ///< by GPC
   std::size_t cpcs_ = 0;
   std::vector<Turn> at_fabric_, at_slices_;  ///< by partition or slice, and CPC
+  std::vector<HeldUp> held_up_;              ///< by CPC
   std::vector<Answer> answered_;             ///< since the last exchange
   std::vector<int> posted_;                  ///< flits that each SM has written without acknowledgement
   int sm_write_flits_ = 0;                   ///< that it may have so

@@ -132,6 +132,41 @@ TEST_CASE("far reads take far_cycles more") {
   }
 }
 
+TEST_CASE("a write without room at the fabric holds up all that its CPC writes, and nobody else") {
+  GpuModel m = quiet();
+  m.crossbar.fabric_bytes_per_cycle = 32;  // a line in four cycles; an SM sends one in two
+  const std::uint64_t near = line_in(m, 0);
+  constexpr std::uint32_t kFarWrites = 40, kOwn = 100, kOther = 101;
+  std::vector<Cycle> acknowledged(kOther + 1, 0);
+  MemorySystem memory(m);
+  const auto run = [&](Cycle until) {
+    std::vector<MemoryReply> replies;
+    for (Cycle at = memory.next_event(); at <= until && at != kNever; at = memory.next_event()) {
+      replies.clear();
+      memory.run_until(at, replies);
+      for (const MemoryReply& r : replies) acknowledged[r.tag] = at;
+    }
+  };
+  const auto push = [&](std::uint64_t line, std::uint16_t sm, std::uint32_t tag, Cycle at) {
+    run(at);
+    MemoryRequest r = request(line, 15, RequestKind::Write, sm);
+    r.tag = tag;
+    memory.push(r, at);
+  };
+  Cycle now = 1000;
+  std::uint64_t far = line_in(m, 1);
+  for (std::uint32_t i = 0; i < kFarWrites; ++i, now += 2, far = line_in(m, 1, far + 1)) push(far, 0, i, now);
+  push(near, 0, kOwn, now);
+  push(line_in(m, 0, near + 1), 17, kOther, now);
+  run(kNever);
+  CHECK(acknowledged[kOther] == now + kHit);
+  // It leaves once the last far write has found room, which is when the ninth before it has gone.
+  const Cycle gone = 1000 + (kFarWrites - static_cast<Cycle>(m.crossbar.cpc_fabric_writes) - 1) * 4;
+  CHECK(acknowledged[kOwn] >= gone + kHit);
+  CHECK(acknowledged[kOwn] <= gone + kHit + 8);
+  CHECK(acknowledged[kFarWrites - 1] >= 1000 + kFarWrites * 4 + kHit + kFar - 4);
+}
+
 TEST_CASE("writes are acknowledged after the slice, atomics return with data") {
   const GpuModel m = quiet();
   const std::uint64_t near = line_in(m, 0), far = line_in(m, 1);
