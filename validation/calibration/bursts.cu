@@ -103,7 +103,6 @@ void print(const char* access, int bits, const Clocks& clocks) {
   if (clocks.blocks == kSms) row("last warp of fast SMs", last, 0.1);
 }
 
-#ifndef CLOCKS_FROM_ELSEWHERE
 template <int kBits, bool kStore>
 bool measure(char* memory, unsigned* out) {
   for (int blocks : {1, kSms})
@@ -133,4 +132,3 @@ int main() {
   std::fputs("bursts: no GPU, or a launch failed\n", stderr);
   return 1;
 }
-#endif
