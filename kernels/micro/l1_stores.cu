@@ -2,7 +2,7 @@
 //
 // Isolates  eight stores to the words of one sector a lane, with 0 to 16 dependent FFMA (4 cycles each) between them; the same with
 //           other warps storing beside; one lane that goes round 2 to 8 lines; stores to lines that were loaded or stored before.
-// Supports  the merging of stores and the tags of L1 (sim/timing/memory_pipe.cpp, l1_cache.h).
+// Supports  the merging of stores and the tags of L1 (sim/timing/sm/memory_pipe.cpp, l1_cache.h).
 // Launch    by case. Lane i of a warp has the i-th sector of the warp's 8 lines.
 
 #include "micro.cuh"

@@ -3,7 +3,7 @@
 // Isolates  lines written in whole, in half or in a quarter; copies, whose reads push out what was written; lines read again after
 //           they were written, which tells lines written back from lines that left; how much room lines take that are written in
 //           whole, or word by word.
-// Supports  l2.dirty_share, l2.victim_choices and the policies in sim/timing/l2_slice.h.
+// Supports  l2.dirty_share, l2.victim_choices and the policies in sim/timing/memory/l2_slice.h.
 // Launch    a block of 1024 threads an SM; a step is 16 KiB a block, 2.16 MB together. Loads go past L1.
 
 #include "micro.cuh"

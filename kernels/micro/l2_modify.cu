@@ -3,7 +3,7 @@
 // Isolates  reductions of some lanes of many warps on one word, on words of a sector, of a line, of lines (modify_lanes); stores
 //           of words that share a sector, from the lanes of one warp or from the warps of a block in turn, as a transposed
 //           write makes them (modify_columns).
-// Supports  l2.{atomic_interval,atomic_word_interval}, the cost of a partial write (sim/timing/memory.cpp).
+// Supports  l2.{atomic_interval,atomic_word_interval}, the cost of a partial write (sim/timing/memory/memory.cpp).
 // Launch    blocks of 256 threads.
 // Args      by kernel.
 

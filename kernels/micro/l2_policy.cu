@@ -3,7 +3,7 @@
 // Isolates  dirty lines left in L2 and written to memory, against what was written, what was read afterwards, how often, and the
 //           time that passed; lines read again by the same SM or by another, against the footprint; words at hashed places;
 //           parts of sectors; SMs that read the same lines at the same time, or a little later.
-// Supports  l2.{bytes,ways,replicate_far_lines,fetch_bytes}, the policies in sim/timing/l2_slice.h, and the read coalescer.
+// Supports  l2.{bytes,ways,replicate_far_lines,fetch_bytes}, the policies in sim/timing/memory/l2_slice.h, and the read coalescer.
 // Launch    by case; blocks of 1024 threads handle 64 KiB a step. Loads go past L1.
 
 #include "micro.cuh"

@@ -3,7 +3,7 @@
 // Isolates  the choice among ready warps: each writes the clock at eighths of its work. Blocks of one warp a sub-partition (b16)
 //           tell age apart; one block of four (b1) shows how the warps of a block share; b4 and b2 are both. order_shift reads
 //           two registers an instruction without the operand caches, as values that change places do.
-// Supports  the order of issue (sim/timing/sm_issue.cpp): sm__warps_active is 100 % where warps keep pace, half of that where
+// Supports  the order of issue (sim/timing/sm/sm_issue.cpp): sm__warps_active is 100 % where warps keep pace, half of that where
 //           one after another finishes.
 // Launch    16, 4, 2 or 1 blocks an SM, of 4, 16, 8 and 16 warps.
 // Args      out[warps][16]: clocks at 0/8 ... 8/8, SM, hardware warp; iterations an eighth, seed.

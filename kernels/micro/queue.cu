@@ -4,7 +4,7 @@
 //           then multiplies. Served in turn, all warps come to their multiplications together, and these add to the time; served
 //           one warp after another, they hide behind the others' memory instructions. `out` holds the SM's clock of each warp
 //           after each eighth of its memory instructions.
-// Supports  the choice among ready warps (sim/timing/sm_issue.cpp), memory_pipe.queue_entries.
+// Supports  the choice among ready warps (sim/timing/sm/sm_issue.cpp), memory_pipe.queue_entries.
 // Launch    132 blocks of 128 to 1024.
 // Args      out[warps of grid * 10], eighths of trips of 16 memory instructions, trips of 64 FFMA after them.
 

@@ -3,8 +3,8 @@
 #include <benchmark/benchmark.h>
 
 #include "hardware/gpu_model.h"
-#include "timing/memory.h"
-#include "timing/memory_test_model.h"
+#include "timing/memory/memory.h"
+#include "timing/memory/memory_test_model.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "emulation/executor.h"
+#include "emulation/machine/executor.h"
 #include "launch/launch.h"
 #include "program/program.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/types.h"
 #include "program/instruction.h"
-#include "timing/memory.h"
+#include "timing/memory/memory.h"
 
 namespace forewarp {
 

@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "base/error.h"
-#include "timing/block_footprint.h"
-#include "timing/steady_state.h"
+#include "timing/skip/block_footprint.h"
+#include "timing/skip/steady_state.h"
 
 namespace forewarp {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "hardware/gpu_model.h"
 #include "hardware/occupancy.h"
-#include "timing/memory.h"
+#include "timing/memory/memory.h"
 #include "timing/result.h"
 #include "trace/trace.h"
 

@@ -1,0 +1,437 @@
+#include "emulation/classes/shadow.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace forewarp::emulation {
+namespace {
+
+// Beyond this a slope is noise (a hash, say): following it would overflow.
+constexpr std::int64_t kLargestSlope = std::int64_t{1} << 40;
+
+bool too_large(const BlockSlope& s) { return std::max({std::abs(s.x), std::abs(s.y), std::abs(s.z)}) > kLargestSlope; }
+
+std::uint8_t tag_dims(const Tag& t) { return static_cast<std::uint8_t>(t.dims | dims_of(t.slope)); }
+
+BlockSlope without(BlockSlope s, std::uint8_t dims) {
+  if ((dims & 1) != 0) s.x = 0;
+  if ((dims & 2) != 0) s.y = 0;
+  if ((dims & 4) != 0) s.z = 0;
+  return s;
+}
+
+}  // namespace
+
+Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps)
+    : plans_(plan_shadow(kernel)),
+      uniform_row_(kernel.uniform_row),
+      conditions_(grid),
+      warps_(static_cast<std::size_t>(warps)) {
+  for (WarpTags& w : warps_) w.rows.resize(kernel.rows);
+}
+
+void Shadow::start(const Dim3& block) {
+  conditions_.start(block);
+  cause_ = kNowhere;
+  shared_dims_ = 0;
+  for (WarpTags& w : warps_) {
+    std::fill(w.rows.begin(), w.rows.end(), RowTags{});
+    w.carries = {};
+    w.carry_lanes = 0;
+    w.local.clear();
+  }
+}
+
+void Shadow::Gathered::take(const Tag& t) {
+  if (t.kind == TagKind::None) return;
+  lost |= (t.dims & kDataDim) != 0 || (lanes != 0 && lanes != t.lanes);
+  lanes |= t.lanes;
+  dims = static_cast<std::uint8_t>(dims | tag_dims(t));
+  opaque = static_cast<std::uint8_t>(opaque | t.dims);
+  linear += t.kind == TagKind::Linear;
+  high += t.kind == TagKind::High;
+  slope = add(slope, t.slope);
+}
+
+Tag Shadow::Gathered::result(TagKind kind) const {
+  if (lanes == 0) return {};
+  if (lost) return {TagKind::Opaque, dims, lanes, {}};
+  return {kind, opaque, lanes, without(slope, opaque)};
+}
+
+Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
+  if ((offset & kLiteralBit) != 0) return {};
+  const RowTags& row = warps_[static_cast<std::size_t>(x.warp->index)].rows[offset / kRowBytes];
+  const LaneMask first = row.part[0].lanes & lanes_, second = row.part[1].lanes & lanes_;
+  if ((first | second) == 0) return {};
+  if (first != 0 && second != 0) {
+    return {
+        TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}};
+  }
+  Tag t = first != 0 ? row.part[0] : row.part[1];
+  t.lanes = first | second;
+  return t;
+}
+
+/// The tag of an integer source: '-' and '~' turn the slope round.
+Tag Shadow::tag(const Exec& x, const Source& s) const {
+  Tag t = row_tag(x, s.row);
+  if (s.flip == ~0u && t.kind != TagKind::None) t.slope = scale(t.slope, -1);
+  return t;
+}
+
+Tag Shadow::high_tag(const Exec& x, const Source& s) const {
+  Source next = s;
+  next.row += kRowBytes;
+  return tag(x, next);
+}
+
+Shadow::Operand Shadow::operand(const Exec& x, const Source& s, bool is_unsigned) const {
+  Operand o;
+  o.tag = tag(x, s);
+  const std::uint32_t* row = x.row(s);
+  const IntegerModifier m(s);
+  for (std::size_t i = 0; i < kWarpLanes; ++i) {
+    const std::uint32_t v = m(row[i]);
+    o.value[i] = is_unsigned ? std::int64_t{v} : std::int64_t{static_cast<std::int32_t>(v)};
+  }
+  return o;
+}
+
+/// Gives `lanes` of a row a new tag; other living lanes keep theirs.
+void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask lanes) {
+  Tag next = t;
+  next.lanes &= lanes;
+  if (offset >= uniform_row_) {
+    // A uniform register is written whole, whichever lanes take part.
+    lanes = ~LaneMask{0};
+    if (next.lanes != 0) next.lanes = lanes;
+  }
+  if (next.kind == TagKind::Linear || next.kind == TagKind::High) {
+    if (is_zero(next.slope)) next.kind = next.dims != 0 ? TagKind::Opaque : TagKind::None;
+    if (too_large(next.slope)) next = {TagKind::Opaque, tag_dims(next), next.lanes, {}};
+  }
+  if (next.kind == TagKind::None) next.lanes = 0;
+  RowTags& row = warp(x).rows[offset / kRowBytes];
+  const LaneMask kept = lanes == ~LaneMask{0} ? 0 : ~lanes & x.warp->live;
+  Tag* empty = nullptr;
+  for (Tag& part : row.part) {
+    part.lanes &= kept;
+    if (part.lanes == 0) {
+      part = Tag{};
+      empty = &part;
+    }
+  }
+  if (next.lanes == 0) return;
+  for (Tag& part : row.part) {
+    if (part.lanes != 0 && part.kind == next.kind && part.slope == next.slope && part.dims == next.dims) {
+      part.lanes |= next.lanes;
+      return;
+    }
+  }
+  if (empty != nullptr) {
+    *empty = next;
+    return;
+  }
+  // A third kind of lanes: what was there before is given up.
+  row.part[0] = {
+      TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), row.lanes(), {}};
+  row.part[1] = next;
+}
+
+void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims) {
+  const Tag t{TagKind::Opaque, dims, lanes_, {}};
+  WarpTags& w = warp(x);
+  for (const std::uint32_t row : plan.writes) {
+    // What a loop computes from data has this tag already.
+    const RowTags& now = w.rows[row];
+    const Tag& first = now.part[0];
+    const bool same = first.kind == TagKind::Opaque && first.dims == dims && (lanes_ & ~first.lanes) == 0;
+    if (!same || now.part[1].lanes != 0) set(x, row * kRowBytes, t);
+  }
+  if (!plan.predicate_writes.empty()) fix(x, dims);
+}
+
+void Shadow::clear(const Exec& x, const ShadowPlan& plan) {
+  WarpTags& w = warp(x);
+  for (const std::uint32_t row : plan.writes) {
+    if (w.rows[row].lanes() == 0) continue;
+    set(x, row * kRowBytes, Tag{});
+  }
+  if (w.carry_lanes == 0) return;
+  for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{});
+}
+
+bool Shadow::any_tagged(const Exec& x, const ShadowPlan& plan) {
+  const WarpTags& w = warp(x);
+  for (const std::uint32_t row : plan.reads) {
+    if ((w.rows[row].lanes() & lanes_) != 0) return true;
+  }
+  if (w.carry_lanes == 0) return false;
+  return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(), [&](std::uint8_t slot) {
+    return ((w.carries[slot][0].lanes | w.carries[slot][1].lanes) & lanes_) != 0;
+  });
+}
+
+std::uint8_t Shadow::carry_dims(const Carry& a, const Carry& b) {
+  return static_cast<std::uint8_t>(a.dims | b.dims | dims_of(a.slope) | dims_of(b.slope));
+}
+
+void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
+  if (slot == kDiscardedPredicate) return;
+  WarpTags& w = warp(x);
+  auto& parts = w.carries[static_cast<std::size_t>(slot)];
+  Carry next = carry;
+  if (is_zero(next.slope) && next.dims == 0) next.lanes = 0;
+  Carry* empty = nullptr;
+  for (Carry& part : parts) {
+    part.lanes &= ~lanes_ & x.warp->live;
+    if (part.lanes == 0) empty = &part;
+  }
+  const auto like = [&](const Carry& part) {
+    return part.lanes != 0 && part.slope == next.slope && part.dims == next.dims && part.second == next.second;
+  };
+  if (next.lanes != 0) {
+    if (like(parts[0])) {
+      parts[0].lanes |= next.lanes;
+    } else if (like(parts[1])) {
+      parts[1].lanes |= next.lanes;
+    } else if (empty != nullptr) {
+      *empty = next;
+    } else {
+      fix(x, carry_dims(parts[0], parts[1]));
+      parts = {next, Carry{}};
+    }
+  }
+  w.carry_lanes = 0;
+  for (const auto& of_slot : w.carries) w.carry_lanes |= of_slot[0].lanes | of_slot[1].lanes;
+}
+
+Shadow::Carry Shadow::carry(const Exec& x, const PredicateSource& p) {
+  const auto& parts = warp(x).carries[p.slot];
+  const LaneMask first = parts[0].lanes & lanes_, second = parts[1].lanes & lanes_;
+  if (first != 0 && second != 0) fix(x, carry_dims(parts[0], parts[1]));
+  Carry c = first != 0 ? parts[0] : parts[1];
+  c.lanes = first != 0 ? first : second;
+  return c;
+}
+
+/// A predicate is read as a truth value: a carry that moves with the block cannot be followed further.
+void Shadow::read_predicate(const Exec& x, int slot) {
+  for (const Carry& c : warp(x).carries[static_cast<std::size_t>(slot)]) {
+    if ((c.lanes & x.active) != 0) fix(x, carry_dims(c, c));
+  }
+}
+
+void Shadow::control(const Exec& x, const Op& op) {
+  lanes_ = x.active;
+  const ShadowPlan& plan = plans_[x.pc];
+  for (const std::uint32_t row : plan.reads) {
+    const Tag t = row_tag(x, row * kRowBytes);
+    if (t.kind != TagKind::None) fix(x, tag_dims(t));
+  }
+  if (warp(x).carry_lanes != 0) {
+    for (const PredicateSource& p : op.p) read_predicate(x, p.slot);
+  }
+  for (const std::uint32_t row : plan.writes) set(x, row * kRowBytes, Tag{});
+}
+
+// --- conditions ------------------------------------------------------------------------------------------------------
+
+/// The tagged lanes stay within 32 bits, read as signed or unsigned.
+void Shadow::keep_range(const Exec& x, const Tag& t, const std::array<std::int64_t, kWarpLanes>& values,
+                        bool is_unsigned) {
+  if (t.kind != TagKind::Linear) return;
+  fix(x, t.dims);
+  const std::int64_t lowest = is_unsigned ? 0 : -(std::int64_t{1} << 31);
+  const std::int64_t highest = is_unsigned ? (std::int64_t{1} << 32) - 1 : (std::int64_t{1} << 31) - 1;
+  std::int64_t low = highest, high = lowest;
+  for (LaneMask m = t.lanes; m != 0; m &= m - 1) {
+    const std::int64_t v = values[static_cast<std::size_t>(std::countr_zero(m))];
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  conditions_.interval(t.slope, lowest - low, highest - high);
+}
+
+namespace {
+
+/// Where the difference d of two values may move so that comparing still gives what it gives now.
+Span same_outcome(std::int64_t d, int variant) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 62;
+  const bool less = (variant & kLess) != 0, equal = (variant & kEqual) != 0, greater = (variant & kGreater) != 0;
+  if (d < 0) {
+    const std::int64_t top = less != equal ? -1 : equal != greater ? 0 : kFar;
+    return {-kFar, top - d};
+  }
+  if (d > 0) {
+    const std::int64_t bottom = greater != equal ? 1 : equal != less ? 0 : -kFar;
+    return {bottom - d, kFar};
+  }
+  return {less == equal ? -kFar : 0, greater == equal ? kFar : 0};
+}
+
+}  // namespace
+
+/// Each of `lanes` keeps the outcome of comparing l with r. Lanes in which only one side moves have a slope of their
+/// own.
+void Shadow::keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, int variant) {
+  const BlockSlope none{};
+  const LaneMask in_l = l.tag.lanes, in_r = r.tag.lanes;
+  const struct {
+    LaneMask lanes;
+    BlockSlope slope;
+  } groups[] = {{lanes & in_l & in_r, add(l.tag.slope, scale(r.tag.slope, -1))},
+                {lanes & in_l & ~in_r, l.tag.slope},
+                {lanes & in_r & ~in_l, add(none, scale(r.tag.slope, -1))}};
+  for (const auto& group : groups) {
+    if (group.lanes == 0 || is_zero(group.slope)) continue;
+    Span all{-(std::int64_t{1} << 62), std::int64_t{1} << 62};
+    for (LaneMask m = group.lanes; m != 0; m &= m - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(m));
+      const Span one = same_outcome(l.value[i] - r.value[i], variant);
+      all = {std::max(all.low, one.low), std::min(all.high, one.high)};
+    }
+    conditions_.interval(group.slope, all.low, all.high);
+  }
+}
+
+// --- memory ----------------------------------------------------------------------------------------------------------
+
+/// Adds the slope of one register (pair) of an address to `sum`. False if it cannot be followed.
+bool Shadow::index_slope(const Exec& x, const Source& s, bool wide, bool far, LaneMask lanes, std::int64_t factor,
+                         Gathered& sum) {
+  const Tag low = tag(x, s), high = wide ? high_tag(x, s) : Tag{};
+  Gathered g;
+  g.take(low);
+  g.take(high);
+  sum.dims = static_cast<std::uint8_t>(sum.dims | g.dims);
+  if (g.lanes == 0) return true;
+  if (g.lost || (g.lanes & lanes) != lanes) return false;
+  if (low.kind == TagKind::High || low.kind == TagKind::None || high.kind == TagKind::Linear) return false;
+  if (high.kind == TagKind::High && high.slope != low.slope) return false;
+  if (high.kind == TagKind::Opaque && !is_zero(low.slope)) return false;
+  if (far && high.kind == TagKind::None) {
+    // The upper word stays: the lower one must not run over.
+    const Operand o = operand(x, s, true);
+    keep_range(x, o.tag, o.value, true);
+  }
+  sum.opaque = static_cast<std::uint8_t>(sum.opaque | g.opaque);
+  sum.slope = add(sum.slope, scale(low.slope, factor));
+  return true;
+}
+
+/// The access stays in its buffer, so that a block for which it does not is emulated and reported.
+void Shadow::keep_bounds(const Exec& x, const Op& op, const BlockSlope& slope) {
+  const std::uint64_t low = x.lowest, high = x.highest;
+  const GlobalMemory::Region* region = x.block->global->find(low, high - low + op.bytes);
+  if (region == nullptr) {
+    fix(x, dims_of(slope));  // lanes in several buffers
+    return;
+  }
+  conditions_.interval(slope, static_cast<std::int64_t>(region->begin - low),
+                       static_cast<std::int64_t>(region->end - op.bytes - high));
+}
+
+BlockSlope Shadow::access(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space) {
+  const ShadowPlan& plan = plans_[x.pc];
+  lanes_ = x.enabled;
+  if (lanes == 0) return {};
+  Gathered sum;
+  if (any_tagged(x, plan)) follow_address(x, op, lanes, space, sum);
+  if (op.value_needed) {
+    if (space == MemorySpace::Local && op.space == MemorySpace::Local) {
+      access_local(x, op, lanes, plan);
+    } else {
+      load_tags(x, op, plan, space, sum.dims);
+    }
+  }
+  return sum.slope;
+}
+
+/// Leaves the slope of the access in `sum` and records what keeps its pattern the same.
+void Shadow::follow_address(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space, Gathered& sum) {
+  const bool far = space == MemorySpace::Global || op.space == MemorySpace::Generic;
+  const bool copy_target = op.kind == OpKind::Copy && space == MemorySpace::Shared;
+  bool known = copy_target ? index_slope(x, op.c, false, far, lanes, 1, sum)
+                           : index_slope(x, op.a, op.wide_index, far, lanes, op.scale, sum);
+  if (copy_target) known &= index_slope(x, op.d, false, far, lanes, 1, sum);
+  if (!copy_target && op.has_uniform) known &= index_slope(x, op.b, op.wide_uniform, far, lanes, 1, sum);
+  if (!known) {
+    fix(x, (sum.dims & kDataDim) != 0 ? kAllDims : sum.dims);  // addresses out of memory are this block's own
+    sum.slope = {};
+    return;
+  }
+  fix(x, sum.opaque);
+  sum.slope = without(sum.slope, sum.opaque);
+  if (is_zero(sum.slope)) return;
+  conditions_.residue(sum.slope, kLineBytes);
+  if (space == MemorySpace::Global) keep_bounds(x, op, sum.slope);
+  if (space != MemorySpace::Global) {
+    fix(x, dims_of(sum.slope));
+    sum.slope = {};
+  }
+}
+
+/// What a load brings may differ by block, unless no block writes it and all read the same place, or it was put into
+/// shared memory and did not.
+void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space,
+                       std::uint8_t address_dims) {
+  const bool shared = space == MemorySpace::Shared && op.space == MemorySpace::Shared;
+  if (shared) {
+    if (op.memory != MemoryKind::Load) {
+      shared_dims_ = static_cast<std::uint8_t>(shared_dims_ | address_dims);
+      for (const std::uint32_t row : plan.reads) {
+        const Tag t = row_tag(x, row * kRowBytes);
+        if (t.kind == TagKind::None) continue;
+        shared_dims_ = static_cast<std::uint8_t>(shared_dims_ | (tag_dims(t)));
+      }
+    }
+  } else if (op.kind == OpKind::Copy || op.space == MemorySpace::Generic) {
+    shared_dims_ = op.kind == OpKind::Copy ? kDataDim : kAllDims;  // global data, or an address that may be anywhere
+  }
+  if (op.memory != MemoryKind::Load && op.memory != MemoryKind::Atomic) return;
+  const bool constant = space == MemorySpace::Global && plan.read_only && address_dims == 0;
+  const std::uint8_t dims = shared ? static_cast<std::uint8_t>(shared_dims_ | address_dims) : constant ? 0 : kDataDim;
+  if (dims == 0) {
+    clear(x, plan);
+  } else {
+    set_opaque(x, plan, dims);
+  }
+}
+
+/// Spilled registers keep their tags: local memory is shadowed word by word where all lanes use the same offset.
+void Shadow::access_local(const Exec& x, const Op& op, LaneMask lanes, const ShadowPlan& plan) {
+  std::vector<Tag>& local = warp(x).local;
+  if (local.empty()) local.resize(x.block->local_bytes / 4 + 1);
+  const std::uint64_t offset = x.address[static_cast<std::size_t>(std::countr_zero(lanes))];
+  bool same = op.bytes >= 4;
+  for (LaneMask m = lanes; m != 0; m &= m - 1)
+    same &= x.address[static_cast<std::size_t>(std::countr_zero(m))] == offset;
+  const std::uint32_t words = std::max<std::uint32_t>(1, op.bytes / 4u);
+  if (op.memory == MemoryKind::Load) {
+    const bool all_clear = std::all_of(local.begin(), local.end(), [](const Tag& t) { return t.lanes == 0; });
+    if (!same && !all_clear) set_opaque(x, plan, kAllDims);
+    if (!same && all_clear) clear(x, plan);
+    for (std::uint32_t w = 0; same && w < words; ++w) set(x, op.dst + w * kRowBytes, local[offset / 4 + w]);
+    return;
+  }
+  for (std::uint32_t w = 0; w < words; ++w) {
+    const Tag t = row_tag(x, op.c.row + w * kRowBytes);
+    if (same) {
+      Tag& word = local[offset / 4 + w];
+      const bool mixes = (word.lanes & ~lanes & x.warp->live) != 0;
+      if (mixes && !(word.kind == t.kind && word.slope == t.slope && word.dims == t.dims)) {
+        word = {TagKind::Opaque, kAllDims, word.lanes | lanes, {}};
+      } else {
+        const LaneMask kept = mixes ? word.lanes & ~lanes : 0;
+        word = t;
+        word.lanes |= kept;
+      }
+    } else if (t.kind != TagKind::None) {
+      local.assign(local.size(), Tag{TagKind::Opaque, kAllDims, ~LaneMask{0}, {}});
+    }
+  }
+}
+
+}  // namespace forewarp::emulation

@@ -1,0 +1,184 @@
+// The linear shadow of a block: which registers of the representative depend on the block index, and how.
+//
+// While a block is emulated, every register row may carry a tag: its value in a block that lies d = (dx, dy, dz) away
+// is v + slope . d (Linear), or it is the upper word of such a 64-bit value (High), or it depends on some dimensions of
+// the block index in a way that is not followed (Opaque). Rows without a tag are the same in every block. Wherever a
+// tagged value decides something, a condition on d is recorded under which the decision stays what it is here; the
+// class of the block is what satisfies all of them. Addresses report their slope.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "emulation/classes/block_conditions.h"
+#include "emulation/machine/exec.h"
+#include "emulation/machine/machine.h"
+#include "program/program.h"
+
+namespace forewarp::emulation {
+
+enum class TagKind : std::uint8_t { None, Linear, High, Opaque };
+
+struct Tag {
+  TagKind kind = TagKind::None;
+  std::uint8_t dims = 0;  ///< along which the value moves in a way that is not followed; the slope is zero there
+  LaneMask lanes = 0;     ///< the lanes it holds for; the others are the same in every block
+  BlockSlope slope;
+};
+
+/// The tags of a register row: guarded code leaves other lanes what they had, mostly values that nobody reads again.
+struct RowTags {
+  Tag part[2];  ///< disjoint lanes
+  LaneMask lanes() const { return part[0].lanes | part[1].lanes; }
+};
+
+/// What an instruction does to tags. Everything not listed makes its results Opaque if a source is tagged.
+enum class Rule : std::uint8_t {
+  Generic,
+  Clear,
+  BlockIndex,
+  Copy,
+  Sum,
+  Multiply,
+  MultiplyWide,
+  LeaLow,
+  LeaHigh,
+  ShiftLeft,
+  ShiftRight,
+  ShiftLeftHigh,
+  Logic,
+  Permute,
+  Select,
+  Compare,
+  CompareExtended,
+  MinMax,
+  AddMinMax,
+  Shuffle,
+  ToUniform,
+};
+
+struct ShadowPlan {
+  Rule rule = Rule::Generic;
+  bool is_unsigned = false;                                     ///< of comparisons, wide products
+  bool carry_in = false;                                        ///< .X
+  bool read_only = false;                                       ///< a load of data that no block writes
+  std::uint8_t dimension = 0;                                   ///< BlockIndex: 0 x, 1 y, 2 z
+  std::vector<std::uint32_t> reads, writes;                     ///< rows, as indices
+  std::vector<std::uint8_t> predicate_reads, predicate_writes;  ///< slots
+};
+
+class Shadow {
+ public:
+  Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps);
+
+  void start(const Dim3& block);
+  /// Before the handler of a plain instruction runs: x.enabled are the lanes it writes.
+  void compute(const Exec& x, const Op& op);
+  /// Operands of a control instruction, and predicates it depends on.
+  void control(const Exec& x, const Op& op);
+  /// A guard is read.
+  void guard(const Exec& x, const Op& op) {
+    if (warp(x).carry_lanes != 0) read_predicate(x, op.guard);
+  }
+  /// A memory instruction whose lanes' addresses are in x; gives the slope of the access and tags what it loads.
+  BlockSlope access(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space);
+
+  const BlockConditions& conditions() const { return conditions_; }
+  /// Where the block index first decided something in a way that is not followed: an instruction, or kNowhere.
+  static constexpr std::uint32_t kNowhere = ~0u;
+  std::uint32_t cause() const { return cause_; }
+
+ private:
+  struct Carry {
+    LaneMask lanes = 0;
+    BlockSlope slope;
+    std::uint8_t dims = 0;  ///< as of tags
+    bool second = false;    ///< the other half of a carry of up to 2: counts only together with the first
+  };
+  struct WarpTags {
+    std::vector<RowTags> rows;
+    std::array<std::array<Carry, 2>, kPredicateSlots> carries{};  ///< disjoint lanes, as of rows
+    LaneMask carry_lanes = 0;                                     ///< of any carry: a quick way out
+    std::vector<Tag> local;                                       ///< by word of the local frame
+  };
+  /// Tags of several sources put together.
+  struct Gathered {
+    LaneMask lanes = 0;
+    std::uint8_t dims = 0;    ///< all that any source depends on
+    std::uint8_t opaque = 0;  ///< of those, what is not followed
+    bool lost = false;        ///< data among the sources, or lanes that differ
+    int linear = 0, high = 0;
+    BlockSlope slope;
+    void take(const Tag& t);
+    Tag result(TagKind kind) const;  ///< for a result that adds the sources up
+  };
+  /// 32 lane values as the instruction reads them, with their tag.
+  struct Operand {
+    Tag tag;
+    std::array<std::int64_t, kWarpLanes> value{};
+  };
+
+  WarpTags& warp(const Exec& x) { return warps_[static_cast<std::size_t>(x.warp->index)]; }
+  Tag tag(const Exec& x, const Source& s) const;
+  Tag high_tag(const Exec& x, const Source& s) const;
+  Tag row_tag(const Exec& x, std::uint32_t offset) const;
+  Operand operand(const Exec& x, const Source& s, bool is_unsigned) const;
+  void assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask lanes);
+  void set(const Exec& x, std::uint32_t offset, const Tag& t) { assign(x, offset, t, lanes_); }
+  void set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims);
+  void clear(const Exec& x, const ShadowPlan& plan);
+  void fix(const Exec& x, std::uint8_t dims) {
+    const std::uint8_t before = conditions_.fixed();
+    conditions_.fix(dims);
+    if (cause_ == kNowhere && conditions_.fixed() != before) cause_ = x.pc;
+  }
+  bool any_tagged(const Exec& x, const ShadowPlan& plan);
+  static std::uint8_t carry_dims(const Carry& a, const Carry& b);
+  void set_carry(const Exec& x, int slot, const Carry& carry);
+  Carry carry(const Exec& x, const PredicateSource& p);
+  void read_predicate(const Exec& x, int slot);
+
+  std::size_t split_lanes(const Exec& x, const ShadowPlan& plan, std::array<LaneMask, 8>& groups);
+  void apply(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_generic(const Exec& x, const ShadowPlan& plan);
+  void apply_sum(const Exec& x, const Op& op, const Gathered& g);
+  void apply_carry_sum(const Exec& x, const Op& op, Gathered g);
+  void apply_multiply(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_wide(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_lea(const Exec& x, const Op& op);
+  void apply_lea_high(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_shift_left(const Exec& x, const Op& op);
+  void apply_shift_right(const Exec& x, const Op& op);
+  void apply_shift_left_high(const Exec& x, const Op& op);
+  void apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_permute(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_select(const Exec& x, const Op& op);
+  void apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_min_max(const Exec& x, const Op& op, Operand l, Operand r, bool is_unsigned);
+  void apply_shuffle(const Exec& x, const Op& op, const ShadowPlan& plan);
+
+  Tag product(const Exec& x, const Op& op, bool wide, bool is_unsigned);
+  Tag wide_summand(const Exec& x, const Source& s);
+  void keep_range(const Exec& x, const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned);
+  void keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, int variant);
+  bool index_slope(const Exec& x, const Source& s, bool wide, bool far, LaneMask lanes, std::int64_t factor,
+                   Gathered& sum);
+  void follow_address(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space, Gathered& sum);
+  void keep_bounds(const Exec& x, const Op& op, const BlockSlope& slope);
+  void access_local(const Exec& x, const Op& op, LaneMask lanes, const ShadowPlan& plan);
+  void load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, std::uint8_t address_dims);
+
+  std::vector<ShadowPlan> plans_;
+  std::uint32_t uniform_row_;  ///< byte offset of UR0; only uniform registers lie behind it
+  BlockConditions conditions_;
+  std::vector<WarpTags> warps_;
+  std::uint8_t shared_dims_ = 0;  ///< what the contents of shared memory depend on
+  LaneMask lanes_ = 0;  ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
+  std::uint32_t cause_ = kNowhere;
+};
+
+/// What shadowing each instruction of a kernel takes.
+std::vector<ShadowPlan> plan_shadow(const DecodedKernel& kernel);
+
+}  // namespace forewarp::emulation

@@ -1,0 +1,352 @@
+// How the block index travels through a program: each example is traced by classes and block by block, which must
+// agree, and needs no more classes than it should.
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "emulation/classes/classes_support.h"
+#include "emulation/emulation.h"
+#include "emulation/launch_example.h"
+
+using namespace forewarp;
+using forewarp::test::Example;
+using forewarp::test::kStart;
+
+namespace {
+
+/// Traces both ways, compares, and gives the number of classes.
+std::size_t classes_of(const std::string& source, const Dim3& grid, const Dim3& block = {64, 1, 1}) {
+  const Example example(source, grid, block);
+  TraceOptions each;
+  each.block_classes = false;
+  each.all_values = true;
+  const auto truth = trace_launch(example.program, example.item, 0, each);
+  const auto trace = trace_launch(example.program, example.item, 0);
+  INFO(source);
+  CHECK(test::wrong_blocks(*trace, *truth) == 0);
+  CHECK(test::population(*trace) == grid.count());
+  return trace->classes.size();
+}
+
+// Loads and stores a word at R6.
+const std::string kAccess = R"(
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    STG.E [R8.64+0x40], R10
+    EXIT
+)";
+
+}  // namespace
+
+TEST_CASE("linear addresses make one class", "[shadow]") {
+  CHECK(classes_of(kStart + "IMAD R6, R3, c[0x0][0x0], R0" + kAccess, {37, 1, 1}) == 1);
+  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nIMAD R7, R4, 0x4000, RZ\nIADD3 R6, R6, R7, 0x20" + kAccess,
+                   {9, 5, 1}) == 1);
+  // Downwards, and through a subtraction.
+  CHECK(classes_of(kStart + "IMAD R6, R3, -0x40, R0\nIADD3 R6, R6, 0x4000, RZ" + kAccess, {20, 1, 1}) == 1);
+  // Uniform registers.
+  CHECK(classes_of("S2UR UR4, SR_CTAID.X\nUIMAD UR4, UR4, 0x40, URZ\n" + kStart + "IADD3 R6, R0, UR4, RZ" + kAccess,
+                   {20, 1, 1}) == 1);
+}
+
+TEST_CASE("64-bit address arithmetic keeps its slope", "[shadow]") {
+  const std::string tail = "LDG.E R10, [R8.64]\nEXIT";
+  CHECK(classes_of(kStart +
+                       "LEA R6, R3, R0, 0x8\nLEA R8, P0, R6, c[0x0][0x160], 0x2\nLEA.HI.X.SX32 R9, R6, c[0x0][0x164], "
+                       "0x2, P0\n" +
+                       tail,
+                   {11, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "IMAD.WIDE R6, R3, 0x400, RZ\nIADD3 R8, P0, R6, c[0x0][0x160], RZ\nIADD3.X R9, R7, "
+                       "c[0x0][0x164], RZ, P0, !PT\n" +
+                       tail,
+                   {11, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "SHF.L.U32 R6, R3, 0x9, RZ\nSHF.R.S32.HI R7, RZ, 0x1f, R6\nSHF.L.U64.HI R12, R6, 0x2, "
+                       "R7\nSHF.L.U32 R13, R6, 0x2, RZ\n"
+                       "IADD3 R8, P0, P1, R13, c[0x0][0x160], R0\nIADD3.X R9, R12, c[0x0][0x164], RZ, P0, P1\nLOP3.LUT "
+                       "R8, R8, 0xfffffffc, RZ, 0xc0, !PT\n" +
+                       tail,
+                   {11, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "IMAD R6, R3, 0x80, RZ\nIMAD.WIDE.U32 R8, R6, 0x4, RZ\nIADD3 R8, P0, R8, c[0x0][0x160], "
+                       "RZ\nIMAD.X R9, R9, 0x1, RZ, P0\n"
+                       "IADD3 R9, R9, c[0x0][0x164], RZ\n" +
+                       tail,
+                   {11, 1, 1}) == 1);
+}
+
+TEST_CASE("misaligned steps give a class a residue", "[shadow]") {
+  // 60 bytes a block: residues repeat after 32 blocks.
+  CHECK(classes_of(kStart + "IMAD R6, R3, 0xf, R0" + kAccess, {100, 1, 1}) == 32);
+  CHECK(classes_of(kStart + "IMAD R6, R3, 0x10, R0" + kAccess, {100, 1, 1}) == 2);
+}
+
+TEST_CASE("bounds split the grid into its edges", "[shadow]") {
+  const std::string guarded = kStart + R"(
+    LEA R6, R3, R0, 0x6
+    ISETP.GE.AND P0, PT, R6, 0x3e8, PT
+    @P0 EXIT
+)" + kAccess;
+  CHECK(classes_of(guarded, {16, 1, 1}) == 2);  // 15 whole blocks and one of 40 threads
+  CHECK(classes_of(guarded, {20, 1, 1}) == 3);  // and some that do nothing
+  const std::string both = kStart + R"(
+    LEA R6, R3, R0, 0x6
+    LEA R7, R4, R0, 0x6
+    ISETP.GE.AND P0, PT, R6, 0x12c, PT
+    ISETP.GE.OR P0, PT, R7, 0x12c, P0
+    @P0 EXIT
+    IMAD R6, R7, 0x400, R6
+)" + kAccess;
+  CHECK(classes_of(both, {5, 5, 1}) == 4);
+  // The unsigned trick: (unsigned)(row - 1) < 4.
+  CHECK(classes_of(kStart +
+                       "IADD3 R7, R3, -0x1, RZ\nISETP.LT.U32.AND P0, PT, R7, 0x4, PT\n@!P0 EXIT\nLEA R6, R3, R0, 0x6" +
+                       kAccess,
+                   {9, 1, 1}) <= 3);
+  // Minimum of a linear value and a bound steers a loop: one class for each length.
+  CHECK(classes_of(kStart + R"(
+    IADD3 R6, R3, 0x1, RZ
+    IMNMX R6, R6, 0x5, PT
+    MOV R7, RZ
+  loop:
+    IADD3 R7, R7, 0x1, RZ
+    ISETP.LT.AND P0, PT, R7, R6, PT
+    @P0 BRA $loop
+    LEA R6, R3, R0, 0x6
+)" + kAccess,
+                   {12, 1, 1}) <= 6);
+}
+
+TEST_CASE("swizzled block indices", "[shadow]") {
+  // x & 7 and x >> 3 steer the address: the first is a residue, the second is not followed.
+  const std::size_t classes = classes_of(kStart + R"(
+    LOP3.LUT R7, R3, 0x7, RZ, 0xc0, !PT
+    LEA R6, R7, R0, 0x6
+)" + kAccess,
+                                         {64, 1, 1});
+  CHECK(classes == 8);
+  CHECK(classes_of(kStart + "SHF.R.U32.HI R7, RZ, 0x3, R3\nLEA R6, R7, R0, 0x6" + kAccess, {20, 1, 1}) <= 20);
+  // (x * 256 + t) / 32 and % 32: multiples pass through the shift and the mask.
+  CHECK(classes_of(kStart + R"(
+    LEA R7, R3, R0, 0x8
+    SHF.R.U32.HI R6, RZ, 0x5, R7
+    LOP3.LUT R7, R7, 0x1f, RZ, 0xc0, !PT
+    LEA R6, R6, R7, 0x5
+)" + kAccess,
+                   {16, 1, 1}) == 1);
+  // Signed remainder by 4, as the compiler writes it.
+  CHECK(classes_of(kStart + R"(
+    LEA R6, R3, R0, 0x6
+    SHF.R.S32.HI R7, RZ, 0x1f, R6
+    LEA.HI R7, R7, R6, RZ, 0x2
+    LOP3.LUT R7, R7, 0xfffffffc, RZ, 0xc0, !PT
+    IADD3 R7, R6, -R7, RZ
+    ISETP.EQ.AND P0, PT, R7, 0x2, PT
+    @P0 EXIT
+)" + kAccess,
+                   {30, 1, 1}) == 1);
+  // Bit fields put together.
+  CHECK(classes_of(kStart + "SHF.L.U32 R7, R3, 0x6, RZ\nLOP3.LUT R6, R7, 0xffffffc0, R0, 0xe2, !PT" + kAccess,
+                   {30, 1, 1}) == 1);
+  CHECK(classes_of(kStart + "PRMT R6, R3, 0x2104, R0" + kAccess, {30, 1, 1}) == 1);
+}
+
+TEST_CASE("tags survive guards, selections, shuffles and spills", "[shadow]") {
+  CHECK(classes_of(kStart + R"(
+    LEA R6, R3, R0, 0x6
+    ISETP.LT.AND P0, PT, R0, 0x10, PT
+    LEA R7, R3, R0, 0x7
+    @P0 MOV R6, R7
+    IADD3 R6, R6, 0x1, RZ
+    @P0 IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    @!P0 IMAD.WIDE R8, R6, R5, c[0x0][0x168]
+    @P0 LDG.E R10, [R8.64]
+    @!P0 LDG.E R10, [R8.64]
+    EXIT
+)",
+                   {12, 1, 1}) == 1);
+  CHECK(classes_of(
+            kStart +
+                "LEA R6, R3, R0, 0x6\nISETP.LT.AND P0, PT, R0, 0x10, PT\nIADD3 R7, R6, 0x100, RZ\nSEL R6, R6, R7, P0" +
+                kAccess,
+            {12, 1, 1}) == 1);
+  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nSHFL.IDX PT, R6, R6, 0x3, 0x1f" + kAccess, {12, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "MOV R1, c[0x0][0x28]\nLEA R6, R3, R0, 0x6\nSTL [R1+-0x10], R6\nMOV R6, RZ\nLDL R6, [R1+-0x10]" +
+                       kAccess,
+                   {12, 1, 1}) == 1);
+  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nR2UR UR4, R6\nIADD3 R6, R0, UR4, RZ" + kAccess, {12, 1, 1}) == 1);
+  // What passes through shared memory depends on the block only if what was stored does.
+  CHECK(classes_of(kStart + R"(
+    SHF.L.U32 R7, R0, 0x2, RZ
+    STS [R7], R0
+    BAR.SYNC.DEFER_BLOCKING 0x0
+    LDS R10, [R7]
+    ISETP.GT.AND P0, PT, R10, 0x7, PT
+    @P0 EXIT
+    LEA R6, R3, R0, 0x6
+)" + kAccess,
+                   {12, 1, 1}) == 1);
+}
+
+TEST_CASE("what cannot be followed is still right", "[shadow]") {
+  // A product of block index and thread index, a block index squared, a population count.
+  CHECK(classes_of(kStart + "IMAD R6, R3, R0, R0" + kAccess, {9, 2, 1}) <= 9);
+  CHECK(classes_of(kStart + "IMAD R6, R3, R3, R0" + kAccess, {9, 2, 1}) <= 9);
+  CHECK(classes_of(kStart + "POPC R6, R3\nLEA R6, R6, R0, 0x6" + kAccess, {9, 2, 1}) <= 9);
+  // Only along x: blocks that differ in y share a class.
+  CHECK(classes_of(kStart + "POPC R6, R3\nLEA R6, R6, R0, 0x6\nIMAD R6, R4, 0x1000, R6" + kAccess, {4, 8, 1}) == 4);
+  // Shared memory that holds something of the block.
+  CHECK(classes_of(kStart + R"(
+    SHF.L.U32 R7, R0, 0x2, RZ
+    LEA R6, R3, R0, 0x6
+    STS [R7], R6
+    LDS R10, [R7]
+    ISETP.GT.AND P0, PT, R10, 0x107, PT
+    @P0 EXIT
+)" + kAccess,
+                   {12, 1, 1}) <= 12);
+}
+
+TEST_CASE("ways that depend on data", "[shadow]") {
+  // Every block's own: the buffer's values lie below 100.
+  const std::string by_data = kStart + R"(
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    ISETP.GT.AND P0, PT, R10, 0x32, PT
+    @P0 EXIT
+)" + kAccess;
+  CHECK(classes_of(by_data, {10, 1, 1}) == 10);
+  // A decision that all data take the same way leaves one class.
+  const std::string alike = kStart + R"(
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    ISETP.GT.AND P0, PT, R10, 0x3e8, PT
+    @P0 EXIT
+)" + kAccess;
+  CHECK(classes_of(alike, {10, 1, 1}) == 1);
+  // Gathering: addresses come out of memory.
+  CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nIMAD.WIDE R8, R6, R5, c[0x0][0x160]\nLDG.E R6, [R8.64]" + kAccess,
+                   {6, 1, 1}) == 6);
+}
+
+namespace {
+
+// Each launch adds one to every element and goes a way of its own where an element exceeds 2.
+Example three_launches() {
+  Example example(kStart + R"(
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    IADD3 R10, R10, 0x1, RZ
+    STG.E [R8.64], R10
+    ISETP.GT.AND P0, PT, R10, 0x2, PT
+    @P0 EXIT
+    NOP
+    EXIT
+)",
+                  {4, 1, 1});
+  example.item.buffers[0].fill = FillZero{};
+  example.item.launches.resize(3, example.item.launches[0]);
+  return example;
+}
+
+}  // namespace
+
+TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]") {
+  const Example example = three_launches();
+  CaseTracer tracer(example.program, example.item);
+  const auto instructions = [&](int launch) {
+    std::uint64_t sum = 0;
+    for (const InstructionCount& c : tracer.trace(launch)->totals()) sum += c.executed;
+    return sum;
+  };
+  const std::uint64_t first = instructions(0), second = instructions(1), third = instructions(2);
+  CHECK(first == second);
+  CHECK(third == first - 4 * 2 * 2);  // 8 warps leave before NOP and EXIT
+}
+
+TEST_CASE("a launch that is too long to be run for its values is not begun, whether it was traced or not", "[shadow]") {
+  const Example example = three_launches();
+  const auto instructions = [](const KernelTrace& trace) {
+    std::uint64_t sum = 0;
+    for (const InstructionCount& c : trace.totals()) sum += c.executed;
+    return sum;
+  };
+  const std::uint64_t one = instructions(*trace_launch(example.program, example.item, 0));
+  TraceOptions options;
+  const auto third = [&](std::uint64_t value_instructions, bool in_turn) {
+    options.value_instructions = value_instructions;
+    CaseTracer tracer(example.program, example.item, options);
+    for (int i = 0; in_turn && i < 2; ++i) tracer.trace(i);
+    return tracer.trace(2);
+  };
+  for (const bool in_turn : {false, true}) {
+    CHECK_FALSE(third(2 * one, in_turn)->launch.inputs_incomplete);
+    CHECK(instructions(*third(2 * one, in_turn)) == one - 4 * 2 * 2);
+    for (const std::uint64_t enough : {one - 1, 2 * one - 1}) {
+      CHECK(third(enough, in_turn)->launch.inputs_incomplete);
+      CHECK(instructions(*third(enough, in_turn)) == one);  // of the first launch's result at most
+    }
+  }
+}
+
+namespace {
+
+// A long loop, so that only some of the blocks are followed, then a way that depends on data, and an update in place.
+const std::string kLongAndByData = kStart + test::long_loop("0x9c40") + R"(
+    LDG.E R10, [R8.64]
+    IADD3 R10, R10, 0x32, RZ
+    STG.E [R8.64], R10
+    ISETP.GT.AND P0, PT, R10, 0x46, PT
+    @P0 EXIT
+    NOP
+    EXIT
+)";
+
+}  // namespace
+
+TEST_CASE("blocks that samples stand for are counted one by one", "[shadow]") {
+  const Example example(kLongAndByData, {40, 1, 1});
+  TraceOptions each;
+  each.block_classes = false;
+  each.all_values = true;
+  const auto truth = trace_launch(example.program, example.item, 0, each);
+  const auto trace = trace_launch(example.program, example.item, 0);
+  CHECK(trace->launch.samples_differ);
+  CHECK(trace->classes.size() < 40);
+  REQUIRE_FALSE(trace->launch.counted.empty());
+  CHECK(trace->totals() == truth->totals());
+  TraceOptions hurried;
+  hurried.counted_instructions = 1000;
+  CHECK(trace_launch(example.program, example.item, 0, hurried)->launch.counted.empty());
+}
+
+TEST_CASE("lanes that a branch's own predicate keeps are told apart", "[shadow]") {
+  const Example example(kStart + R"(
+    ISETP.GT.AND P0, PT, R0, 0x7, PT
+    ISETP.GT.AND P1, PT, R0, 0xf, PT
+    @P0 BRA P1, $end
+    NOP
+end:
+    EXIT
+)",
+                        {1, 1, 1});
+  const InstructionCount branch = trace_launch(example.program, example.item, 0)->totals()[6];
+  CHECK(branch.executed == 2);
+  CHECK(branch.enabled_lanes == 24 + 32);
+  CHECK(branch.held_lanes == 8);
+  CHECK(branch.divergent == 1);
+}
+
+TEST_CASE("what a slice does not need may be unknown", "[shadow]") {
+  const Example example(kStart + "IMAD R6, R3, c[0x0][0x0], R0\nHMMA.16816.F32 R12, R16, R20, R12" + kAccess,
+                        {8, 1, 1});
+  const auto trace = trace_launch(example.program, example.item, 0);
+  CHECK(trace->classes.size() == 1);
+  CHECK(trace->totals()[5].executed == 16);
+  CHECK_THROWS_AS(emulate_values(example.program, example.item), InputError);
+}

@@ -1,0 +1,70 @@
+#include "emulation/machine/constants.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "emulation/machine/machine.h"
+#include "launch/parameters.h"
+
+namespace forewarp::emulation {
+namespace {
+
+// Offsets in bank 0.
+constexpr std::uint32_t kBlockDim = 0x0, kGridDim = 0xc, kSharedBase = 0x18, kLocalBase = 0x20, kStack = 0x28,
+                        kDynamicShared = 0x2c, kSmCount = 0x10c, kClusterExtent = 0x144, kClusterBlocks = 0x188,
+                        kClusterFlag = 0x140;
+// %nsmid: A100 and H100 SXM.
+constexpr std::uint32_t kSms80 = 108, kSms90 = 132;
+
+class Bank {
+ public:
+  explicit Bank(std::size_t size) : bytes_(size) {}
+  void put(std::uint32_t offset, std::uint64_t value, std::uint32_t size = 4) {
+    for (std::uint32_t i = 0; i < size; ++i) bytes_[offset + i] = static_cast<std::uint8_t>(value >> (8 * i));
+  }
+  void put(std::uint32_t offset, const Dim3& d) {
+    put(offset, d.x);
+    put(offset + 4, d.y);
+    put(offset + 8, d.z);
+  }
+  std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+std::uint32_t shared_bytes(const Kernel& kernel, const Launch& launch) {
+  // Dynamic shared memory starts behind the static part, which the compiler has padded to what extern arrays need.
+  return kernel.static_shared_bytes + launch.dynamic_shared_bytes;
+}
+
+ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch,
+                             const std::vector<std::uint64_t>& addresses) {
+  std::vector<ParameterSlot> slots;
+  slots.reserve(kernel.parameters.size());
+  for (const Parameter& p : kernel.parameters) slots.push_back({p.offset, p.size});
+  const std::vector<std::uint8_t> parameters = pack_parameters(launch, addresses, slots);
+
+  Bank bank(std::max<std::size_t>(0x400, kernel.parameter_base + parameters.size()));
+  bank.put(kBlockDim, launch.block);
+  bank.put(kGridDim, launch.grid);
+  if (sm < 90) bank.put(kSharedBase, kSharedWindow, 8);
+  bank.put(kLocalBase, kLocalWindow, 8);
+  bank.put(kStack, (kernel.local_bytes + kDefaultStackBytes + 15) / 16 * 16);
+  bank.put(kDynamicShared, launch.dynamic_shared_bytes);
+  bank.put(kSmCount, sm < 90 ? kSms80 : kSms90);
+  if (sm >= 90 && launch.cluster.x != 0) {
+    bank.put(kClusterFlag, 1);
+    bank.put(kClusterExtent, launch.cluster);
+    bank.put(kClusterBlocks, launch.cluster.count());
+  }
+  std::copy(parameters.begin(), parameters.end(), bank.bytes_.begin() + kernel.parameter_base);
+
+  ConstantBanks banks;
+  banks.banks.push_back({0, std::move(bank.bytes_)});
+  for (const ConstantBank& b : kernel.constants) {
+    if (b.bank != 0) banks.banks.push_back(b);
+  }
+  return banks;
+}
+
+}  // namespace forewarp::emulation

@@ -1,0 +1,20 @@
+// Constant bank 0 as the driver fills it for a launch (sass.md 2.1), and the banks of the cubin.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulation/ops/op.h"
+#include "launch/launch.h"
+#include "program/program.h"
+
+namespace forewarp::emulation {
+
+/// InputError if the arguments do not fit the kernel.
+ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch,
+                             const std::vector<std::uint64_t>& addresses);
+
+/// Shared memory of a block: the kernel's own and what the launch adds.
+std::uint32_t shared_bytes(const Kernel& kernel, const Launch& launch);
+
+}  // namespace forewarp::emulation

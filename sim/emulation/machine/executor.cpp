@@ -1,0 +1,103 @@
+#include "emulation/machine/executor.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace forewarp::emulation {
+
+BlockExecutor::BlockExecutor(const LaunchState& launch, GlobalView::Writes writes)
+    : global_(*launch.global, writes),
+      limit_(launch.instruction_limit != 0 ? launch.instruction_limit : std::numeric_limits<std::uint64_t>::max()) {
+  const Kernel& kernel = *launch.kernel->kernel;
+  state_.block = launch.block;
+  state_.grid = launch.grid;
+  state_.sm = launch.sm;
+  state_.shared_base = kernel.shared_base;
+  state_.shared.resize(launch.shared_bytes);
+  state_.local_bytes = (kernel.local_bytes + kDefaultStackBytes + 15) / 16 * 16;
+  state_.global = &global_;
+  state_.kernel = launch.kernel;
+  state_.constants = launch.constants;
+  const auto threads = static_cast<std::uint32_t>(launch.block.count());
+  const std::uint32_t warps = (threads + kWarpLanes - 1) / kWarpLanes;
+  state_.rows.resize(std::size_t{warps} * launch.kernel->rows);
+  state_.warps.resize(warps);
+  for (std::uint32_t w = 0; w < warps; ++w) {
+    Warp& warp = state_.warps[w];
+    warp.index = static_cast<int>(w);
+    warp.rows = state_.rows.data() + std::size_t{w} * launch.kernel->rows;
+    const std::uint32_t lanes = std::min<std::uint32_t>(kWarpLanes, threads - w * kWarpLanes);
+    warp.lanes = lanes == kWarpLanes ? ~LaneMask{0} : (LaneMask{1} << lanes) - 1;
+  }
+  x_.block = &state_;
+  x_.base[1] = reinterpret_cast<std::uintptr_t>(launch.kernel->literals.data()) - kLiteralBit;
+  for (std::uint32_t i = 0; i < kWarpLanes; ++i) x_.lane_bit.lane[i] = 1u << i;
+}
+
+void BlockExecutor::reset(const Dim3& block) {
+  state_.index = block;
+  state_.clock = 0;
+  state_.barriers = {};
+  // Memory and registers a real block finds are undefined; zeros make every run the same.
+  std::fill(state_.rows.begin(), state_.rows.end(), Row{});
+  std::fill(state_.shared.begin(), state_.shared.end(), std::uint8_t{0});
+  for (Warp& warp : state_.warps) {
+    warp.predicates.fill(0);
+    warp.predicates[kPredicateTrue] = ~LaneMask{0};
+    warp.predicates[kUniformPredicates + kPredicateTrue] = ~LaneMask{0};
+    warp.live = warp.lanes;
+    warp.barrier = {};
+    warp.arrived = {};
+    warp.barrier_result = 0;
+    warp.resume.clear();
+    warp.local.clear();
+    warp.splits.assign(1, Split{warp.lanes, 0, Wait::Ready, 0, 0});
+  }
+}
+
+void BlockExecutor::enter(Warp& warp) {
+  x_.warp = &warp;
+  x_.base[0] = reinterpret_cast<std::uintptr_t>(warp.rows);
+  x_.predicates = warp.predicates.data();
+}
+
+void BlockExecutor::end_turn(Warp& warp, std::size_t current) {
+  if (warp.splits.size() < 2) return;
+  const auto begin = warp.splits.begin();
+  if (++warp.turns < kPatience) {  // the last is chosen first
+    std::rotate(begin + static_cast<std::ptrdiff_t>(current), begin + static_cast<std::ptrdiff_t>(current) + 1,
+                warp.splits.end());
+  } else {
+    warp.turns = 0;
+    std::rotate(begin, warp.splits.end() - 1, warp.splits.end());
+  }
+}
+
+void BlockExecutor::check_finished() const {
+  std::string waits;
+  const Warp* first = nullptr;
+  for (const Warp& warp : state_.warps) {
+    if (warp.splits.empty()) continue;
+    if (first == nullptr) first = &warp;
+    waits += describe_wait(state_, warp);
+  }
+  if (first == nullptr) return;
+  const Split& split = first->splits.front();
+  throw InputError(place_text(state_, *first, std::countr_zero(split.mask), split.pc) +
+                       ": deadlock, every warp that is left waits" + waits,
+                   "a barrier is not reached by all the threads it waits for");
+}
+
+void BlockExecutor::fail_runaway(const Warp& warp, std::uint32_t pc) const {
+  throw InputError(place_text(state_, warp, warp.live != 0 ? std::countr_zero(warp.live) : 0, pc) +
+                       ": the block has executed " + std::to_string(state_.clock) +
+                       " warp instructions without coming to an end",
+                   "raise the instruction limit if that is what the kernel needs; loops that wait for another block "
+                   "cannot end here, since blocks run one after another");
+}
+
+void BlockExecutor::fail_end(const Warp& warp, std::uint32_t pc) const {
+  throw InputError(place_text(state_, warp, std::countr_zero(x_.active), pc) + ": runs past the end of the code");
+}
+
+}  // namespace forewarp::emulation

@@ -1,0 +1,91 @@
+// The state of one thread block while it is emulated: warps with their lanes split over program counters, convergence
+// barriers, block barriers, shared and local memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "emulation/machine/memory.h"
+#include "emulation/ops/op.h"
+
+namespace forewarp::emulation {
+
+/// Generic addresses of shared and local memory: 16 MiB windows far above every buffer. The low word of the shared
+/// window is zero, as sm_90 code takes for granted (sass.md 2.2).
+inline constexpr std::uint64_t kSharedWindow = 0x00007f0000000000ull;
+inline constexpr std::uint64_t kLocalWindow = 0x00007e0000000000ull;
+inline constexpr std::uint64_t kWindowBytes = 1ull << 24;
+/// sm_90 keeps the first KiB of shared memory for itself; the code adds this base (sass.md 2.2).
+inline constexpr std::uint32_t kSharedBaseSm90 = 0x400;
+/// The stack a launch gets beyond the frame of the kernel: cudaLimitStackSize's default.
+inline constexpr std::uint32_t kDefaultStackBytes = 1024;
+
+inline constexpr int kConvergenceBarriers = 16;
+inline constexpr int kBlockBarriers = 16;
+
+enum class Wait : std::uint8_t { Ready, Sync, WarpSync, Collective, Block };
+
+/// Lanes of a warp that are at the same instruction together.
+struct Split {
+  LaneMask mask = 0;
+  std::uint32_t pc = 0;
+  Wait wait = Wait::Ready;
+  std::uint8_t barrier = 0;  ///< which convergence or block barrier it waits at
+  LaneMask need = 0;         ///< WarpSync, Collective: lanes that must arrive
+};
+
+/// Where the lanes of a collective go on after ENDCOLLECTIVE.
+struct Resume {
+  LaneMask mask = 0;
+  std::uint32_t pc = 0;
+};
+
+struct Warp {
+  int index = 0;
+  Row* rows = nullptr;
+  std::array<LaneMask, kPredicateSlots> predicates{};
+  LaneMask lanes = 0;  ///< that exist
+  LaneMask live = 0;   ///< that have not exited
+  /// Participants of each convergence barrier as each lane knows them. BSSY writes the same mask for all its lanes;
+  /// kept by lane so that the two sides of a branch cannot overwrite each other's barrier.
+  std::array<std::array<LaneMask, kWarpLanes>, kConvergenceBarriers> barrier{};
+  std::vector<Split> splits;
+  std::uint32_t turns = 0;  ///< that one split has used up without waiting
+  std::vector<Resume> resume;
+  std::array<LaneMask, kBlockBarriers> arrived{};  ///< lanes at a block barrier whose warp is not complete yet
+  std::uint32_t barrier_result = 0;                ///< of the last BAR.RED
+  std::array<std::array<std::uint8_t, 16>, kWarpLanes> copied{};  ///< bytes on the way of an asynchronous copy
+  std::vector<std::uint8_t> local;                                ///< lane after lane, made on first use
+};
+
+struct BlockBarrier {
+  std::uint32_t arrived = 0;   ///< threads, in whole warps
+  std::uint32_t expected = 0;  ///< threads; 0: all that live
+  std::uint32_t popc = 0;
+  bool all = true, any = false;
+  bool waiting = false;  ///< some split waits here
+  ReduceOperation operation = ReduceOperation::Popc;
+};
+
+struct BlockState {
+  Dim3 index{0, 0, 0};
+  Dim3 block, grid;
+  int sm = 0;
+  std::uint32_t cluster_rank = 0;
+  std::uint64_t clock = 0;        ///< warp instructions executed: what the clock registers show
+  std::uint32_t shared_base = 0;  ///< address of the first byte
+  std::vector<std::uint8_t> shared;
+  std::uint32_t local_bytes = 0;  ///< per thread
+  GlobalView* global = nullptr;
+  const DecodedKernel* kernel = nullptr;
+  const ConstantBanks* constants = nullptr;
+  std::vector<Warp> warps;
+  std::array<BlockBarrier, kBlockBarriers> barriers{};
+  std::vector<Row> rows;  ///< register files of all warps
+};
+
+/// "kernel k, block (0,1,0), thread (3,0,0), instruction 0x40: LDG ...", the start of every message.
+std::string place_text(const BlockState& block, const Warp& warp, int lane, std::uint32_t pc);
+
+}  // namespace forewarp::emulation

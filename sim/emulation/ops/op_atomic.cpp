@@ -1,0 +1,201 @@
+// Atomics and reductions on global and shared memory. Lanes take their turn in ascending order.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "emulation/machine/exec.h"
+#include "emulation/machine/float_bits.h"
+#include "emulation/ops/handlers.h"
+
+namespace forewarp::emulation {
+namespace {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+enum Operation : std::uint8_t {
+  kAdd,
+  kMin,
+  kMax,
+  kIncrement,
+  kDecrement,
+  kAnd,
+  kOr,
+  kXor,
+  kExchange,
+  kCompareSwap,
+  kCastSpin,
+  kCount
+};
+enum class Type : std::uint8_t { U32, S32, U64, S64, F32, F64, F16x2, Bf16x2 };
+
+template <class T>
+T integer_result(std::uint8_t operation, T old, T v) {
+  using U = std::make_unsigned_t<T>;
+  switch (operation) {
+    case kAdd:
+      return static_cast<T>(static_cast<U>(old) + static_cast<U>(v));
+    case kMin:
+      return std::min(old, v);
+    case kMax:
+      return std::max(old, v);
+    case kIncrement:
+      return old >= v ? T{0} : static_cast<T>(old + 1);
+    case kDecrement:
+      return old == 0 || old > v ? v : static_cast<T>(old - 1);
+    case kAnd:
+      return old & v;
+    case kOr:
+      return old | v;
+    case kXor:
+      return old ^ v;
+    case kCount:
+      return static_cast<T>(static_cast<U>(old) + 1);
+    default:
+      return v;
+  }
+}
+
+template <class F>
+F float_result(std::uint8_t operation, F old, F v) {
+  switch (operation) {
+    case kAdd:
+      return old + v;
+    case kMin:
+      return v < old ? v : old;
+    case kMax:
+      return v > old ? v : old;
+    default:
+      return v;
+  }
+}
+
+template <class Format>
+u32 packed_result(u32 old, u32 v) {
+  u32 out = 0;
+  for (int s = 0; s < 32; s += 16) {
+    out |= Format::encode(odd_sum(Format::decode(old >> s & 0xffffu), Format::decode(v >> s & 0xffffu))) << s;
+  }
+  return out;
+}
+
+u64 combine(const Op& op, u64 old, u64 v) {
+  switch (static_cast<Type>(op.combine)) {
+    case Type::U32:
+      return integer_result<u32>(op.variant, static_cast<u32>(old), static_cast<u32>(v));
+    case Type::S32:
+      return static_cast<u32>(
+          integer_result<std::int32_t>(op.variant, static_cast<std::int32_t>(old), static_cast<std::int32_t>(v)));
+    case Type::U64:
+      return integer_result<u64>(op.variant, old, v);
+    case Type::S64:
+      return static_cast<u64>(
+          integer_result<std::int64_t>(op.variant, static_cast<std::int64_t>(old), static_cast<std::int64_t>(v)));
+    case Type::F32: {
+      const u32 flushed_old = op.carry_out ? flush_bits(static_cast<u32>(old)) : static_cast<u32>(old);
+      const u32 flushed = op.carry_out ? flush_bits(static_cast<u32>(v)) : static_cast<u32>(v);
+      const u32 r = canonical(float_result(op.variant, as_float(flushed_old), as_float(flushed)));
+      return op.carry_out ? flush_bits(r) : r;
+    }
+    case Type::F64:
+      return std::bit_cast<u64>(float_result(op.variant, std::bit_cast<double>(old), std::bit_cast<double>(v)));
+    case Type::F16x2:
+      return packed_result<Half>(static_cast<u32>(old), static_cast<u32>(v));
+    default:
+      return packed_result<Brain>(static_cast<u32>(old), static_cast<u32>(v));
+  }
+}
+
+u64 lane_value(const Exec& x, const Source& s, int i, bool wide) {
+  const IntegerModifier m(s);
+  const u32 low = x.row(s)[i];
+  return wide ? low | static_cast<u64>(x.high(s)[i]) << 32 : m(low);
+}
+
+void atomic(Exec& x, const Op& op) {
+  const bool wide = op.bytes == 8;
+  u32 *d = x.register_row(op.dst), *h = x.register_row(op.dst + kRowBytes);
+  for (LaneMask m = x.enabled; m != 0; m &= m - 1) {
+    const int i = std::countr_zero(m);
+    std::uint8_t* at = x.lane_data(i);
+    u64 old = 0;
+    std::memcpy(&old, at, op.bytes);
+    const u64 v = lane_value(x, op.c, i, wide);
+    u64 next, result = old;
+    if (op.variant == kCompareSwap || op.variant == kCastSpin) {
+      const bool same = old == v;
+      next = same ? lane_value(x, op.d, i, wide) : old;
+      if (op.variant == kCastSpin) result = same ? 1 : 0;
+    } else {
+      next = combine(op, old, v);
+    }
+    std::memcpy(at, &next, op.bytes);
+    d[i] = static_cast<u32>(result);
+    if (wide) h[i] = static_cast<u32>(result >> 32);
+  }
+  // ATOM's predicate says that the address was one the instruction can serve: it always is here.
+  x.set_predicate(op.pdst[0], ~0u);
+}
+
+// --- decoding --------------------------------------------------------------------------------------------------------
+
+struct Named {
+  Modifier modifier;
+  std::uint8_t value;
+};
+
+bool find_operation(const OperandReader& r, Op& op) {
+  static constexpr Named kNames[] = {
+      {Modifier::CAST, kCastSpin}, {Modifier::CAS, kCompareSwap}, {Modifier::EXCH, kExchange}, {Modifier::POPC, kCount},
+      {Modifier::ADD, kAdd},       {Modifier::SAFEADD, kAdd},     {Modifier::MIN, kMin},       {Modifier::MAX, kMax},
+      {Modifier::INC, kIncrement}, {Modifier::DEC, kDecrement},   {Modifier::AND, kAnd},       {Modifier::OR, kOr},
+      {Modifier::XOR, kXor}};
+  for (const Named& n : kNames) {
+    if (!r.has(n.modifier)) continue;
+    op.variant = n.value;
+    return true;
+  }
+  return false;
+}
+
+void find_type(const OperandReader& r, Op& op) {
+  Type type = Type::U32;
+  if (r.has(Modifier::F32)) type = Type::F32;
+  if (r.has(Modifier::F64)) type = Type::F64;
+  if (r.has(Modifier::F16x2)) type = Type::F16x2;
+  if (r.has(Modifier::BF16x2) || r.has(Modifier::BF16_V2)) type = Type::Bf16x2;
+  if (r.has(Modifier::S32)) type = Type::S32;
+  if (r.has(Modifier::U64) || r.has(Modifier::B64)) type = Type::U64;
+  if (r.has(Modifier::S64)) type = Type::S64;
+  op.combine = static_cast<std::uint8_t>(type);
+  const bool wide = type == Type::U64 || type == Type::S64 || type == Type::F64;
+  op.bytes = wide ? 8 : 4;
+  op.carry_out = r.has(Modifier::FTZ);
+}
+
+}  // namespace
+
+bool decode_atomic(const OperandReader& r, Op& op) {
+  switch (r.instruction().opcode) {
+    case Opcode::ATOM:
+    case Opcode::ATOMG:
+    case Opcode::ATOMS:
+    case Opcode::RED:
+    case Opcode::REDG:
+    case Opcode::REDS:
+      break;
+    default:
+      return false;
+  }
+  if (r.memory() == nullptr || !find_operation(r, op)) return false;
+  read_address(r, *r.memory(), op);
+  find_type(r, op);
+  op.c = r.integer(0);
+  op.d = r.integer(1);
+  op.run = atomic;
+  const auto type = static_cast<Type>(op.combine);
+  const bool packed = type == Type::F16x2 || type == Type::Bf16x2;
+  return !packed || op.variant == kAdd || op.variant == kExchange;
+}
+
+}  // namespace forewarp::emulation

@@ -1,0 +1,379 @@
+// Conversions between formats. Modifiers are read in the order written: F2F.F32.F64 makes a float of a double.
+#include <cmath>
+#include <limits>
+
+#include "emulation/machine/exec.h"
+#include "emulation/machine/float_bits.h"
+#include "emulation/ops/handlers.h"
+
+namespace forewarp::emulation {
+namespace {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using i64 = std::int64_t;
+
+enum class Format : std::uint8_t { F32, F64, F16, Bf16, S32, U32, S64, U64, S16, U16, S8, U8 };
+
+bool is_float(Format f) { return f <= Format::Bf16; }
+bool is_signed(Format f) { return f == Format::S32 || f == Format::S64 || f == Format::S16 || f == Format::S8; }
+bool is_wide(Format f) { return f == Format::F64 || f == Format::S64 || f == Format::U64; }
+int integer_bits(Format f) {
+  switch (f) {
+    case Format::S64:
+    case Format::U64:
+      return 64;
+    case Format::S32:
+    case Format::U32:
+      return 32;
+    case Format::S16:
+    case Format::U16:
+      return 16;
+    default:
+      return 8;
+  }
+}
+
+// Op fields of this file: variant = rounding, immediate packs the formats and flags.
+constexpr u32 pack_formats(Format to, Format from) { return static_cast<u32>(to) | static_cast<u32>(from) << 4; }
+Format to_format(const Op& op) { return static_cast<Format>(op.immediate & 15u); }
+Format from_format(const Op& op) { return static_cast<Format>(op.immediate >> 4 & 15u); }
+enum ConversionFlags : std::uint8_t { kFlush = 1, kSaturate = 2, kNanToZero = 4, kRelu = 8, kClamp = 16 };
+
+/// The integer that `mode` rounds to, as a double.
+double round_whole(double v, Rounding mode) {
+  switch (mode) {
+    case Rounding::Down:
+      return std::floor(v);
+    case Rounding::Up:
+      return std::ceil(v);
+    case Rounding::Zero:
+      return std::trunc(v);
+    default:
+      return std::nearbyint(v);
+  }
+}
+
+/// Rounds a double once to the destination format; the bits of F64 are returned whole.
+u64 encode_float(double v, Format to, Rounding mode, bool clamp) {
+  switch (to) {
+    case Format::F64:
+      return std::bit_cast<u64>(v);
+    case Format::F16:
+      return Half::encode(v, mode, clamp);
+    case Format::Bf16:
+      return Brain::encode(v, mode, clamp);
+    default:
+      break;
+  }
+  if (v != v) return kCanonicalNan;
+  float f = static_cast<float>(v);
+  const double back = static_cast<double>(f);
+  const float infinity = std::numeric_limits<float>::infinity();
+  const bool too_high = back > v, too_low = back < v;
+  if (too_high && (mode == Rounding::Down || (mode == Rounding::Zero && v > 0))) f = std::nextafterf(f, -infinity);
+  if (too_low && (mode == Rounding::Up || (mode == Rounding::Zero && v < 0))) f = std::nextafterf(f, infinity);
+  return as_bits(f);
+}
+
+double decode_float(u64 raw, Format from, bool flush) {
+  switch (from) {
+    case Format::F64:
+      return std::bit_cast<double>(raw);
+    case Format::F16:
+      return static_cast<double>(half_to_float(static_cast<u32>(raw) & 0xffffu));
+    case Format::Bf16:
+      return static_cast<double>(brain_to_float(static_cast<u32>(raw) & 0xffffu));
+    default:
+      return static_cast<double>(as_float(flush ? flush_bits(static_cast<u32>(raw)) : static_cast<u32>(raw)));
+  }
+}
+
+/// A 64-bit integer to float with one rounding: through double only where that is exact.
+u64 integer_to_float(bool negative, u64 magnitude, Format to, Rounding mode) {
+  // Keep 63 - 10 bits and a sticky bit, so that the double is exact and rounding it again cannot go wrong.
+  int shift = 0;
+  u64 kept = magnitude;
+  if (to != Format::F64) {
+    while (kept >> 52 != 0) {
+      kept = kept >> 1 | (kept & 1u);
+      ++shift;
+    }
+    const double v = std::ldexp(static_cast<double>(kept), shift);
+    return encode_float(negative ? -v : v, to, mode, false);
+  }
+  const RoundingScope scope(mode);
+  volatile double v = static_cast<double>(magnitude >> 32);
+  v = v * 4294967296.0;
+  volatile double low = static_cast<double>(magnitude & 0xffffffffu);
+  if (negative) {
+    v = -v;
+    low = -low;
+  }
+  v = v + low;
+  return std::bit_cast<u64>(static_cast<double>(v));
+}
+
+/// The range of an integer format as doubles: values at or beyond `over` clamp to the largest.
+struct IntegerRange {
+  double under, over;
+  u64 lowest, highest;
+};
+
+IntegerRange range_of(Format f) {
+  const int bits = integer_bits(f);
+  const u64 mask = bits == 64 ? ~u64{0} : (u64{1} << bits) - 1;
+  if (is_signed(f)) {
+    return {-std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1), (u64{1} << (bits - 1)) & mask, mask >> 1};
+  }
+  return {0.0, std::ldexp(1.0, bits), 0, mask};
+}
+
+/// Clamps to the destination. NaN becomes zero, or without .NTZ the value with only the top bit set (PTX ISA, cvt).
+u64 float_to_integer(double v, Format to, Rounding mode, bool nan_to_zero) {
+  if (v != v) return nan_to_zero ? 0 : u64{1} << (integer_bits(to) - 1);
+  const double whole = round_whole(v, mode);
+  const IntegerRange range = range_of(to);
+  if (whole >= range.over) return range.highest;
+  if (whole <= range.under) return range.lowest;
+  if (is_signed(to)) return static_cast<u64>(static_cast<i64>(whole));
+  return static_cast<u64>(whole);
+}
+
+u64 source_bits(const u32* low, const u32* high, int i, Format from, u32 byte, const FloatModifier& m) {
+  if (is_wide(from)) return low[i] | static_cast<u64>(m(high[i])) << 32;
+  return m(low[i]) >> (8 * byte);
+}
+
+u64 extend_integer(u64 raw, Format from) {
+  const int unused = 64 - integer_bits(from);
+  if (is_signed(from)) return static_cast<u64>(static_cast<i64>(raw << unused) >> unused);
+  return raw << unused >> unused;
+}
+
+/// One lane of any conversion of this file but F2FP.
+u64 convert(const Op& op, u64 raw) {
+  const Format to = to_format(op), from = from_format(op);
+  const auto mode = static_cast<Rounding>(op.variant);
+  const bool flush = (op.combine & kFlush) != 0;
+  if (is_float(from)) {
+    const double v = decode_float(raw, from, flush);
+    if (!is_float(to)) return float_to_integer(v, to, mode, (op.combine & kNanToZero) != 0);
+    if (op.carry_out)
+      return encode_float(v != v ? v : std::copysign(round_whole(v, mode), v), to, Rounding::Nearest, false);
+    double out = v;
+    if ((op.combine & kSaturate) != 0) out = v >= 1 ? 1 : v > 0 ? v : 0;
+    const u64 bits = encode_float(out, to, mode, (op.combine & kClamp) != 0);
+    return flush && to == Format::F32 ? flush_bits(static_cast<u32>(bits)) : bits;
+  }
+  const u64 value = extend_integer(raw, from);
+  const bool negative = is_signed(from) && (value >> 63) != 0;
+  const u64 magnitude = negative ? 0 - value : value;
+  if (is_float(to)) return integer_to_float(negative, magnitude, to, mode);
+  // I2I saturates.
+  const IntegerRange range = range_of(to);
+  if (negative) {
+    if (!is_signed(to)) return 0;
+    return magnitude > range.highest + 1 ? range.lowest : value;
+  }
+  return value > range.highest ? range.highest : value;
+}
+
+void convert_lanes(Exec& x, const Op& op) {
+  const u32 *low = x.row(op.a), *high = x.high(op.a);
+  const FloatModifier m(op.a);
+  const Format from = from_format(op), to = to_format(op);
+  const auto byte = static_cast<u32>(op.scale);
+  if (is_wide(to)) {
+    write_pair(x, op, [&](u32* d, u32* h) {
+      for (int i = 0; i < kWarpLanes; ++i) {
+        if ((x.enabled >> i & 1u) == 0) continue;
+        const u64 r = convert(op, source_bits(low, high, i, from, byte, m));
+        d[i] = static_cast<u32>(r);
+        h[i] = static_cast<u32>(r >> 32);
+      }
+    });
+    return;
+  }
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      if ((x.enabled >> i & 1u) == 0) continue;
+      d[i] = static_cast<u32>(convert(op, source_bits(low, high, i, from, byte, m)));
+    }
+  });
+}
+
+// The frequent ones, vectorised.
+
+void i2f_s32(Exec& x, const Op& op) {
+  const u32* a = x.row(op.a);
+  const IntegerModifier m(op.a);
+  write_row(x, op, [&](u32* d) { FW_LANES d[i] = as_bits(static_cast<float>(static_cast<std::int32_t>(m(a[i])))); });
+}
+
+/// Of rounding to the nearest and towards zero: flushing does not matter to either.
+template <Rounding kMode>
+void f2i_s32(Exec& x, const Op& op) {
+  static_assert(kMode == Rounding::Nearest || kMode == Rounding::Zero);
+  constexpr float kOver = 2147483648.0f, kMost = 2147483520.0f;  // the first above the integers, the last below that
+  const u32* a = x.row(op.a);
+  const FloatModifier m(op.a);
+  const u32 no_number = (op.combine & kNanToZero) != 0 ? 0 : 0x80000000u;
+  write_row(x, op, [&](u32* d) {
+    FW_LANES {
+      const float v = as_float(m(a[i]));
+      const float whole = kMode == Rounding::Zero ? __builtin_truncf(v) : __builtin_nearbyintf(v);
+      const float inside = whole < -kOver ? -kOver : whole > kMost ? kMost : whole;
+      const auto value = static_cast<u32>(static_cast<std::int32_t>(v == v ? inside : 0.0f));
+      d[i] = v != v ? no_number : whole >= kOver ? 0x7fffffffu : value;
+    }
+  });
+}
+
+template <class Format16>
+u32 pack_one(u32 bits, const Op& op);
+
+template <>
+u32 pack_one<Half>(u32 bits, const Op& op) {
+  if (op.variant != 0 || (op.combine & kClamp) != 0) {
+    return Half::encode(static_cast<double>(as_float(bits)), static_cast<Rounding>(op.variant),
+                        (op.combine & kClamp) != 0);
+  }
+  return float_to_half(as_float(bits));
+}
+template <>
+u32 pack_one<Brain>(u32 bits, const Op& op) {
+  if (op.variant != 0 || (op.combine & kClamp) != 0) {
+    return Brain::encode(static_cast<double>(as_float(bits)), static_cast<Rounding>(op.variant),
+                         (op.combine & kClamp) != 0);
+  }
+  return float_to_brain(as_float(bits));
+}
+
+/// Two floats to one packed pair: the second source becomes the low half.
+template <class Format16>
+void f2fp(Exec& x, const Op& op) {
+  const u32 *a = x.row(op.a), *b = x.row(op.b);
+  const FloatModifier ma(op.a), mb(op.b);
+  const bool relu = (op.combine & kRelu) != 0;
+  const auto clip = [&](u32 v) { return relu && (v >> 31) != 0 && as_float(v) == as_float(v) ? 0u : v; };
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      d[i] = pack_one<Format16>(clip(mb(b[i])), op) | pack_one<Format16>(clip(ma(a[i])), op) << 16;
+    }
+  });
+}
+
+// --- decoding --------------------------------------------------------------------------------------------------------
+
+std::uint8_t rounding_bits(const OperandReader& r) {
+  const bool down = r.has(Modifier::RM) || r.has(Modifier::FLOOR);
+  const bool up = r.has(Modifier::RP) || r.has(Modifier::CEIL);
+  const bool zero = r.has(Modifier::RZ) || r.has(Modifier::TRUNC);
+  const Rounding mode = down ? Rounding::Down : up ? Rounding::Up : zero ? Rounding::Zero : Rounding::Nearest;
+  return static_cast<std::uint8_t>(mode);
+}
+
+/// The formats among the modifiers, in order.
+std::vector<Format> formats_of(const Instruction& in) {
+  struct Name {
+    Modifier modifier;
+    Format format;
+  };
+  static constexpr Name kNames[] = {
+      {Modifier::F32, Format::F32},   {Modifier::F64, Format::F64}, {Modifier::F16, Format::F16},
+      {Modifier::BF16, Format::Bf16}, {Modifier::S32, Format::S32}, {Modifier::U32, Format::U32},
+      {Modifier::S64, Format::S64},   {Modifier::U64, Format::U64}, {Modifier::S16, Format::S16},
+      {Modifier::U16, Format::U16},   {Modifier::S8, Format::S8},   {Modifier::U8, Format::U8}};
+  std::vector<Format> found;
+  for (int m = 0; m < in.modifier_count; ++m) {
+    for (const Name& n : kNames) {
+      if (n.modifier == in.modifier_list[static_cast<std::size_t>(m)]) found.push_back(n.format);
+    }
+  }
+  return found;
+}
+
+/// What nvdisasm leaves unsaid: F2I makes an S32 of an F32, I2F an F32 of an S32, FRND works on F32.
+bool choose_formats(const OperandReader& r, Format& to, Format& from) {
+  const Instruction& in = r.instruction();
+  const std::vector<Format> found = formats_of(in);
+  switch (in.opcode) {
+    case Opcode::F2F:
+      if (found.size() != 2) return false;
+      to = found[0];
+      from = found[1];
+      return is_float(to) && is_float(from);
+    case Opcode::FRND:
+      to = from = found.empty() ? Format::F32 : found[0];
+      return is_float(to);
+    case Opcode::I2I:
+      if (found.size() != 2) return false;
+      to = found[0];
+      from = found[1];
+      return !is_float(to) && !is_float(from);
+    case Opcode::F2I:
+      to = Format::S32;
+      from = Format::F32;
+      for (const Format f : found) (is_float(f) ? from : to) = f;
+      return true;
+    default:
+      to = Format::F32;
+      from = Format::S32;
+      for (const Format f : found) (is_float(f) ? to : from) = f;
+      return true;
+  }
+}
+
+bool decode_pack(const OperandReader& r, Op& op) {
+  const bool merge = r.has(Modifier::PACK_AB_MERGE_C) || r.has(Modifier::MERGE_C) || r.has(Modifier::UNPACK_B);
+  if (merge || r.has(Modifier::E4M3) || r.has(Modifier::E5M2) || r.has(Modifier::TF32) || r.values() != 2) return false;
+  op.a = r.single(0);
+  op.b = r.single(1);
+  op.variant = rounding_bits(r);
+  op.combine =
+      static_cast<std::uint8_t>((r.has(Modifier::RELU) ? kRelu : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
+  op.run = r.has(Modifier::BF16) ? f2fp<Brain> : f2fp<Half>;
+  return true;
+}
+
+}  // namespace
+
+bool decode_conversion(const OperandReader& r, Op& op) {
+  switch (r.instruction().opcode) {
+    case Opcode::F2F:
+    case Opcode::F2I:
+    case Opcode::I2F:
+    case Opcode::I2I:
+    case Opcode::FRND:
+    case Opcode::I2FP:
+      break;
+    case Opcode::F2FP:
+    case Opcode::UF2FP:
+      return decode_pack(r, op);
+    default:
+      return false;
+  }
+  Format to = Format::F32, from = Format::F32;
+  if (!choose_formats(r, to, from)) return false;
+  const bool float_source = is_float(from);
+  op.a = from == Format::F64 ? r.dual(0) : float_source ? r.single(0) : is_wide(from) ? r.integer64(0) : r.integer(0);
+  if (from == Format::F16 || from == Format::Bf16) op.a = r.half(0);
+  op.immediate = pack_formats(to, from);
+  op.variant = rounding_bits(r);
+  op.scale = r.values() > 0 ? r.value(0).byte : 0;
+  if (r.values() > 0 && r.value(0).half == HalfSelect::H1) op.scale = 2;
+  op.combine =
+      static_cast<std::uint8_t>((r.has(Modifier::FTZ) ? kFlush : 0) | (r.has(Modifier::SAT) ? kSaturate : 0) |
+                                (r.has(Modifier::NTZ) ? kNanToZero : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
+  op.carry_out = r.instruction().opcode == Opcode::FRND;
+  op.run = convert_lanes;
+  if (to == Format::F32 && from == Format::S32 && op.variant == 0) op.run = i2f_s32;
+  if (to == Format::S32 && from == Format::F32 && op.scale == 0) {
+    if (static_cast<Rounding>(op.variant) == Rounding::Nearest) op.run = f2i_s32<Rounding::Nearest>;
+    if (static_cast<Rounding>(op.variant) == Rounding::Zero) op.run = f2i_s32<Rounding::Zero>;
+  }
+  return float_source || op.a.flip == 0 || op.run == i2f_s32;
+}
+
+}  // namespace forewarp::emulation

@@ -1,0 +1,67 @@
+#include "emulation/emulation.h"
+#include "emulation/run/launch_setup.h"
+
+namespace forewarp {
+namespace emulation {
+
+LaunchSetup::LaunchSetup(const Program& program, const Kernel& kernel, const Launch& launch, GlobalMemory& global,
+                         const EmulationOptions& options, const ProgramSlice* slice)
+    : constants_(make_constants(kernel, program.sm, launch, global.addresses())),
+      decoded_(
+          decode_kernel(kernel, constants_,
+                        options.ignore_unknown_instructions ? UnknownInstruction::Ignore : UnknownInstruction::Reject,
+                        slice != nullptr ? &slice->needed : nullptr)) {
+  if (options.warnings != nullptr) {
+    options.warnings->insert(options.warnings->end(), decoded_.warnings.begin(), decoded_.warnings.end());
+  }
+  state_.kernel = &decoded_;
+  state_.constants = &constants_;
+  state_.global = &global;
+  state_.grid = launch.grid;
+  state_.block = launch.block;
+  state_.cluster = launch.cluster;
+  state_.shared_bytes = shared_bytes(kernel, launch);
+  state_.sm = program.sm;
+  state_.instruction_limit = options.instruction_limit;
+  if (slice != nullptr) apply(*slice);
+}
+
+void LaunchSetup::apply(const ProgramSlice& slice) {
+  for (std::size_t i = 0; i < decoded_.ops.size(); ++i) {
+    if (slice.needed[i] != 0) continue;
+    Op& op = decoded_.ops[i];
+    if (op.kind == OpKind::Plain) op.kind = OpKind::Skip;
+    op.value_needed = false;
+  }
+}
+
+std::uint64_t run_all_blocks(const LaunchSetup& setup) {
+  BlockExecutor executor(setup.state());
+  NoObserver observer;
+  std::uint64_t executed = 0;
+  const Dim3 grid = setup.state().grid;
+  for (std::uint32_t z = 0; z < grid.z; ++z) {
+    for (std::uint32_t y = 0; y < grid.y; ++y) {
+      for (std::uint32_t x = 0; x < grid.x; ++x) {
+        executor.run(Dim3{x, y, z}, observer);
+        executed += executor.executed();
+      }
+    }
+  }
+  return executed;
+}
+
+}  // namespace emulation
+
+EmulatedCase emulate_values(const Program& program, const Case& item, const EmulationOptions& options) {
+  emulation::GlobalMemory global(item, program.module_data);
+  EmulatedCase result;
+  for (const Launch& launch : item.launches) {
+    const emulation::LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options);
+    result.warp_instructions += run_all_blocks(setup);
+  }
+  for (std::size_t i = 0; i < item.buffers.size(); ++i) result.buffers.push_back(global.buffer(i));
+  return result;
+}
+
+}  // namespace forewarp

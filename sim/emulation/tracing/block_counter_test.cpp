@@ -1,0 +1,161 @@
+// Blocks whose way depends on data, counted side by side where that is right and in order where it is not: the counts
+// must be those of every block followed in order, for any number of threads.
+#include "emulation/tracing/block_counter.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "emulation/emulation.h"
+#include "emulation/launch_example.h"
+#include "emulation/run/launch_setup.h"
+
+using namespace forewarp;
+using emulation::GlobalMemory;
+
+namespace {
+
+constexpr std::uint32_t kBlocks = 100;
+
+// Block 0 leaves at once. In the others a loop, so that only some of them are followed; then R10 is the thread's
+// element of the first buffer, at R8, and R12 the place of its element of the second.
+const std::string kLoad = test::kStart + R"(
+    ISETP.EQ.AND P0, PT, R3, RZ, PT
+    @P0 EXIT
+)" + test::long_loop("0x2710") +
+                          R"(
+    IMAD.WIDE R12, R6, R5, c[0x0][0x168]
+    LDG.E R10, [R8.64]
+)";
+// Elements are their index: blocks of odd index go on, if none has changed them.
+const std::string kDecide = R"(
+    LOP3.LUT R11, R10, 0x40, RZ, 0xc0, !PT
+    ISETP.EQ.AND P0, PT, R11, RZ, PT
+    @P0 EXIT
+    NOP
+    EXIT
+)";
+// P3: elements that blocks 5, 37 and 69 find, none of which is among the blocks that are followed.
+const std::string kUnseen = R"(
+    LOP3.LUT R11, R10, 0x7c0, RZ, 0xc0, !PT
+    ISETP.EQ.AND P3, PT, R11, 0x140, PT
+)";
+
+test::Example example(const std::string& source) {
+  test::Example made(source, {kBlocks, 1, 1});
+  for (Buffer& buffer : made.item.buffers) buffer.fill = FillIota{};
+  return made;
+}
+
+struct Traced {
+  std::shared_ptr<KernelTrace> trace;
+  int begun = 0;  ///< how often block 0 got its class
+};
+
+Traced trace(const test::Example& made, unsigned threads) {
+  Traced traced;
+  TraceOptions options;
+  options.threads = threads;
+  options.progress = [&](std::uint64_t done, std::uint64_t) { traced.begun += done == 1; };
+  traced.trace = trace_launch(made.program, made.item, 0, options);
+  return traced;
+}
+
+/// Traces with 1, 2 and 4 threads, compares, and gives how often the grid was gone through.
+int check_counts(const std::string& source) {
+  INFO(source);
+  const test::Example made = example(source);
+  TraceOptions each;
+  each.block_classes = false;
+  each.all_values = true;
+  const auto truth = trace_launch(made.program, made.item, 0, each);
+  const Traced one = trace(made, 1);
+  REQUIRE_FALSE(one.trace->launch.counted.empty());
+  CHECK(one.trace->totals() == truth->totals());
+  for (const unsigned threads : {2u, 4u}) {
+    const Traced several = trace(made, threads);
+    CHECK(several.begun == one.begun);
+    CHECK(several.trace->launch.counted == one.trace->launch.counted);
+    CHECK(several.trace->patterns == one.trace->patterns);
+    REQUIRE(several.trace->classes.size() == one.trace->classes.size());
+    for (std::size_t c = 0; c < one.trace->classes.size(); ++c) {
+      CHECK(several.trace->classes[c].counts == one.trace->classes[c].counts);
+      CHECK(several.trace->classes[c].population == one.trace->classes[c].population);
+    }
+  }
+  return one.begun;
+}
+
+}  // namespace
+
+TEST_CASE("blocks that read what none writes are counted in any order", "[counter]") {
+  CHECK(check_counts(kLoad + "STG.E [R12.64], R10" + kDecide) == 1);
+}
+
+TEST_CASE("blocks that read what others write are counted in order", "[counter]") {
+  // Every block takes the oddness of the next one's elements.
+  CHECK(check_counts(kLoad + "STG.E [R8.64+0x100], RZ" + kDecide) == 1);
+  CHECK(check_counts(kLoad + "MOV R14, RZ\nATOMG.E.EXCH.STRONG.GPU PT, R15, [R8.64+0x100], R14" + kDecide) == 1);
+}
+
+TEST_CASE("counts start again where blocks turn out to need their order", "[counter]") {
+  // Blocks 5, 37 and 69 take the oddness of blocks 21, 53 and 85.
+  CHECK(check_counts(kLoad + kUnseen + "@P3 STG.E [R8.64+0x1000], RZ" + kDecide) == 2);
+  // The last block has a class of its own, which is begun when the others have been counted; it reads what they write.
+  CHECK(check_counts(kLoad + "STG.E [R12.64], RZ\nISETP.GE.AND P4, PT, R3, 0x63, PT\n@P4 LDG.E R10, [R12.64+-0x100]" +
+                     kDecide) == 2);
+}
+
+TEST_CASE("launches between those that were counted may write what they read", "[counter]") {
+  test::Example made = example(kLoad + "IADD3 R10, R10, 0x40, RZ\nSTG.E [R12.64], R10" + kDecide);
+  std::vector<Launch>& launches = made.item.launches;
+  launches.resize(3, launches[0]);  // from the first buffer to the second, back, and forth again
+  std::swap(launches[1].arguments[0], launches[1].arguments[1]);
+  TraceOptions each;
+  each.block_classes = false;
+  each.all_values = true;
+  CaseTracer truth(made.program, made.item, each), tracer(made.program, made.item);
+  for (int launch = 0; launch < 3; ++launch) {
+    const auto trace = tracer.trace(launch);
+    CHECK_FALSE(trace->launch.counted.empty());
+    CHECK(trace->totals() == truth.trace(launch)->totals());
+  }
+}
+
+TEST_CASE("the first block that goes astray is the one that is reported", "[counter]") {
+  const test::Example made =
+      example(kLoad + kUnseen + "MOV R14, 0x10000000\n@P3 IMAD.WIDE R8, R14, R5, R8\n@P3 LDG.E R10, [R8.64]" + kDecide);
+  std::string first;
+  for (const unsigned threads : {1u, 2u, 4u}) {
+    std::string message;
+    try {
+      trace(made, threads);
+    } catch (const InputError& error) {
+      message = error.what();
+    }
+    CHECK(message.find("block (5,0,0), thread (0,0,0)") != std::string::npos);
+    if (threads == 1) first = message;
+    CHECK(message == first);
+  }
+}
+
+TEST_CASE("counting in any order leaves memory as it was", "[counter]") {
+  const test::Example made = example(kLoad + "STG.E [R12.64], R10" + kDecide);
+  std::vector<std::uint64_t> blocks(kBlocks);
+  for (std::uint64_t b = 0; b < kBlocks; ++b) blocks[b] = b;
+  std::vector<InstructionCount> in_order;
+  for (const unsigned threads : {0u, 1u, 3u}) {
+    GlobalMemory global(made.item);
+    const emulation::LaunchSetup setup(made.program, made.program.kernels[0], made.item.launches[0], global, {});
+    KernelTrace trace;
+    trace.launch.grid = {kBlocks, 1, 1};
+    if (threads != 0) REQUIRE(global.allow_any_order());
+    std::vector<InstructionCount> totals;
+    count_blocks(setup.state(), trace, blocks, threads, totals);
+    const GlobalMemory::Region& written = *global.find(global.addresses()[1], 4);
+    CHECK(written.touched == GlobalMemory::kWritten);
+    CHECK(written.chunks[0] == (threads == 0 ? GlobalMemory::Chunk::Written : GlobalMemory::Chunk::Absent));
+    if (threads == 0) in_order = totals;
+    CHECK(totals == in_order);
+  }
+}

@@ -1,0 +1,147 @@
+#include "timing/gpu/block_dispatcher.h"
+
+#include <algorithm>
+
+namespace forewarp {
+
+namespace {
+
+/// TPCs in the order in which blocks reach them: GPC after GPC, or the first of each GPC, the second, ... Those of the
+/// first GPC that stand apart, its last ones, come first.
+std::vector<int> order_of_tpcs(const GpuModel& gpu, bool gpc_after_gpc) {
+  std::vector<std::vector<int>> gpcs;
+  int next = 0;
+  for (const int tpcs : gpu.chip.tpcs_per_gpc)
+    for (gpcs.emplace_back(); static_cast<int>(gpcs.back().size()) < tpcs;) gpcs.back().push_back(next++);
+  std::vector<int> order;
+  for (int apart = 0; apart < gpu.launch.tpcs_apart && !gpcs[0].empty(); ++apart) {
+    order.insert(order.begin(), gpcs[0].back());
+    gpcs[0].pop_back();
+  }
+  if (gpc_after_gpc) {
+    for (const std::vector<int>& gpc : gpcs) order.insert(order.end(), gpc.begin(), gpc.end());
+    return order;
+  }
+  for (std::size_t t = 0; order.size() < static_cast<std::size_t>(next); ++t)
+    for (const std::vector<int>& gpc : gpcs)
+      if (t < gpc.size()) order.push_back(gpc[t]);
+  return order;
+}
+
+}  // namespace
+
+BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int blocks_per_sm)
+    : blocks_(blocks),
+      sms_per_tpc_(gpu.chip.sms_per_tpc),
+      held_(static_cast<std::size_t>(gpu.chip.sm_count), 0),
+      room_(static_cast<std::size_t>(gpu.chip.sm_count), blocks_per_sm),
+      total_free_(gpu.chip.sm_count * blocks_per_sm),
+      next_x16_(static_cast<std::uint64_t>(gpu.launch.start_cycles) * 16),
+      interval_x16_(std::max(1, 256 / std::max(1, gpu.launch.blocks_per_cycle_x16))),
+      back_interval_x16_(gpu.launch.blocks_back_per_cycle_x16 > 0 ? 256 / gpu.launch.blocks_back_per_cycle_x16 : 0),
+      block_end_cycles_(gpu.launch.block_end_cycles) {
+  for (const int tpc : order_of_tpcs(gpu, gpu.launch.gpc_after_gpc))
+    for (int i = 0; i < sms_per_tpc_; ++i) order_.push_back(tpc * sms_per_tpc_ + i);
+  ended_.resize(order_.size());
+  place_.resize(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) place_[static_cast<std::size_t>(order_[i])] = i;
+  if (blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
+  spread_evenly(order_of_tpcs(gpu, false),
+                static_cast<std::size_t>(std::min(gpu.launch.tpcs_apart, gpu.chip.tpcs_per_gpc.front())));
+}
+
+/// Room for exactly the grid's blocks. Those of the last level go to the TPCs that stand apart, then to the others:
+/// first to one SM of each, then to the next (kernels/micro waves: place_8, grids of 4 to 256 blocks).
+void BlockDispatcher::spread_evenly(const std::vector<int>& tpcs, std::size_t apart) {
+  const std::uint64_t sms = room_.size();
+  std::fill(room_.begin(), room_.end(), static_cast<int>(blocks_ / sms));
+  std::uint64_t more = blocks_ % sms;
+  const auto deal = [&](std::size_t first, std::size_t last) {
+    for (int i = 0; i < sms_per_tpc_; ++i)
+      for (std::size_t t = first; t < last && more > 0; ++t, --more)
+        ++room_[static_cast<std::size_t>(tpcs[t] * sms_per_tpc_ + i)];
+  };
+  deal(0, apart);
+  deal(apart, tpcs.size());
+  total_free_ = static_cast<int>(blocks_);
+}
+
+int BlockDispatcher::choose_sm() const {
+  int best = -1, fewest = 0;
+  for (const int sm : order_) {
+    const auto s = static_cast<std::size_t>(sm);
+    if (held_[s] >= room_[s] || (best >= 0 && held_[s] >= fewest)) continue;
+    fewest = held_[s];
+    best = sm;
+  }
+  return best;
+}
+
+BlockDispatcher::Grant BlockDispatcher::next(Cycle now) {
+  take_back(now);
+  std::erase_if(leaving_, [&](const Leaving& slot) {
+    if (slot.at > now) return false;
+    --held_[static_cast<std::size_t>(slot.sm)];
+    ++total_free_;
+    return true;
+  });
+  if (exhausted() || total_free_ == 0 || next_x16_ >= (now + 1) * 16) return {};
+  const int sm = choose_sm();
+  ++held_[static_cast<std::size_t>(sm)];
+  --total_free_;
+  next_x16_ = std::max(next_x16_, now * 16) + static_cast<std::uint64_t>(interval_x16_);
+  return {next_block_++, sm};
+}
+
+void BlockDispatcher::finished(int sm, Cycle end) {
+  ended_[place_[static_cast<std::size_t>(sm)]].push_back(end);
+  ++ended_count_;
+}
+
+/// Earliest time at which a block can be taken back; there is one.
+std::uint64_t BlockDispatcher::next_back_x16() const {
+  Cycle first = kNever;
+  for (const std::deque<Cycle>& ends : ended_)
+    if (!ends.empty()) first = std::min(first, ends.front());
+  return std::max(back_x16_, first * 16);
+}
+
+/// Of the SMs with blocks that have ended, the one after the last served is next.
+void BlockDispatcher::take_back(Cycle now) {
+  while (ended_count_ > 0) {
+    const std::uint64_t at = next_back_x16();
+    if (at >= (now + 1) * 16) return;
+    do turn_ = (turn_ + 1) % ended_.size();
+    while (ended_[turn_].empty() || ended_[turn_].front() * 16 > at);
+    ended_[turn_].pop_front();
+    --ended_count_;
+    back_x16_ = at + static_cast<std::uint64_t>(back_interval_x16_);
+    leaving_.push_back({back_x16_ / 16 + static_cast<Cycle>(block_end_cycles_), order_[turn_]});
+  }
+}
+
+Cycle BlockDispatcher::all_back() const {
+  std::vector<Cycle> left;
+  for (const std::deque<Cycle>& ends : ended_) left.insert(left.end(), ends.begin(), ends.end());
+  std::sort(left.begin(), left.end());
+  std::uint64_t at = back_x16_;
+  for (const Cycle end : left) at = std::max(at, end * 16) + static_cast<std::uint64_t>(back_interval_x16_);
+  return at / 16;
+}
+
+Cycle BlockDispatcher::wake(Cycle now) const {
+  if (exhausted()) return kNever;
+  Cycle at = kNever;
+  if (total_free_ > 0) {
+    at = next_x16_ / 16;
+  } else {
+    for (const Leaving& slot : leaving_) at = std::min(at, slot.at);
+    if (ended_count_ > 0)
+      at = std::min(at, (next_back_x16() + static_cast<std::uint64_t>(back_interval_x16_)) / 16 +
+                            static_cast<Cycle>(block_end_cycles_));
+    at = at == kNever ? at : std::max(at, next_x16_ / 16);
+  }
+  return at == kNever ? at : std::max(at, now + 1);
+}
+
+}  // namespace forewarp

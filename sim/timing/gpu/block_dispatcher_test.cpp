@@ -1,0 +1,127 @@
+// The order in which blocks are dealt to SMs, as an H200 was seen to do it.
+#include "timing/gpu/block_dispatcher.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+using namespace forewarp;
+
+namespace {
+
+GpuModel h200_like() {
+  GpuModel m;
+  m.chip = {132, 2, {8, 8, 8, 8, 8, 8, 9, 9}, 1980};
+  m.launch.gpc_after_gpc = true;
+  m.launch.tpcs_apart = 4;
+  m.launch.blocks_per_cycle_x16 = 16;
+  return m;
+}
+
+/// SM of each block that can start at once.
+std::vector<int> dealt(const GpuModel& gpu, std::uint64_t blocks, int per_sm) {
+  BlockDispatcher dispatcher(gpu, blocks, per_sm);
+  std::vector<int> sms;
+  for (Cycle now = 0; now < 100000; now += 16)
+    for (auto grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now)) sms.push_back(grant.sm);
+  return sms;
+}
+
+}  // namespace
+
+TEST_CASE("a level deals to both SMs of a TPC, to all of a GPC, then to the next GPC") {
+  const std::vector<int> sms = dealt(h200_like(), 400, 1);
+  REQUIRE(sms.size() == 132);
+  for (int i = 0; i < 8; ++i) CHECK(sms[static_cast<std::size_t>(i)] == 8 + i);  // those apart
+  for (int i = 8; i < 16; ++i) CHECK(sms[static_cast<std::size_t>(i)] == i - 8);
+  for (int i = 16; i < 132; ++i) CHECK(sms[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("or to a TPC of each GPC in turn") {
+  GpuModel gpu = h200_like();
+  gpu.launch.gpc_after_gpc = false;
+  gpu.launch.tpcs_apart = 0;
+  const std::vector<int> sms = dealt(gpu, 400, 1);
+  REQUIRE(sms.size() == 132);
+  CHECK(std::vector<int>(sms.begin(), sms.begin() + 6) == std::vector<int>{0, 1, 16, 17, 32, 33});
+  CHECK(std::vector<int>(sms.end() - 4, sms.end()) == std::vector<int>{112, 113, 130, 131});
+}
+
+TEST_CASE("a grid that does not fill the GPU is spread evenly") {
+  const GpuModel gpu = h200_like();
+  const std::vector<int> sms = dealt(gpu, 256, 4);
+  REQUIRE(sms.size() == 256);
+  std::map<int, int> held;
+  for (const int sm : sms) ++held[sm];
+  CHECK(held.size() == 132);
+  std::vector<int> singles;
+  for (const auto& [sm, blocks] : held) {
+    CHECK(blocks <= 2);
+    if (blocks == 1) singles.push_back(sm);
+  }
+  // Seen: the second SM of the last TPCs of six GPCs, and of the ninth of two.
+  CHECK(singles == std::vector<int>{47, 63, 79, 95, 111, 113, 129, 131});
+  // Seen: both SMs of those apart, then one SM of a TPC each, GPC after GPC.
+  const std::vector<int> half = dealt(gpu, 64, 4);
+  REQUIRE(half.size() == 64);
+  CHECK(std::vector<int>(half.begin(), half.begin() + 14) ==
+        std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15, 0, 2, 4, 6, 16, 18});
+  std::map<int, int> of_gpc;
+  for (const int sm : half) ++of_gpc[gpc_of_sms(gpu.chip)[static_cast<std::size_t>(sm)]];
+  CHECK(of_gpc == std::map<int, int>{{0, 12}, {1, 8}, {2, 8}, {3, 8}, {4, 7}, {5, 7}, {6, 7}, {7, 7}});
+  CHECK(dealt(gpu, 4, 4) == std::vector<int>{8, 10, 12, 14});
+  CHECK(dealt(gpu, 12, 4) == std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15, 0, 16, 32, 48});
+}
+
+TEST_CASE("a slot that a block leaves takes the next one") {
+  GpuModel gpu = h200_like();
+  gpu.launch.block_end_cycles = 20;
+  BlockDispatcher dispatcher(gpu, 133, 1);
+  for (Cycle now = 0; now < 4000; now += 16)
+    while (dispatcher.next(now).sm >= 0) {
+    }
+  CHECK(dispatcher.dispatched() == 132);
+  dispatcher.finished(17, 5000);
+  CHECK(dispatcher.wake(4999) == 5020);
+  CHECK(dispatcher.next(5019).sm == -1);
+  CHECK(dispatcher.next(5020).sm == 17);
+  CHECK(dispatcher.exhausted());
+}
+
+TEST_CASE("blocks that end together are taken back one after another") {
+  GpuModel gpu = h200_like();
+  gpu.launch.blocks_back_per_cycle_x16 = 4;
+  gpu.launch.block_end_cycles = 20;
+  BlockDispatcher dispatcher(gpu, 134, 1);
+  for (Cycle now = 0; now < 4000; now += 16)
+    while (dispatcher.next(now).sm >= 0) {
+    }
+  dispatcher.finished(17, 5000);
+  dispatcher.finished(18, 5000);
+  CHECK(dispatcher.all_back() == 5008);
+  const auto granted = [&](Cycle from, Cycle to) {
+    std::vector<int> sms;
+    for (Cycle now = from; now <= to; ++now)
+      if (const auto grant = dispatcher.next(now); grant.sm >= 0) sms.push_back(grant.sm);
+    return sms;
+  };
+  CHECK(granted(5000, 5023).empty());
+  CHECK(granted(5024, 5027).size() == 1);
+  CHECK(granted(5028, 5028).size() == 1);
+  CHECK(dispatcher.all_back() == 5008);
+}
+
+TEST_CASE("of SMs with several blocks that have ended, one after the other is served") {
+  GpuModel gpu = h200_like();
+  gpu.launch.blocks_back_per_cycle_x16 = 4;
+  BlockDispatcher dispatcher(gpu, 270, 2);
+  for (Cycle now = 0; now < 5000; now += 16)
+    while (dispatcher.next(now).sm >= 0) {
+    }
+  for (const int sm : {17, 17, 40, 40}) dispatcher.finished(sm, 6000);
+  std::vector<int> sms;
+  for (Cycle now = 6000; now < 6100; ++now)
+    if (const auto grant = dispatcher.next(now); grant.sm >= 0) sms.push_back(grant.sm);
+  REQUIRE(sms.size() == 4);
+  CHECK(sms[0] != sms[1]);
+  CHECK(sms[2] != sms[3]);
+}

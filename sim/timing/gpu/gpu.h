@@ -1,0 +1,125 @@
+// The whole GPU: SMs, the memory system behind them, and the dispatcher, driven cycle by cycle but only where
+// something is due.
+//
+// GPCs and what is below their ports to the network run side by side, some cycles at a time: an answer takes a while on
+// its way, and a block's place is free only some time after its end, so that for as long none of them can see what
+// another does. How long that is depends on the launch alone, and so does the result, not on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/crew.h"
+#include "timing/gpu/block_dispatcher.h"
+#include "timing/memory/memory.h"
+#include "timing/result.h"
+#include "timing/skip/loops.h"
+#include "timing/sm/sm.h"
+
+namespace forewarp {
+
+/// Blocks of a grid, from one up to another.
+struct BlockRange {
+  std::uint64_t first = 0, end = ~std::uint64_t{0};
+};
+
+class Gpu {
+ public:
+  /// `before`: what launches before this one have left in L2, and the code in the instruction caches; without it all
+  /// caches are as a profiler leaves them that has flushed them. `blocks`: the others count as done.
+  explicit Gpu(const LaunchContext&, const MemorySystem* before = nullptr, unsigned threads = 1,
+               BlockRange blocks = {});
+
+  /// Runs until every block has left and every store is acknowledged, or until `stop_instructions` warp
+  /// instructions have issued or `stop_cycle` is reached, and up to half an answer's way further. True if the launch is
+  /// over. Whether it is run in one call or many makes no difference to it.
+  bool run(std::uint64_t stop_instructions, Cycle stop_cycle);
+
+  Cycle now() const { return now_; }
+  /// Nothing is due before `cycle`: let the clock stand there.
+  void advance_to(Cycle cycle) { now_ = std::max(now_, std::min(cycle, next_due())); }
+
+  // For skipping what repeats.
+  void set_loops(const std::vector<std::vector<PathLoop>>* loops) { loops_ = loops; }
+  bool inside_loops() const;
+  LoopProgress loop_progress() const;
+  /// Moves each of the blocks on by so many iterations.
+  L2Traffic skip_iterations(const LoopProgress&, std::span<const std::uint32_t> counts);
+  int live_warps() const;
+  std::vector<BlockProgress> blocks_in_flight() const;
+  /// What has been issued and is on its way arrives, without any warp going on: what that moves.
+  L2Traffic drain();
+  /// What warps of blocks in flight have left behind them: Sm::catch_up, of all SMs.
+  L2Traffic catch_up(std::uint32_t steps, std::uint64_t most_lines);
+  Cycle last_end() const { return last_end_; }
+  std::uint64_t issued() const;
+  std::uint64_t finished_blocks() const { return finished_blocks_; }
+  BlockDispatcher& dispatcher() { return dispatcher_; }
+  const BlockDispatcher& dispatcher() const { return dispatcher_; }
+  MemorySystem& memory() { return memory_; }
+  const MemorySystem& memory() const { return memory_; }
+  /// Free between calls.
+  Crew& crew() { return crew_; }
+  std::vector<std::unique_ptr<Sm>>& sms() { return sms_; }
+  const std::vector<BlockSpan>& spans() const { return spans_; }
+
+  TimingCounters counters() const;
+  std::vector<StallCycles> instruction_stalls() const;
+
+ private:
+  /// The SMs of a GPC and what they share.
+  struct Gpc {
+    struct Start {
+      Cycle at = 0;
+      std::uint16_t sm = 0;
+      std::uint32_t block = 0;
+    };
+    struct End {
+      Cycle seen = 0;
+      std::uint16_t sm = 0;
+      FinishedBlock block;
+    };
+    explicit Gpc(const LaunchContext& context);
+    std::size_t first_sm = 0, end_sm = 0;
+    SharedInstructionCache instructions;
+    std::vector<Start> starts;  ///< blocks given to it in these cycles
+    std::vector<End> ends;      ///< blocks that have left in these cycles
+    std::vector<MemoryReply> replies;
+    std::vector<FinishedBlock> finished;
+    Cycle next = kNever;      ///< its SMs have something to do, answers and new blocks apart
+    Cycle last = 0;           ///< cycle in which something was done last
+    std::uint64_t ticks = 0;  ///< of its SMs, in the last step
+  };
+
+  Gpc& gpc_of(std::uint16_t sm) { return *gpcs_[static_cast<std::size_t>(memory_.gpc(sm))]; }
+  Cycle next_due() const;
+  Cycle next_of_gpcs() const;
+  bool over() const;
+  void warm_up(const MemorySystem& before);
+  void start_first_blocks();
+  void give_blocks(Cycle from, Cycle end);
+  void take_blocks_back();
+  /// Cycles of the GPCs from the first in which something is due up to `end`; what is below, and DRAM, before `below`.
+  void run_side_by_side(Cycle end, Cycle below);
+  void run_gpc(int gpc, Cycle end, std::vector<StallCycles>& stalls);
+  void step(Gpc&, int gpc, Cycle now, std::vector<StallCycles>& stalls);
+  [[noreturn]] void report_deadlock() const;
+
+  LaunchContext context_;
+  MemorySystem memory_;
+  std::vector<std::vector<StallCycles>> instruction_stalls_;  ///< by thread
+  BlockDispatcher dispatcher_;
+  std::vector<std::unique_ptr<Sm>> sms_;
+  std::vector<Cycle> sm_next_;
+  std::vector<std::unique_ptr<Gpc>> gpcs_;
+  std::vector<Gpc::End> ends_;  ///< of these cycles, of all GPCs
+  std::vector<BlockSpan> spans_;
+  const std::vector<std::vector<PathLoop>>* loops_ = nullptr;
+  Cycle now_ = 0, last_end_ = 0, dispatched_at_ = 0;
+  std::uint64_t finished_blocks_ = 0;
+  Crew crew_;
+};
+
+}  // namespace forewarp

@@ -1,0 +1,360 @@
+#include "timing/skip/block_footprint.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "timing/gpu/block_dispatcher.h"
+
+namespace forewarp {
+namespace {
+
+constexpr double kNearlyAll = 0.98;      // of the blocks, whose class stands for the launch
+constexpr std::uint32_t kMostApart = 8;  // slices of which one is looked at
+constexpr std::uint32_t kStretches = 4;  // of time, if not all of it is looked at
+constexpr double kUncounted = 4;         // a fourth of each, until L2 is what it is there
+constexpr double kForEver = std::numeric_limits<double>::infinity();
+constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more has a class for nearly every block
+
+bool below_l1(const AccessPattern& pattern) { return pattern.space != MemorySpace::Shared && pattern.lanes != 0; }
+
+/// Which lines a block has touched lately, and where in its list they stand.
+class RecentLines {
+ public:
+  struct Entry {
+    std::uint64_t key = 0;
+    std::uint32_t place = 0;       ///< index + 1 of the line in the list; 0: empty
+    std::uint32_t touched_at = 0;  ///< length of the list then
+  };
+
+  Entry& find(std::uint64_t key) {
+    if (used_ * 2 >= slots_.size()) grow();
+    Entry& entry = slots_[slot_of(key)];
+    used_ += entry.place == 0;
+    entry.key = key;
+    return entry;
+  }
+
+ private:
+  std::size_t slot_of(std::uint64_t key) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = (key * 0x9E3779B97F4A7C15ull >> 20) & mask;
+    while (slots_[slot].place != 0 && slots_[slot].key != key) slot = (slot + 1) & mask;
+    return slot;
+  }
+  void grow() {
+    std::vector<Entry> old(std::max<std::size_t>(1024, slots_.size() * 2));
+    old.swap(slots_);
+    for (const Entry& entry : old)
+      if (entry.place != 0) slots_[slot_of(entry.key)] = entry;
+  }
+
+  std::vector<Entry> slots_;
+  std::size_t used_ = 0;
+};
+
+/// Accesses of a warp in order, each with the part of the warp's way on which it lies.
+template <typename Use>
+void for_each_access(const WarpPath& path, const WarpTrace& warp, const TimedProgram& program, std::uint32_t steps,
+                     Use&& use) {
+  const Access* access = warp.accesses.data();
+  std::uint64_t done = 0;
+  const std::uint64_t all = std::max<std::uint64_t>(1, path.instructions);
+  for (const Run& run : path.runs) {
+    for (std::uint32_t i = 0; i < run.count; ++i, ++done)
+      if (program[run.first + i].path == Path::Memory) use(*access++, static_cast<std::uint32_t>(done * steps / all));
+  }
+}
+
+}  // namespace
+
+BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave, Crew& crew)
+    : context_(context), wave_(std::max<std::uint64_t>(1, wave)), lists_(crew) {
+  BlockDispatcher dispatcher(context.gpu, std::max(wave_, context.trace.launch.grid.count()), context.blocks_per_sm);
+  for (Cycle now = 0; sm_of_.size() < wave_; now = dispatcher.wake(now)) {
+    FW_CHECK(now != kNever, "a wave of blocks that does not fit the GPU");
+    for (BlockDispatcher::Grant grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now))
+      sm_of_.push_back(static_cast<std::uint16_t>(grant.sm));
+  }
+  std::uint64_t total = 0, blocks = 0;
+  for (const BlockClass& cls : context_.trace.classes) {
+    std::uint64_t lines = 0;
+    if (context_.trace.classes.size() <= kKeptClasses) {
+      lines = footprint(static_cast<std::uint32_t>(&cls - context_.trace.classes.data()))->lines.size();
+    } else {
+      for (const WarpTrace& warp : cls.warps)
+        for (const Access& access : warp.accesses) lines += context_.patterns.lines(access.pattern).size();
+    }
+    total += lines * cls.population;
+    blocks += cls.population;
+  }
+  lines_per_block_ = blocks == 0 ? 0 : (total + blocks - 1) / blocks;
+}
+
+BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
+  std::vector<std::vector<Access>> by_step(kBlockSteps);
+  for (const WarpTrace& warp : cls.warps) {
+    for_each_access(cls.paths[warp.path], warp, context_.program, kBlockSteps,
+                    [&](const Access& access, std::uint32_t step) {
+                      if (below_l1(context_.trace.patterns[access.pattern])) by_step[step].push_back(access);
+                    });
+  }
+  // What a block has touched lately is in its share of L1.
+  const std::uint32_t window =
+      context_.l1_bytes / kLineBytes / static_cast<std::uint32_t>(std::max(1, context_.blocks_per_sm));
+  Footprint made;
+  RecentLines recent;
+  const auto add = [&](std::uint64_t line, std::uint32_t slope, const LineSectors& part, RequestKind kind) {
+    RecentLines::Entry& entry = recent.find((line * 0x100000001B3ull ^ slope) * 4 + static_cast<std::uint64_t>(kind));
+    const auto now = static_cast<std::uint32_t>(made.lines.size());
+    if (entry.place != 0 && now - entry.touched_at <= window) {
+      Line& known = made.lines[entry.place - 1];
+      known.sectors = static_cast<std::uint8_t>(known.sectors | part.sectors);
+      known.bytes = static_cast<std::uint8_t>(std::min(known.bytes + part.bytes, kLineBytes));
+      entry.touched_at = now;
+      return;
+    }
+    made.lines.push_back({line, slope, part.sectors, kind, part.bytes});
+    entry.place = now + 1;
+    entry.touched_at = now;
+  };
+  for (const std::vector<Access>& accesses : by_step) {
+    made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
+    for (const Access& access : accesses) {
+      const MemoryKind kind = context_.trace.patterns[access.pattern].kind;
+      for (const LineSectors& part : context_.patterns.lines(access.pattern)) {
+        const std::uint64_t line = access.base / kLineBytes + static_cast<std::uint64_t>(std::int64_t{part.line});
+        add(line, access.slope, part, request_kind(kind));
+      }
+    }
+  }
+  made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
+  for (const Line& line : made.lines) made.asked.add(line.kind, line.sectors);
+  for (std::uint32_t s = 0; s < kBlockSteps; ++s) made.steps[s] = made.begin[s] < made.begin[s + 1];
+  return made;
+}
+
+std::shared_ptr<const BlockFootprint::Footprint> BlockFootprint::footprint(std::uint32_t cls) {
+  std::shared_ptr<const Footprint>& known = by_class_[cls];
+  if (known == nullptr) known = std::make_shared<const Footprint>(gather(context_.trace.classes[cls]));
+  return known;
+}
+
+void BlockFootprint::start(std::uint64_t block, std::uint16_t sm, Running& running) {
+  const KernelTrace& trace = context_.trace;
+  const std::uint32_t cls = context_.classes.class_of(block);
+  const BlockDistance distance(trace.classes[cls].representative, trace.block_index(block));
+  running.footprint = footprint(cls);
+  running.sm = sm;
+  running.shifts.clear();
+  for (const BlockSlope& s : trace.slopes)
+    running.shifts.push_back(static_cast<std::uint64_t>(s.over(distance) / kLineBytes));
+}
+
+void BlockFootprint::add(const Running& block, std::uint32_t step) {
+  const Footprint& footprint = *block.footprint;
+  const std::uint32_t begin = footprint.begin[step], count = footprint.begin[step + 1] - begin;
+  if (count == 0) return;
+  due_.push_back({&block, std::span(footprint.lines).subspan(begin, count)});
+  lines_due_ += count;
+}
+
+TouchLists::Counted BlockFootprint::touch_due(Sample sample, MemorySystem& memory) {
+  const auto fill = [&](std::size_t first, std::size_t end, TouchLists::Part& part) {
+    for (const Due& due : std::span(due_).subspan(first, end - first)) {
+      part.lines.clear();
+      for (const Line& line : due.lines) part.lines.push_back(line.line + due.block->shifts[line.slope]);
+      for (const LinePlace& place : memory.pick(part.lines, sample.touched, part.places)) {
+        const Line& line = due.lines[place.which];
+        const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
+        const bool counted = MemorySystem::in_sample(place.pair, sample.counted);
+        part.add({place, due.block->sm, line.sectors, line.kind, line.bytes, whole, counted});
+      }
+    }
+  };
+  const TouchLists::Counted counted = lists_.touch(due_.size(), lines_due_, memory, fill);
+  due_.clear();
+  lines_due_ = 0;
+  return counted;
+}
+
+/// Waves after which blocks are at the same places of the grid's rows (of its planes) again; 0: blocks of different
+/// classes follow each other in some way of their own.
+std::uint64_t BlockFootprint::waves_until_repeat() const {
+  const Dim3& grid = context_.trace.launch.grid;
+  std::uint64_t most = 0;
+  for (const BlockClass& cls : context_.trace.classes) most = std::max(most, cls.population);
+  if (static_cast<double>(most) < kNearlyAll * static_cast<double>(grid.count())) return 0;
+  const std::uint64_t row = grid.z > 1 ? std::uint64_t{grid.x} * grid.y : grid.y > 1 ? grid.x : 1;
+  return (row + wave_ - 1) / wave_;
+}
+
+L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, std::uint64_t most, MemorySystem& memory) {
+  L2Traffic traffic;
+  Asked whole, touched;
+  std::vector<Running> wave;
+  std::uint64_t period = waves_until_repeat();
+  const std::uint64_t l2_lines = static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes;
+  SteadyTraffic steady(l2_lines, period);
+  const std::uint64_t end = first + count, at_the_end = l2_lines / std::max<std::uint64_t>(1, lines_per_block_);
+  Sample sample;
+  while (sample.counted < kMostApart && count * lines_per_block_ > most * sample.counted) sample.counted *= 2;
+  for (std::uint64_t begin = first; begin < end; begin += wave_) {
+    wave.resize(std::min(wave_, end - begin));
+    std::bitset<kBlockSteps> steps;
+    if (by_class_.size() > kKeptClasses) by_class_.clear();
+    for (std::uint64_t i = 0; i < wave.size(); ++i) {
+      start(begin + i, sm_of_[(begin + i) % wave_], wave[i]);
+      whole += wave[i].footprint->asked;
+      steps |= wave[i].footprint->steps;
+    }
+    sample.touched = begin + wave_ + at_the_end < end ? sample.counted : 1;
+    TouchLists::Counted by_wave;
+    for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
+      if (!steps[s]) continue;
+      for (const Running& block : wave) {
+        add(block, s);
+        if (much_due(sample)) by_wave += touch_due(sample, memory);
+      }
+    }
+    by_wave += touch_due(sample, memory);
+    traffic += by_wave.traffic;
+    touched += by_wave.asked;
+    if (period == 0) continue;
+    steady.add(lines_per_block_ * wave.size(), by_wave.traffic);
+    const std::uint64_t done = begin - first + wave.size();
+    if (const std::uint64_t skip = steady.may_skip((count - done) / wave_); skip > 0) {
+      traffic += steady.expected(skip);
+      begin += skip * wave_;
+      period = 0;
+    }
+  }
+  return sample.counted == 1 ? traffic : scaled(traffic, whole, touched);
+}
+
+/// What some slices moved, for all of them.
+L2Traffic BlockFootprint::scaled(const L2Traffic& traffic, const Asked& whole, const Asked& touched) {
+  const auto ratio = [](std::uint64_t all, std::uint64_t some) {
+    return static_cast<double>(all) / static_cast<double>(std::max<std::uint64_t>(1, some));
+  };
+  L2Traffic all =
+      traffic.scaled(touched.read > 0 ? ratio(whole.read, touched.read) : ratio(whole.written, touched.written));
+  if (touched.written > 0) all.written = traffic.scaled(ratio(whole.written, touched.written)).written;
+  return all;
+}
+
+Asked BlockFootprint::asked(std::span<const RestPart> parts) {
+  std::unordered_map<std::uint32_t, std::vector<Asked>> before;  // the steps of a class
+  Asked all;
+  for (const RestPart& part : parts) {
+    const std::uint32_t cls = context_.classes.class_of(part.block);
+    std::vector<Asked>& sums = before[cls];
+    if (sums.empty()) {
+      const std::shared_ptr<const Footprint> lines = footprint(cls);
+      sums.emplace_back();
+      for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
+        sums.push_back(sums.back());
+        for (std::uint32_t i = lines->begin[s]; i < lines->begin[s + 1]; ++i)
+          sums.back().add(lines->lines[i].kind, lines->lines[i].sectors);
+      }
+      if (by_class_.size() > kKeptClasses) by_class_.clear();
+    }
+    const Asked &from = sums[first_step(part)], &to = sums[step_at(part.to)];
+    all.read += to.read - from.read;
+    all.written += to.written - from.written;
+  }
+  return all;
+}
+
+/// One in how many slices is looked at, and when.
+std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const RestPart> parts, double lines,
+                                                               const TouchEffort& effort) {
+  const double seen = lines <= static_cast<double>(effort.seen) ? lines : static_cast<double>(effort.in_stretches);
+  std::uint32_t every = 1;
+  while (every < kMostApart && lines > static_cast<double>(effort.touched) * every) every *= 2;
+  if (every == 1 && seen == lines) return {{1, 0, 0, kForEver}};
+  const StepTimes times(parts);
+  // The sample has to be as it would be in the end.
+  const double last = std::max(0.0, 1 - static_cast<double>(effort.at_the_end) / lines);
+  std::vector<Stretch> all;
+  if (seen == lines) {
+    all.push_back({every, 0, 0, times.at(last)});
+  } else {
+    const double span = last / kStretches, length = std::min(span, seen / lines / kStretches);
+    for (std::uint32_t i = 0; i < kStretches; ++i) {
+      const double begin = i * span + (span - length) / 2;
+      all.push_back({every, times.at(begin), times.at(begin + length / kUncounted), times.at(begin + length)});
+    }
+  }
+  all.push_back({every, times.at(last), kForEver, kForEver});
+  return all;
+}
+
+FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
+  std::uint64_t steps = 0;
+  for (const RestPart& part : parts) steps += step_at(part.to) - first_step(part);
+  const double lines = static_cast<double>(steps) * static_cast<double>(lines_per_block_) / kBlockSteps;
+  const std::uint64_t dirty_before = memory.dirty_bytes();
+  std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before
+
+  TouchLists::Counted all, ignored;
+  const std::vector<Stretch> stretches_of = stretches(parts, lines, effort);
+  for (const Stretch& stretch : stretches_of) {
+    const Sample sample{stretch.every, stretch.every};
+    std::unordered_map<std::size_t, Running> running;
+    std::vector<std::size_t> over;  // parts whose last lines may be due
+    StepsInTime order(parts, stretch.from, stretch.until);
+    bool counted = false;
+    const auto touch_now = [&] {
+      (counted ? all : ignored) += touch_due(sample, memory);
+      for (const std::size_t part : over) running.erase(part);
+      over.clear();
+    };
+    for (StepsInTime::Step now; order.next(now);) {
+      auto found = running.find(now.part);
+      if (found == running.end()) {
+        if (by_class_.size() > kKeptClasses) by_class_.clear();
+        found = running.try_emplace(now.part).first;
+        start(parts[now.part].block, parts[now.part].sm, found->second);
+      }
+      if (!counted && now.at >= stretch.count) {
+        touch_now();
+        counted = true;
+        dirty -= memory.dirty_bytes(stretch.every);
+      }
+      add(found->second, now.step);
+      if (now.last) over.push_back(now.part);
+      if (much_due(sample)) touch_now();
+    }
+    touch_now();
+    if (counted) dirty += memory.dirty_bytes(stretch.every);
+  }
+  const L2Traffic& traffic = all.traffic;
+  const Asked& touched = all.asked;
+  const std::uint32_t every = stretches_of.back().every;
+  const std::uint64_t dirty_after = memory.dirty_bytes(every) * every;
+  if (stretches_of.size() == 1) return {traffic, dirty_after};
+  const Asked whole = asked(parts);
+  L2Traffic scaled =
+      traffic.scaled(static_cast<double>(whole.read) / static_cast<double>(std::max<std::uint64_t>(1, touched.read)));
+  // What becomes dirty is written to memory, but for what is dirty in the end. Stores come in bunches, at the ends of
+  // blocks, which a part of the time may have more or less of than the rest.
+  const auto sectors = [](std::uint64_t bytes) {
+    return static_cast<double>(static_cast<std::int64_t>(bytes)) / kSectorBytes;
+  };
+  // Where nothing has been written back and L2 can keep it all, it does, also what was stored to where nobody looked.
+  const L2Spec& l2 = context_.gpu.l2;
+  const double kept = l2.dirty_share * static_cast<double>(l2.bytes);
+  const double stored = static_cast<double>(whole.written * kSectorBytes + dirty_before);
+  if (traffic.written + ignored.traffic.written == 0 && stored < kept) return {scaled, dirty_after};
+  const double became = static_cast<double>(traffic.written) + sectors(dirty);
+  const double share = touched.written > 0 ? std::max(0.0, became) / static_cast<double>(touched.written) : 1;
+  const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - dirty_after);
+  scaled.written = static_cast<std::uint64_t>(std::llround(std::max(0.0, written)));
+  return {scaled, dirty_after};
+}
+
+}  // namespace forewarp

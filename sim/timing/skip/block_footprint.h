@@ -1,0 +1,107 @@
+// What blocks that are left out would have read and written below L1, in the order in which their wave would have: L2
+// is as full and as dirty afterwards as if they had run, and their DRAM traffic is counted rather than scaled.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "timing/memory/l2_traffic.h"
+#include "timing/memory/touch_lists.h"
+#include "timing/skip/rest_schedule.h"
+#include "timing/skip/steps_in_time.h"
+#include "timing/sm/sm.h"
+
+namespace forewarp {
+
+/// In lines. All slices are touched for up to `touched`; of more, every second, fourth or eighth slice; of more than
+/// `seen`, `in_stretches` spread over the time. The last ones, `at_the_end`, are touched in any case.
+struct TouchEffort {
+  std::uint64_t touched = 0, seen = 0, in_stretches = 0, at_the_end = 0;
+};
+
+/// What parts of blocks moved, and the bytes of L2 that are dirty after them.
+struct FollowedRest {
+  L2Traffic traffic;
+  std::uint64_t dirty_bytes = 0;
+};
+
+class BlockFootprint {
+ public:
+  /// `wave`: blocks that run side by side. The crew's threads share what is touched.
+  BlockFootprint(const LaunchContext&, std::uint64_t wave, Crew&);
+
+  /// At most so many lines are touched by a block, in the mean over the grid.
+  std::uint64_t lines_per_block() const { return lines_per_block_; }
+  /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side. Of more than
+  /// `most` lines, some slices' stand for all, but for the last ones, which leave L2 as all of them would.
+  L2Traffic touch(std::uint64_t first, std::uint64_t count, std::uint64_t most, MemorySystem&);
+  /// Touches L2 for parts of blocks as time passes, or for as much of them as the effort allows: then what some slices
+  /// do in the middle of the time stands for all, and only those of the last sample are as all would be afterwards.
+  FollowedRest follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
+
+ private:
+  struct Line {
+    std::uint64_t line = 0;  ///< of the class's representative
+    std::uint32_t slope = 0;
+    std::uint8_t sectors = 0;
+    RequestKind kind = RequestKind::Read;
+    std::uint8_t bytes = 0;  ///< of the sectors
+  };
+  /// A class's lines in order of time; begin[s] is the first of step s.
+  struct Footprint {
+    std::vector<Line> lines;
+    std::vector<std::uint32_t> begin;
+    std::bitset<kBlockSteps> steps;  ///< that have lines
+    Asked asked;
+  };
+  struct Running {
+    std::shared_ptr<const Footprint> footprint;
+    std::uint16_t sm = 0;
+    std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
+  };
+  static constexpr std::size_t kAtOnce = 8192;  // lines; more would not stay in the host's near caches
+
+  Footprint gather(const BlockClass&) const;
+  std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
+  /// Steps that begin from a time on are touched in one of `every` slices, and counted from another on.
+  struct Stretch {
+    std::uint32_t every = 1;
+    double from = 0, count = 0, until = 0;
+  };
+  static std::vector<Stretch> stretches(std::span<const RestPart>, double lines, const TouchEffort&);
+  Asked asked(std::span<const RestPart>);
+  void start(std::uint64_t block, std::uint16_t sm, Running&);
+  /// Slices in which lines are touched, and in which what they move is counted: one in so many.
+  struct Sample {
+    std::uint32_t touched = 1, counted = 1;
+  };
+  /// A block's lines of a step.
+  struct Due {
+    const Running* block = nullptr;
+    std::span<const Line> lines;
+  };
+  void add(const Running&, std::uint32_t step);
+  /// Is much due? Then it may as well be touched now.
+  bool much_due(Sample sample) const { return lines_due_ >= kAtOnce * sample.touched; }
+  /// Touches what is due.
+  TouchLists::Counted touch_due(Sample, MemorySystem&);
+
+  static L2Traffic scaled(const L2Traffic&, const Asked& whole, const Asked& touched);
+
+  std::uint64_t waves_until_repeat() const;
+
+  LaunchContext context_;
+  std::uint64_t wave_ = 1;
+  std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
+  std::uint64_t lines_per_block_ = 0;
+  std::unordered_map<std::uint32_t, std::shared_ptr<const Footprint>> by_class_;
+  std::vector<Due> due_;
+  std::size_t lines_due_ = 0;
+  TouchLists lists_;
+};
+
+}  // namespace forewarp

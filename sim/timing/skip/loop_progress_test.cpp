@@ -1,0 +1,68 @@
+#include "timing/skip/loop_progress.h"
+
+#include <catch2/catch.hpp>
+
+using namespace forewarp;
+
+namespace {
+
+BlockLoop block(std::uint32_t cls, std::uint32_t sm_warps, double position) {
+  BlockLoop b;
+  b.cls = cls;
+  b.sm_warps = sm_warps;
+  b.position = position;
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("blocks of one class on SMs that hold as many warps are reckoned to go alike, others by themselves") {
+  LoopProgress earlier, later;
+  earlier.blocks = {block(0, 8, 1), block(0, 8, 1), block(0, 16, 2), block(1, 8, 3)};
+  later.blocks = {block(0, 8, 5), block(0, 8, 7), block(0, 16, 4), block(1, 8, 13)};
+  for (std::uint16_t sm = 0; sm < 4; ++sm) later.blocks[sm].sm = sm;
+  const std::vector<double> moved = moved_between(earlier, later);
+  CHECK(moved == std::vector<double>{4, 6, 2, 10});
+  CHECK(steady_moves(later, moved, moved) == std::vector<double>{5, 5, 2, 10});
+}
+
+TEST_CASE("older blocks that outrun the younger of their SM are reckoned to go on so") {
+  LoopProgress later;
+  for (const std::uint16_t sm : {std::uint16_t{0}, std::uint16_t{1}})
+    for (const std::uint64_t linear : {8u, 4u}) {
+      later.blocks.push_back(block(0, 16, 0));
+      later.blocks.back().sm = sm;
+      later.blocks.back().linear = linear + sm;
+    }
+  const std::vector<double> apart{1, 5, 2, 6}, even{4, 4, 4, 4};
+  CHECK(steady_moves(later, apart, apart) == std::vector<double>{1.5, 5.5, 1.5, 5.5});
+  // What was seen for longer says how far apart.
+  CHECK(steady_moves(later, apart, even) == std::vector<double>{3.5, 3.5, 3.5, 3.5});
+  CHECK(steady_moves(later, even, std::vector<double>{10, 30, 10, 30}) == std::vector<double>{2, 6, 2, 6});
+  // By a little: it does not last.
+  const std::vector<double> nearly{45, 55, 44, 56};
+  CHECK(steady_moves(later, nearly, nearly) == std::vector<double>{50, 50, 50, 50});
+}
+
+TEST_CASE("blocks that have lagged behind from their start are reckoned to go on so") {
+  LoopProgress later;
+  for (std::uint16_t sm = 0; sm < 10; ++sm) {
+    later.blocks.push_back(block(0, 16, sm == 9 ? 91 : 101));
+    later.blocks.back().sm = sm;
+  }
+  std::vector<double> moved(10, 10.1);
+  moved[9] = 9.1;
+  CHECK(steady_moves(later, moved, moved, true)[9] == 9.1);
+  CHECK(steady_moves(later, moved, moved, true)[0] == Approx(10));
+  CHECK(steady_moves(later, moved, moved)[9] == Approx(10));
+  // Lately, or once: it does not last.
+  later.blocks[9].position = 101;
+  CHECK(steady_moves(later, moved, moved, true)[9] == Approx(10));
+  later.blocks[9].position = 91;
+  moved[9] = 10.1;
+  CHECK(steady_moves(later, moved, moved, true)[9] == Approx(10.1));
+  // By less than half an iteration: warps of blocks in step are not in the same place of one.
+  for (BlockLoop& one : later.blocks) one.position /= 25;
+  moved[9] = 9.1;
+  CHECK(steady_moves(later, moved, moved, true)[9] == Approx(10));
+}

@@ -1,0 +1,28 @@
+// The loop that dominates a warp's way through the code: the part of its sequence of runs that repeats.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "timing/sm/timed_program.h"
+#include "trace/trace.h"
+
+namespace forewarp {
+
+struct PathLoop {
+  std::uint32_t first_run = 0;  ///< where the repetition starts
+  std::uint32_t period = 0;     ///< runs of one iteration; 0: nothing repeats
+  std::uint32_t iterations = 0;
+  std::uint32_t accesses = 0;         ///< memory instructions of one iteration
+  std::uint32_t accesses_before = 0;  ///< ... executed before the loop
+  std::uint64_t instructions = 0;     ///< warp instructions of one iteration
+  std::uint32_t line_period = 1;      ///< iterations after which every access has moved by whole lines
+  bool finds_l1 = true;               ///< its loads look for their data in L1
+};
+
+PathLoop find_loop(const WarpPath&, const TimedProgram&);
+
+/// The loop of every path of every class: loops[class][path].
+std::vector<std::vector<PathLoop>> find_loops(const KernelTrace&, const TimedProgram&);
+
+}  // namespace forewarp

@@ -1,0 +1,129 @@
+#include "timing/skip/scaled_counters.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace forewarp {
+
+void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters& c, double factor) {
+  const auto add = [factor](std::uint64_t& to, std::uint64_t later, std::uint64_t earlier) {
+    to += static_cast<std::uint64_t>(std::llround(static_cast<double>(later - earlier) * factor));
+  };
+#define FW_ADD(field) add(a.field, b.field, c.field)
+  FW_ADD(issue_active_cycles);
+  FW_ADD(smsp_active_cycles);
+  FW_ADD(sm_active_cycles);
+  FW_ADD(warp_cycles);
+  for (std::size_t i = 0; i < kStallReasons; ++i) FW_ADD(stalls[i]);
+  FW_ADD(l1_load_sectors);
+  FW_ADD(l1_load_hit_sectors);
+  FW_ADD(l1_store_sectors);
+  FW_ADD(l1_store_hit_sectors);
+  FW_ADD(l1_tag_lookups);
+  FW_ADD(l1_data_wavefronts);
+  FW_ADD(shared_wavefronts);
+  FW_ADD(l1_data_cycles);
+  FW_ADD(icache_l0_misses);
+  FW_ADD(icache_l1_misses);
+  FW_ADD(icache_l2_misses);
+  for (std::size_t i = 0; i < a.pipe_cycles.size(); ++i) FW_ADD(pipe_cycles[i]);
+  FW_ADD(memory.read_requests);
+  FW_ADD(memory.write_requests);
+  FW_ADD(memory.atomic_requests);
+  FW_ADD(memory.read_sectors);
+  FW_ADD(memory.write_sectors);
+  FW_ADD(memory.atomic_sectors);
+  FW_ADD(memory.reduction_sectors);
+  FW_ADD(memory.hit_sectors);
+  FW_ADD(memory.miss_sectors);
+  FW_ADD(memory.merged_requests);
+  FW_ADD(memory.merged_sectors);
+  FW_ADD(memory.fabric_hit_sectors);
+  FW_ADD(memory.fabric_miss_sectors);
+  FW_ADD(memory.merge_sectors);
+  FW_ADD(memory.fabric_sectors);
+  FW_ADD(memory.dram_read_bytes);
+  FW_ADD(memory.dram_write_bytes);
+  FW_ADD(memory.row_hits);
+  FW_ADD(memory.row_misses);
+  FW_ADD(memory.row_conflicts);
+  FW_ADD(memory.turnarounds);
+  FW_ADD(memory.read_latency_cycles);
+  FW_ADD(memory.read_replies);
+#undef FW_ADD
+}
+
+void set_traffic(MemoryCounters& c, const MemoryCounters& before, const L2Traffic& traffic) {
+  const auto asked = [](const MemoryCounters& m) {
+    return m.read_sectors - m.merged_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors;
+  };
+  const std::uint64_t more = asked(c) - asked(before);
+  c.hit_sectors = before.hit_sectors + more - std::min(more, traffic.missed);
+  c.miss_sectors = before.miss_sectors + traffic.fetched;
+  c.fabric_hit_sectors = before.fabric_hit_sectors + traffic.fabric_hits;
+  c.fabric_miss_sectors = before.fabric_miss_sectors + traffic.fabric_misses;
+  c.dram_read_bytes = before.dram_read_bytes + traffic.read * kSectorBytes;
+  c.dram_write_bytes = before.dram_write_bytes + traffic.written * kSectorBytes;
+}
+
+AccessSectors traced_sectors(const KernelTrace& trace, const CoalescedPatterns& patterns) {
+  AccessSectors sum;
+  for (const BlockClass& cls : trace.classes) {
+    for (const WarpTrace& warp : cls.warps) {
+      for (const Access& access : warp.accesses) {
+        const AccessPattern& pattern = trace.patterns[access.pattern];
+        if (pattern.space == MemorySpace::Shared) continue;
+        if (pattern.kind != MemoryKind::Load && pattern.kind != MemoryKind::Store) continue;
+        std::uint64_t sectors = 0;
+        for (const LineSectors& part : patterns.lines(access.pattern))
+          sectors += static_cast<std::uint64_t>(std::popcount(unsigned{part.sectors}));
+        (pattern.kind == MemoryKind::Load ? sum.loads : sum.stores) += sectors * cls.population;
+      }
+    }
+  }
+  return sum;
+}
+
+void set_sectors(TimingCounters& c, const AccessSectors& known, bool misses_known) {
+  MemoryCounters& m = c.memory;
+  const auto scale = [](std::uint64_t& count, double by) {
+    count = static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * by));
+  };
+  const auto ratio = [](std::uint64_t a, std::uint64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
+  const std::uint64_t written = m.write_sectors;
+  if (c.l1_store_sectors > 0) {
+    const double by = ratio(known.stores, c.l1_store_sectors);
+    scale(c.l1_store_hit_sectors, by);
+    scale(m.write_requests, by);
+    scale(m.write_sectors, by);
+  } else {
+    m.write_sectors = known.stores;
+  }
+  c.l1_store_sectors = known.stores;
+  // Writes hit, and so does nearly all that atomics change; the rest of the hits are those of reads.
+  std::uint64_t read_hits = m.hit_sectors - std::min(m.hit_sectors, written);
+  const std::uint64_t changed = std::min(read_hits, m.atomic_sectors + m.reduction_sectors);
+  read_hits -= changed;
+  const std::uint64_t looked_up = m.read_sectors - m.merged_sectors,
+                      missed = looked_up - std::min(looked_up, read_hits);
+  if (c.l1_load_sectors > 0) {
+    const double by = ratio(known.loads, c.l1_load_sectors);
+    scale(c.l1_load_hit_sectors, by);
+    scale(m.read_requests, by);
+    scale(m.read_sectors, by);
+    scale(m.merged_requests, by);
+    scale(m.merged_sectors, by);
+    if (misses_known) {
+      const std::uint64_t look_ups = m.read_sectors - m.merged_sectors;
+      read_hits = look_ups - std::min(look_ups, missed);
+    } else {
+      scale(m.miss_sectors, by);
+      scale(read_hits, by);
+    }
+  }
+  c.l1_load_sectors = known.loads;
+  m.hit_sectors = read_hits + changed + m.write_sectors;
+}
+
+}  // namespace forewarp

@@ -1,0 +1,375 @@
+// Skipping what repeats must not change what is counted, and hardly what is timed.
+#include "timing/skip/steady_state.h"
+
+#include <catch2/catch.hpp>
+
+#include "timing/skip/loops.h"
+#include "timing/sm/sm_test_support.h"
+
+using namespace forewarp;
+
+namespace {
+
+/// A loop of a load that walks over memory, some arithmetic on it, and a branch.
+HandMadeTrace streaming_loop(int iterations, int warps, std::uint32_t blocks) {
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  Instruction branch = plain(Pipe::Cbu, 5);
+  branch.opcode = Opcode::BRA;
+  HandMadeTrace made({plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch, exit_instruction()}, warps,
+                     blocks);
+  std::vector<Run> runs{{0, 4}};
+  for (int i = 1; i < iterations; ++i) runs.push_back({1, 3});
+  runs.push_back({4, 1});
+  made.runs(runs);
+  for (int w = 0; w < warps; ++w)
+    for (int i = 0; i < iterations; ++i)
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * iterations + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+  // Every block has lines of its own.
+  made.trace().slopes.push_back({std::int64_t{warps} * iterations * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  return made;
+}
+
+double error(Cycle a, Cycle b) {
+  return std::abs(static_cast<double>(a) - static_cast<double>(b)) / static_cast<double>(b);
+}
+
+}  // namespace
+
+TEST_CASE("the repeating part of a path is found") {
+  HandMadeTrace made = streaming_loop(50, 1, 1);
+  const TimedProgram program(*made.trace().kernel, sm_model());
+  const PathLoop loop = find_loop(made.trace().classes[0].paths[0], program);
+  CHECK(loop.first_run == 1);
+  CHECK(loop.period == 1);
+  CHECK(loop.iterations == 49);
+  CHECK(loop.accesses == 1);
+  CHECK(loop.accesses_before == 1);
+  CHECK(loop.instructions == 3);
+}
+
+TEST_CASE("skipped iterations: cycles and traffic as if simulated") {
+  const GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(400, 8, 4);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 10000);
+  CHECK_FALSE(full.coverage.extrapolated);
+  CHECK(skipping.coverage.extrapolated);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes
+               << " sectors " << full.counters.memory.read_sectors << " / " << skipping.counters.memory.read_sectors);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  // In full the warps, which wait for memory alone, come apart by what they happen to wait for refresh.
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+  CHECK(error(skipping.counters.warp_cycles, full.counters.warp_cycles) < 0.05);
+}
+
+TEST_CASE("L1 holds what skipped iterations leave in it") {
+  // After its loop a warp reads the last lines again.
+  constexpr int kIterations = 400, kAgain = 40, kWarps = 8;
+  const GpuModel gpu = sm_model(4);
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  Instruction branch = plain(Pipe::Cbu, 5);
+  branch.opcode = Opcode::BRA;
+  std::vector<Instruction> code{plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch};
+  for (int i = 0; i < kAgain; ++i) code.insert(code.end(), {load, waiting(plain(Pipe::Fma, 4), 0)});
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, kWarps, 4);
+  std::vector<Run> runs{{0, 4}};
+  for (int i = 1; i < kIterations; ++i) runs.push_back({1, 3});
+  runs.push_back({4, 2 * kAgain + 1});
+  made.runs(runs);
+  for (int w = 0; w < kWarps; ++w) {
+    const auto read = [&](int i) {
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kIterations + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+    };
+    for (int i = 0; i < kIterations; ++i) read(i);
+    for (int i = kIterations - kAgain; i < kIterations; ++i) read(i);
+  }
+  made.trace().slopes.push_back({std::int64_t{kWarps} * kIterations * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 10000);
+  INFO("hits " << full.counters.l1_load_hit_sectors << " / " << skipping.counters.l1_load_hit_sectors << " cycles "
+               << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  REQUIRE(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  CHECK(error(skipping.counters.l1_load_hit_sectors, full.counters.l1_load_hit_sectors) < 0.06);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
+}
+
+TEST_CASE("a launch that costs hardly more than a part of it is simulated whole") {
+  const GpuModel gpu = sm_model(4);
+  const HandMadeTrace made = streaming_loop(400, 8, 4);
+  // 32 warps of 400 iterations of three instructions.
+  CHECK_FALSE(made.simulate(gpu, false, 20000).coverage.extrapolated);
+  CHECK(made.simulate(gpu, false, 12000).coverage.extrapolated);
+}
+
+TEST_CASE("of waves of loops four times as long hardly more is simulated") {
+  const GpuModel gpu = sm_model(4);
+  constexpr std::uint32_t kWaves = 3;
+  const HandMadeTrace shorter = streaming_loop(500, 8, kWaves * 4), longer = streaming_loop(2000, 8, kWaves * 4);
+  const TimingResult full = longer.simulate(gpu, true), skipping = longer.simulate(gpu, false, 10000);
+  const TimingResult short_loops = shorter.simulate(gpu, false, 10000);
+  CHECK(skipping.coverage.simulated_warp_instructions * 3 < short_loops.coverage.simulated_warp_instructions * 4);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.05);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+}
+
+TEST_CASE("skipped waves: cycles and traffic as if simulated") {
+  const GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(6, 4, 4003);
+  made.occupancy().blocks_per_sm = 4;
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 60000);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes
+               << " sectors " << full.counters.memory.read_sectors << " / " << skipping.counters.memory.read_sectors);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.04);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.04);
+}
+
+TEST_CASE("reductions on one word pile up in L2 while blocks are skipped") {
+  // Blocks do not wait for them, so they end sooner than L2 adds: the launch lasts as long as the adding.
+  GpuModel gpu = sm_model(4);
+  gpu.l2.atomic_word_interval = 60;
+  constexpr std::uint32_t kBlocks = 6000;
+  std::vector<Instruction> code(60, plain(Pipe::Fma, 4));
+  code.push_back(memory_instruction(Opcode::RED, MemorySpace::Global, MemoryKind::Reduction));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 1, kBlocks);
+  made.runs({{0, 62}});
+  made.access(0, std::uint64_t{1} << 24, 1, MemorySpace::Global, MemoryKind::Reduction);
+  made.occupancy().blocks_per_sm = 8;
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 60000);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  CHECK(full.elapsed_cycles > 60 * kBlocks * 9 / 10);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.05);
+}
+
+TEST_CASE("a launch that does not settle ends with whole blocks") {
+  // Straight code, so nothing repeats; nine blocks on four SMs, one at a time, are three rounds and not two and a
+  // quarter.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 4, 9);
+  made.runs({{0, 4001}});
+  made.occupancy().blocks_per_sm = 1;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 4500);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);
+}
+
+TEST_CASE("a block that is alone on its SM in what is left out goes as it does by itself") {
+  // Chains of four warps a sub-partition fill the pipe as those of eight do; nothing that was simulated says so.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 16, 9);
+  made.runs({{0, 4001}});
+  made.occupancy().blocks_per_sm = 2;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 9000);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.02);
+}
+
+TEST_CASE("what is extrapolated goes at the rate of whole waves, slow starts and all") {
+  // Blocks first wait for one load after the other, then add: how fast a part of a wave was says little about a wave.
+  const GpuModel gpu = sm_model(4);
+  constexpr int kLoads = 40;
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  std::vector<Instruction> code;
+  for (int i = 0; i < kLoads; ++i) {
+    code.push_back(load);
+    code.push_back(waiting(plain(Pipe::Fma, 4), 0));
+  }
+  code.insert(code.end(), 4000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 4, 83);
+  made.runs({{0, static_cast<std::uint32_t>(code.size())}});
+  for (int w = 0; w < 4; ++w)
+    for (int i = 0; i < kLoads; ++i)
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kLoads + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+  made.trace().slopes.push_back({std::int64_t{4} * kLoads * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  made.occupancy().blocks_per_sm = 1;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 11000);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method << " "
+                 << part.coverage.simulated_warp_instructions << " of " << full.coverage.simulated_warp_instructions);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 8);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.04);
+}
+
+TEST_CASE("waves that cost much: one is enough once L2 is full, if it is like those before") {
+  GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(6, 4, 4003);
+  made.occupancy().blocks_per_sm = 4;
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 2000);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method << " "
+                 << skipping.coverage.simulated_warp_instructions << " of "
+                 << full.coverage.simulated_warp_instructions);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 20);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+}
+
+TEST_CASE("blocks whose loops take unequally long end one after the other, skipped or not") {
+  // Half of the blocks wait twice as long in each iteration: theirs is the end of the launch.
+  const GpuModel gpu = sm_model(4);
+  HandMadeTrace made = streaming_loop(400, 4, 4);
+  made.occupancy().blocks_per_sm = 1;
+  BlockClass slow = made.trace().classes[0];
+  slow.representative = {2, 0, 0};
+  slow.population = made.trace().classes[0].population = 2;
+  made.trace().classes[0].conditions.push_back({{1, 0, 0}, 0, 1, 1});
+  slow.conditions.push_back({{1, 0, 0}, 0, 1, 1});
+  // Each of its iterations is two of the others'.
+  std::vector<Run>& runs = slow.paths[0].runs;
+  const std::vector<Run> body(runs.begin() + 1, runs.end() - 1);
+  runs.insert(runs.end() - 1, body.begin(), body.end());
+  slow.paths[0].instructions += 3 * body.size();
+  for (WarpTrace& warp : slow.warps) {
+    const std::vector<Access> once(warp.accesses.begin() + 1, warp.accesses.end());
+    warp.accesses.insert(warp.accesses.end(), once.begin(), once.end());
+  }
+  made.trace().classes.push_back(slow);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 3000);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  INFO("warps " << full.counters.warp_cycles << " / " << skipping.counters.warp_cycles);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
+  CHECK(error(skipping.counters.warp_cycles, full.counters.warp_cycles) < 0.04);
+  CHECK(skipping.coverage.uncertainty_pct >= 3);
+}
+
+TEST_CASE("warps that are served one after the other leave one after the other, extrapolated or not") {
+  // Sixteen blocks fill an SM's issue slots four times over: the older ones end first.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code(6000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 4, 64);
+  made.runs({{0, 6001}});
+  made.occupancy().blocks_per_sm = 16;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 30000);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
+  INFO("warps " << full.counters.warp_cycles << " / " << part.counters.warp_cycles);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  // Its warps never wait but for each other, so the last ones fill the slots as all did; a queue is taken to run dry
+  // now and then.
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.08);
+  CHECK(error(part.counters.warp_cycles, full.counters.warp_cycles) < 0.12);
+}
+
+TEST_CASE("what warps have left behind them when a launch is extrapolated is read, too") {
+  // Eight blocks of eight warps an SM, each warp a load and arithmetic that nothing waits for: the last warps of a
+  // block have not loaded yet when the first are nearly done.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code{memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0)};
+  code.insert(code.end(), 3000, plain(Pipe::Fma, 1));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 8, 64);
+  made.runs({{0, 3002}});
+  for (int w = 0; w < 8; ++w)
+    made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>(w * kLineBytes), 4, MemorySpace::Global);
+  made.trace().slopes.push_back({8 * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  made.occupancy().blocks_per_sm = 8;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 30000);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  INFO("read " << full.counters.memory.dram_read_bytes << " / " << part.counters.memory.dram_read_bytes);
+  CHECK(error(part.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.01);
+}
+
+TEST_CASE("what is on its way when a launch is extrapolated arrives") {
+  // Loads that nothing waits for, far more than memory serves meanwhile.
+  constexpr int kLoads = 40, kWarps = 8;
+  const GpuModel gpu = sm_model(4);
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  std::vector<Instruction> code(kLoads, load);
+  code.insert(code.end(), 20, plain(Pipe::Fma, 1));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, kWarps, 12);
+  for (int i = 0; i < kLoads; ++i)
+    for (int w = 0; w < kWarps; ++w)
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kLoads + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+  made.trace().slopes.push_back({kWarps * kLoads * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 200);
+  REQUIRE(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
+  CHECK(part.counters.memory.dram_read_bytes == full.counters.memory.dram_read_bytes);
+}
+
+TEST_CASE("lines that blocks share come from DRAM once, whether the blocks are simulated or left out") {
+  const GpuModel gpu = sm_model(4);
+  // As a product: half of what a block reads is its own, half is read by every block.
+  HandMadeTrace made = streaming_loop(64, 8, 403);
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (std::size_t i = 0; i < warp.accesses.size(); i += 2) warp.accesses[i].slope = 0;
+  const TimingResult full = made.simulate(gpu, true);
+  for (const std::uint64_t budget : {8000, 20000, 60000}) {
+    const TimingResult skipping = made.simulate(gpu, false, budget);
+    INFO(budget << ": " << skipping.coverage.method);
+    CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions);
+    CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+    CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.04);
+  }
+}
+
+TEST_CASE("a launch that never settles: unequal blocks, and a last one alone") {
+  const GpuModel gpu = sm_model(2);
+  HandMadeTrace made = streaming_loop(400, 4, 13);
+  // Block 12 goes round its loop three times as often, in a class of its own.
+  BlockClass lone = made.trace().classes[0];
+  lone.representative = {12, 0, 0};
+  lone.single = true;
+  lone.population = 1;
+  made.trace().classes[0].population = 12;
+  made.trace().classes[0].conditions.push_back({{1, 0, 0}, 0, 11, 1});
+  lone.paths[0].runs.insert(lone.paths[0].runs.end() - 1, 800, Run{1, 3});
+  lone.paths[0].instructions += 2400;
+  for (WarpTrace& warp : lone.warps) {
+    const std::vector<Access> once = warp.accesses;
+    for (int i = 0; i < 800; ++i)
+      warp.accesses.push_back(
+          {once[0].base + (std::uint64_t{1} << 30) + static_cast<std::uint64_t>(i) * kLineBytes, once[0].pattern, 1});
+  }
+  made.trace().classes.push_back(lone);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 600);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method
+                 << " simulated " << skipping.coverage.simulated_warp_instructions << " of "
+                 << full.coverage.simulated_warp_instructions);
+  INFO("dram " << full.counters.memory.dram_read_bytes << " / " << skipping.counters.memory.dram_read_bytes);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.1);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
+}
+
+TEST_CASE("the same launch gives the same numbers twice, by any number of threads") {
+  GpuModel gpu = sm_model(16);
+  gpu.chip.tpcs_per_gpc = {5, 4, 4, 3};
+  HandMadeTrace made = streaming_loop(20, 8, 40);
+  for (const bool full : {true, false}) {
+    const TimingResult a = made.simulate(gpu, full);
+    for (const unsigned threads : {1u, 2u, 3u}) {
+      const TimingResult b = made.simulate(gpu, full, 20000, threads);
+      CHECK(a.elapsed_cycles == b.elapsed_cycles);
+      CHECK(a.counters.stalls == b.counters.stalls);
+      CHECK(a.instruction_stalls == b.instruction_stalls);
+      CHECK(a.counters.memory.read_latency_cycles == b.counters.memory.read_latency_cycles);
+      CHECK(a.spans.size() == b.spans.size());
+    }
+  }
+}

@@ -1,0 +1,69 @@
+// Parts of blocks' ways, cut into steps, in the order of time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <span>
+#include <vector>
+
+#include "timing/skip/rest_schedule.h"
+
+namespace forewarp {
+
+/// Steps into which a block's way is cut: the blocks of a wave take turns step by step.
+inline constexpr std::uint32_t kBlockSteps = 128;
+
+/// First step that begins at or after a part of a block's way.
+std::uint32_t step_at(double position);
+/// The first step of a part. Blocks that are in their last step when the rest begins have the end of it before them,
+/// where their stores lie.
+std::uint32_t first_step(const RestPart&);
+
+/// Steps of parts of blocks that begin from a time on and before another, in their order.
+class StepsInTime {
+ public:
+  struct Step {
+    double at = 0;
+    std::size_t part = 0;
+    std::uint32_t step = 0;
+    bool last = false;  ///< of its part
+    bool operator>(const Step& other) const { return at != other.at ? at > other.at : part > other.part; }
+  };
+
+  /// Refers to the parts.
+  StepsInTime(std::span<const RestPart> parts, double from, double until);
+  /// False: there are no more.
+  bool next(Step&);
+
+ private:
+  struct Start {
+    double at = 0;  ///< not after the first step
+    std::size_t part = 0;
+    std::uint32_t step = 0;
+  };
+  void push(std::size_t part, std::uint32_t step);
+
+  std::span<const RestPart> parts_;
+  double until_ = 0;
+  std::vector<Start> by_start_;
+  std::size_t started_ = 0;
+  std::priority_queue<Step, std::vector<Step>, std::greater<>> queue_;
+};
+
+/// The time by which a share of all steps has begun.
+class StepTimes {
+ public:
+  explicit StepTimes(std::span<const RestPart>);
+  double at(double share) const;
+
+ private:
+  static constexpr std::size_t kBuckets = 4096;
+  std::size_t bucket(double at) const;
+
+  double end_ = 0;
+  std::vector<double> begun_;  ///< before each bucket
+};
+
+}  // namespace forewarp

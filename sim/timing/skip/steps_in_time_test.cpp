@@ -1,0 +1,50 @@
+#include "timing/skip/steps_in_time.h"
+
+#include <catch2/catch.hpp>
+
+using namespace forewarp;
+
+namespace {
+
+/// Two blocks that run one after the other on one SM, and one beside them that is half done.
+const std::vector<RestPart> kParts{{0, 0, 1, 0, 100, 0}, {1, 0, 1, 100, 200, 0}, {2, 0.5, 1, 0, 50, 1}};
+
+std::vector<StepsInTime::Step> steps(double from, double until) {
+  StepsInTime order(kParts, from, until);
+  std::vector<StepsInTime::Step> all;
+  for (StepsInTime::Step step; order.next(step);) all.push_back(step);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("steps of blocks come in the order of time, each once") {
+  const std::vector<StepsInTime::Step> all = steps(0, 1e9);
+  REQUIRE(all.size() == 2 * kBlockSteps + kBlockSteps / 2);
+  std::vector<std::uint32_t> next{0, 0, kBlockSteps / 2};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) CHECK(all[i].at >= all[i - 1].at);
+    CHECK(all[i].step == next[all[i].part]++);
+    CHECK(all[i].last == (all[i].step + 1 == kBlockSteps));
+  }
+}
+
+TEST_CASE("stretches of time that meet hold all steps between them") {
+  const std::vector<StepsInTime::Step> all = steps(0, 1e9);
+  std::size_t seen = 0;
+  for (const double from : {0.0, 50.0, 100.0, 150.0}) {
+    for (const StepsInTime::Step& step : steps(from, from + 50)) {
+      CHECK(step.at >= from);
+      CHECK(step.at < from + 50);
+      ++seen;
+    }
+  }
+  CHECK(seen == all.size());
+}
+
+TEST_CASE("half of the steps have begun earlier where more blocks run") {
+  const StepTimes times(kParts);
+  // 64 and 64 steps until 50, 64 until 100, 128 until 200: 160 of 320 have begun at 75.
+  CHECK(times.at(0.5) == Approx(75).margin(1));
+  CHECK(times.at(0) == Approx(0).margin(1));
+}

@@ -1,0 +1,75 @@
+// The tags of one SM's L1 data cache: sectored, write-through. A store takes a line as a load does, and hits where the
+// line is, with whatever sectors; what it wrote in whole sectors is found by loads (kernels/micro l1_stores,
+// stores_find, stores_load). Only presence is kept; the memory pipe decides what a hit or a miss costs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+#include "timing/engine/host_lines.h"
+
+namespace forewarp {
+
+class L1Cache {
+ public:
+  /// `bytes` is what the shared-memory carve-out leaves; sets need not be a power of two.
+  L1Cache(std::uint32_t bytes, int ways);
+
+  struct Line {
+    std::uint64_t tag = kNoLine;
+    std::uint32_t used = 0;        ///< for least-recently-used replacement
+    std::uint16_t miss = kNoMiss;  ///< entry of the miss table while sectors are on their way
+    std::uint8_t present = 0;      ///< sectors with data
+  };
+  static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
+  static constexpr std::uint16_t kNoMiss = 0xffff;
+
+  /// The line if it is in the cache; marks it used.
+  Line* find(std::uint64_t line) {
+    Line* set = set_of(line);
+    for (int way = 0; way < ways_; ++way) {
+      if (set[way].tag != line) continue;
+      set[way].used = ++clock_;
+      return &set[way];
+    }
+    return nullptr;
+  }
+
+  /// Makes room for a line and returns it empty; nullptr if every way of its set waits for data.
+  Line* allocate(std::uint64_t line) {
+    Line* set = set_of(line);
+    Line* victim = nullptr;
+    for (int way = 0; way < ways_; ++way) {
+      if (set[way].miss != kNoMiss) continue;
+      if (set[way].tag == kNoLine) {
+        victim = &set[way];
+        break;
+      }
+      if (victim == nullptr || set[way].used < victim->used) victim = &set[way];
+    }
+    if (victim == nullptr) return nullptr;
+    *victim = Line{line, ++clock_, kNoMiss, 0};
+    return victim;
+  }
+
+  /// Brings the line's set near the host's processor.
+  void prefetch(std::uint64_t line) const { __builtin_prefetch(lines_.data() + first_of(line)); }
+
+  void clear();
+
+ private:
+  std::size_t first_of(std::uint64_t line) const {
+    // Fibonacci hashing of the line number: strides of any power of two spread over the sets.
+    const std::uint64_t hash = (line * 0x9E3779B97F4A7C15ull) >> 32;
+    return ((hash * sets_) >> 32) * static_cast<std::uint64_t>(ways_);
+  }
+  Line* set_of(std::uint64_t line) { return &lines_[first_of(line)]; }
+
+  HostLines<Line> lines_;
+  std::uint64_t sets_;
+  int ways_;
+  std::uint32_t clock_ = 0;
+};
+
+}  // namespace forewarp

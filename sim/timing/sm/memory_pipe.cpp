@@ -1,0 +1,475 @@
+#include "timing/sm/memory_pipe.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace forewarp {
+
+MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns& patterns,
+                       std::span<const PatternTiming> timing)
+    : gpu_(gpu),
+      patterns_(patterns),
+      timing_(timing),
+      l1_(l1_bytes, gpu.l1.ways),
+      sm_(sm),
+      lead_(static_cast<Cycle>(gpu.memory_pipe.address_interval)) {
+  // What a sub-partition can have queued, and no more: a ring is walked through all the time.
+  const std::uint32_t places = std::bit_ceil(static_cast<std::uint32_t>(gpu.memory_pipe.queue_entries + 1));
+  queue_mask_ = places - 1;
+  queues_.resize(static_cast<std::size_t>(gpu.issue.sub_partitions));
+  for (Queue& queue : queues_) queue.entries.resize(places);
+  const std::uint32_t shared = std::bit_ceil(static_cast<std::uint32_t>(gpu.memory_pipe.shared_queue_entries));
+  taken_.resize(shared);
+  taken_mask_ = shared - 1;
+  for (std::size_t s = 0; s < queues_.size(); ++s) turns_.push_back(static_cast<std::uint8_t>(s));
+}
+
+std::uint32_t MemoryPipe::allocate_load() {
+  ++live_loads_;
+  if (free_load_ == kNone) {
+    loads_.emplace_back();
+    return static_cast<std::uint32_t>(loads_.size() - 1);
+  }
+  const std::uint32_t index = free_load_;
+  free_load_ = loads_[index].next_free;
+  loads_[index] = Load{};
+  return index;
+}
+
+std::uint32_t MemoryPipe::allocate_miss() {
+  ++miss_lines_;
+  if (free_miss_ == kNone) {
+    misses_.emplace_back();
+    return static_cast<std::uint32_t>(misses_.size() - 1);
+  }
+  const std::uint32_t index = free_miss_;
+  free_miss_ = misses_[index].next_free;
+  misses_[index] = Miss{};
+  return index;
+}
+
+void MemoryPipe::release_queue(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  const TimedInstruction& in = *operation.instruction;
+  releases.push_back({Release::Kind::QueueSlot, operation.warp, kNoScoreboard, now, 0, in.long_wait});
+  if (in.read_barrier != kNoScoreboard) {
+    const int sources =
+        in.space == MemorySpace::Shared ? gpu_.latency.shared_store_read : gpu_.latency.global_read_release;
+    const Cycle after = static_cast<Cycle>(sources) > lead_ ? static_cast<Cycle>(sources) - lead_ : 1;
+    releases.push_back({Release::Kind::Read, operation.warp, in.read_barrier, now + after});
+  }
+}
+
+void MemoryPipe::serve_shuffle(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.shuffle_interval);
+  if (operation.instruction->write_barrier != kNoScoreboard)
+    releases.push_back({Release::Kind::Write, operation.warp, operation.instruction->write_barrier,
+                        now + static_cast<Cycle>(gpu_.latency.shuffle) - lead_});
+}
+
+void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  const TimedInstruction& in = *operation.instruction;
+  const int wavefronts = timing_[operation.pattern].wavefronts * in.wavefront_factor;
+  // Lanes of an atomic that meet on a bank read, change and write one after another.
+  const bool meets = wavefronts > 1 && (in.memory == MemoryKind::Atomic || in.memory == MemoryKind::Reduction);
+  const Cycle busy =
+      static_cast<Cycle>(wavefronts) *
+      static_cast<Cycle>(meets ? gpu_.memory_pipe.shared_atomic_cycles : gpu_.memory_pipe.shared_wavefront_cycles);
+  const Cycle start = std::max(data_free_, now);  // its turn at the banks
+  data_free_ = start + busy;
+  serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
+  counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
+  counters_.data_cycles += busy;
+  if (in.memory != MemoryKind::Load && in.memory != MemoryKind::Atomic) return;
+  Cycle& port = queues_[operation.sub_partition].port_free;
+  const Cycle returns = std::max(start, port);
+  port = returns + static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.port_wavefront_cycles);
+  if (in.write_barrier == kNoScoreboard) return;
+  const int base = in.memory == MemoryKind::Load ? gpu_.latency.shared_load : gpu_.latency.shared_atomic;
+  const Cycle extra = further_latency(wavefronts, in.wide);
+  releases.push_back(
+      {Release::Kind::Write, operation.warp, in.write_barrier, returns + static_cast<Cycle>(base) - lead_ + extra});
+}
+
+/// What a load takes longer than one of a single wavefront. Wide ones take longer only where they need more wavefronts
+/// (kernels/micro shared: LDS.128 of one place 3 cycles more than LDS.32, of 512 bytes 9).
+Cycle MemoryPipe::further_latency(int wavefronts, int wide) const {
+  const MemoryPipeSpec& spec = gpu_.memory_pipe;
+  const int further = std::max(0, wavefronts - 1);
+  return static_cast<Cycle>(further * spec.shared_conflict_latency + std::min(further, wide) * spec.wide_latency);
+}
+
+void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors,
+                                 L1Cache::Line* cached) {
+  std::uint32_t index;
+  if (cached != nullptr && cached->miss != L1Cache::kNoMiss) {
+    index = cached->miss;
+  } else {
+    index = allocate_miss();
+    misses_[index].line = line;
+    misses_[index].fills = cached != nullptr;
+    if (cached != nullptr) cached->miss = static_cast<std::uint16_t>(index);
+  }
+  Miss& miss = misses_[index];
+  const auto fresh = static_cast<std::uint8_t>(sectors & ~miss.pending);
+  if (fresh != 0) {
+    miss.pending = static_cast<std::uint8_t>(miss.pending | fresh);
+    MemoryRequest request;
+    request.line = line;
+    request.tag = index;
+    request.sm = sm_;
+    request.sectors = fresh;
+    request.kind = operation.instruction->memory == MemoryKind::Atomic ? RequestKind::Atomic : RequestKind::Read;
+    request.rounds = timing_[operation.pattern].rounds;
+    out_[out_tail_++ & kOutMask] = request;
+  }
+  std::uint32_t waiter;
+  if (free_waiter_ == kNone) {
+    waiters_.emplace_back();
+    waiter = static_cast<std::uint32_t>(waiters_.size() - 1);
+  } else {
+    waiter = free_waiter_;
+    free_waiter_ = waiters_[waiter].next;
+  }
+  waiters_[waiter] = {current_load_, miss.waiters, sectors};
+  miss.waiters = waiter;
+  ++loads_[current_load_].waiting;
+}
+
+bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
+  const bool bypass = operation.instruction->bypass_l1;
+  L1Cache::Line* cached = bypass ? nullptr : l1_.find(line);
+  const std::uint8_t present = cached != nullptr ? cached->present : 0;
+  const auto missing = static_cast<std::uint8_t>(sectors & ~present);
+  if (missing != 0) {
+    const bool starts_miss = cached == nullptr || cached->miss == L1Cache::kNoMiss;
+    if (starts_miss && lines_full()) return false;
+    if (cached == nullptr && !bypass) cached = l1_.allocate(line);
+    request_sectors(operation, line, missing, cached);
+  }
+  ++counters_.tag_lookups;
+  counters_.load_sectors += static_cast<unsigned>(std::popcount(sectors));
+  counters_.load_hit_sectors += static_cast<unsigned>(std::popcount(static_cast<std::uint8_t>(sectors & present)));
+  return true;
+}
+
+/// Adds a store to what the warp's last one has left to do for the same line.
+bool MemoryPipe::merge_store(const MemoryRequest& store, std::uint16_t warp) {
+  for (std::uint32_t i = held_tail_; i-- != held_head_;) {
+    HeldStore& entry = held_[i & kHeldMask];
+    MemoryRequest& held = entry.request;
+    if (held.line != store.line || entry.warp != warp) continue;
+    if (entry.serial != store_serial_ && entry.serial != last_store_[warp]) return false;
+    entry.serial = store_serial_;
+    held.sectors = static_cast<std::uint8_t>(held.sectors | store.sectors);
+    const int whole = kSectorBytes * std::popcount(unsigned{held.sectors});
+    held.bytes = static_cast<std::uint8_t>(std::min(held.bytes + store.bytes, whole));
+    held.full_sectors = held.bytes == whole;
+    return true;
+  }
+  return false;
+}
+
+/// False: no room, nothing was done.
+bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line, const LineSectors& part, Cycle now,
+                            std::vector<Release>& releases) {
+  const bool reduction = operation.instruction->memory == MemoryKind::Reduction;
+  const std::uint8_t sectors = part.sectors;
+  MemoryRequest request;
+  request.line = line;
+  request.tag = kStoreTag | (std::uint32_t{operation.generation} & 0x7fffu) << 16 | operation.warp;
+  request.sm = sm_;
+  request.sectors = sectors;
+  request.kind = reduction ? RequestKind::Reduction : RequestKind::Write;
+  request.rounds = timing_[operation.pattern].rounds;
+  request.full_sectors = part.whole_sectors();
+  request.bytes = part.bytes;
+  const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
+  if (holds && operation.warp >= last_store_.size()) last_store_.resize(operation.warp + 1u);
+  const bool merged = holds && merge_store(request, operation.warp);
+  if (holds && !merged && stores_full()) {
+    makes_room_ = true;
+    return false;
+  }
+  stores_until_ = std::max(stores_until_, now);
+  L1Cache::Line* cached = l1_.find(line);
+  ++counters_.tag_lookups;
+  if (reduction) {
+    if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
+  } else {
+    counters_.store_sectors += static_cast<unsigned>(std::popcount(sectors));
+    if (cached != nullptr) counters_.store_hit_sectors += static_cast<unsigned>(std::popcount(sectors));
+    if (cached == nullptr) cached = l1_.allocate(line);
+    if (cached != nullptr && request.full_sectors)
+      cached->present = static_cast<std::uint8_t>(cached->present | sectors);
+  }
+  if (merged) {
+    releases.push_back({Release::Kind::StoreAcknowledged, operation.warp, kNoScoreboard, now + 1,
+                        static_cast<std::uint16_t>(operation.generation & 0x7fffu)});
+    return true;
+  }
+  ++stores_in_flight_;
+  if (holds)
+    held_[held_tail_++ & kHeldMask] = {request, operation.warp, store_serial_};
+  else
+    out_[out_tail_++ & kOutMask] = request;
+  return true;
+}
+
+bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
+  if (lines_full()) return false;
+  if (L1Cache::Line* cached = l1_.find(line); cached != nullptr)
+    cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
+  ++counters_.tag_lookups;
+  request_sectors(operation, line, sectors, nullptr);
+  return true;
+}
+
+void MemoryPipe::touch(std::uint64_t line, const LineSectors& part, MemoryKind kind) {
+  L1Cache::Line* cached = l1_.find(line);
+  if (kind == MemoryKind::Atomic || kind == MemoryKind::Reduction) {
+    if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~part.sectors);
+    return;
+  }
+  if (cached == nullptr) cached = l1_.allocate(line);
+  if (cached != nullptr && (kind == MemoryKind::Load || part.whole_sectors()))
+    cached->present = static_cast<std::uint8_t>(cached->present | part.sectors);
+}
+
+/// The passes of the tag stage: each takes at most one line of each bank.
+void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t base) {
+  constexpr std::size_t kMostLines = 64;
+  constexpr std::size_t kMostBanks = 64;
+  FW_CHECK(lines.size() <= kMostLines, "an access of more lines than lanes can make");
+  order_.clear();
+  const auto banks = static_cast<std::size_t>(gpu_.l1.tags_per_cycle);
+  std::uint8_t pass_of[kMostLines];
+  std::uint8_t used[kMostBanks] = {};
+  std::uint8_t passes = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::size_t bank = gpu_.l1.tag_bank_masks.empty() ? i % banks : 0;
+    const std::uint64_t address = (base + static_cast<std::uint64_t>(std::int64_t{lines[i].line})) * kLineBytes;
+    for (std::size_t k = 0; k < gpu_.l1.tag_bank_masks.size(); ++k) {
+      const auto mask = static_cast<std::uint64_t>(gpu_.l1.tag_bank_masks[k]);
+      bank |= static_cast<std::size_t>(std::popcount(address & mask) & 1) << k;
+    }
+    l1_.prefetch(address / kLineBytes);
+    pass_of[i] = used[bank]++;
+    passes = std::max(passes, used[bank]);
+  }
+  for (std::uint8_t pass = 0; pass < passes; ++pass) {
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (pass_of[i] == pass) order_.push_back(static_cast<std::uint8_t>(i));
+    }
+    order_.back() |= kLastOfPass;
+  }
+}
+
+/// Looks up a pass of the head operation's lines; true once all are done.
+bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  const TimedInstruction& in = *operation.instruction;
+  const auto lines = patterns_.lines(operation.pattern);
+  const bool returns = in.memory == MemoryKind::Load || in.memory == MemoryKind::Atomic;
+  if (returns && current_load_ == kNone) {
+    if (loads_full()) return false;
+    current_load_ = allocate_load();
+    Load& load = loads_[current_load_];
+    load.warp = operation.warp;
+    load.scoreboard = in.write_barrier;
+    load.wavefronts = timing_[operation.pattern].wavefronts;
+    load.wide = in.wide;
+    load.open = true;
+  }
+  if (next_line_ == 0) order_lines(lines, operation.line_base);
+  for (bool last = false; next_line_ < order_.size() && !last; ++next_line_) {
+    if (out_full()) return false;
+    const LineSectors& part = lines[order_[next_line_] & ~kLastOfPass];
+    last = (order_[next_line_] & kLastOfPass) != 0;
+    const std::uint64_t line = operation.line_base + static_cast<std::uint64_t>(std::int64_t{part.line});
+    const std::uint8_t sectors = part.sectors;
+    if (in.memory == MemoryKind::Load) {
+      if (!load_line(operation, line, sectors)) return false;
+    } else if (in.memory == MemoryKind::Atomic) {
+      if (!atomic_line(operation, line, sectors)) return false;
+    } else if (!store_line(operation, line, part, now, releases)) {
+      return false;
+    }
+  }
+  if (next_line_ < lines.size()) return false;
+  if (returns) {
+    loads_[current_load_].open = false;
+    if (loads_[current_load_].waiting == 0) finish(current_load_, now, releases);
+    current_load_ = kNone;
+  } else {
+    const std::uint16_t wavefronts = timing_[operation.pattern].wavefronts;
+    data_free_ = std::max(data_free_, now) + wavefronts;
+    counters_.data_wavefronts += wavefronts;
+    counters_.data_cycles += wavefronts;
+    if (operation.warp < last_store_.size()) last_store_[operation.warp] = store_serial_++;
+    stores_until_ = data_free_;
+  }
+  next_line_ = 0;
+  return true;
+}
+
+bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+  if (operation.instruction->path == Path::Shuffle) {
+    serve_shuffle(operation, now, releases);
+    return true;
+  }
+  if (operation.instruction->space == MemorySpace::Shared) {
+    serve_shared(operation, now, releases);
+    return true;
+  }
+  if (!serve_lines(operation, now, releases)) return false;
+  serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
+  return true;
+}
+
+/// All sectors of a load are here: through the banks and into the registers.
+void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& releases) {
+  Load& load = loads_[index];
+  data_free_ = std::max(data_free_, now) + load.wavefronts;
+  counters_.data_wavefronts += load.wavefronts;
+  counters_.data_cycles += load.wavefronts;
+  const Cycle queued = data_free_ - load.wavefronts - now;
+  const Cycle extra = further_latency(load.wavefronts, load.wide);
+  if (load.scoreboard != kNoScoreboard)
+    releases.push_back({Release::Kind::Write, load.warp, load.scoreboard,
+                        now + static_cast<Cycle>(gpu_.l1.hit_cycles) - lead_ + queued + extra});
+  load.next_free = free_load_;
+  free_load_ = index;
+  --live_loads_;
+}
+
+void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases) {
+  if ((reply.tag & kStoreTag) != 0) {
+    --stores_in_flight_;
+    releases.push_back({Release::Kind::StoreAcknowledged, static_cast<std::uint16_t>(reply.tag & 0xffff), kNoScoreboard,
+                        now, static_cast<std::uint16_t>(reply.tag >> 16 & 0x7fff)});
+    return;
+  }
+  Miss& miss = misses_[reply.tag];
+  const auto arrived = static_cast<std::uint8_t>(reply.sectors & miss.pending);
+  miss.pending = static_cast<std::uint8_t>(miss.pending & ~arrived);
+  L1Cache::Line* cached = miss.fills ? l1_.find(miss.line) : nullptr;
+  if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present | arrived);
+  for (std::uint32_t* link = &miss.waiters; *link != kNone;) {
+    Waiter& waiter = waiters_[*link];
+    waiter.sectors = static_cast<std::uint8_t>(waiter.sectors & ~arrived);
+    if (waiter.sectors != 0) {
+      link = &waiter.next;
+      continue;
+    }
+    const std::uint32_t done = *link;
+    *link = waiter.next;
+    waiter.next = free_waiter_;
+    free_waiter_ = done;
+    Load& load = loads_[waiter.load];
+    if (--load.waiting == 0 && !load.open) finish(waiter.load, now, releases);
+  }
+  if (miss.pending != 0) return;
+  FW_CHECK(miss.waiters == kNone, "a load waits for sectors that nobody requested");
+  if (cached != nullptr) cached->miss = L1Cache::kNoMiss;
+  miss.next_free = free_miss_;
+  free_miss_ = reply.tag;
+  --miss_lines_;
+}
+
+Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
+  const auto due = [&] {
+    return makes_room_ || fences_ > 0 ? 0 : stores_until_ + static_cast<Cycle>(gpu_.l1.store_wait_cycles);
+  };
+  // Loads and stores that are both ready take turns.
+  while (true) {
+    const bool store = held_head_ != held_tail_ && due() <= now, other = out_head_ != out_tail_;
+    if (!store && !other) return held_head_ == held_tail_ ? kNever : due();
+    if (!memory.accepts(sm_, now)) return retry(now, memory);
+    store_was_last_ = store && (!other || !store_was_last_);
+    if (!store_was_last_) {
+      memory.push(out_[out_head_++ & kOutMask], now);
+      continue;
+    }
+    memory.push(held_[held_head_++ & kHeldMask].request, now);
+    makes_room_ = false;
+  }
+}
+
+/// When to offer the next request again; kNever: after a reply, with which this pipe is looked at in any case.
+Cycle MemoryPipe::retry(Cycle now, const MemorySystem& memory) const {
+  return std::max(now + 1, memory.accepts_again(sm_, now));
+}
+
+Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases) {
+  // 1. A memory instruction is taken, and the one taken first is served; it holds the pipe until all its lines are
+  // looked up.
+  Cycle next = take_next(now, releases);
+  next = std::min(next, serve_next(now, releases));
+  // 2. Requests leave for the crossbar, which makes room for new misses and stores.
+  const bool full = stores_full();
+  next = std::min(next, send(now, memory));
+  return full && !stores_full() && taken_head_ != taken_tail_ ? now + 1 : next;
+}
+
+Cycle MemoryPipe::first_arrival() const {
+  Cycle first = kNever;
+  for (const Queue& queue : queues_)
+    if (queue.head != queue.tail) first = std::min(first, queue.entries[queue.head & queue_mask_].arrival);
+  return first;
+}
+
+/// Of the sub-partitions whose next instruction has arrived, the one that was served longest ago is next (kernels/micro
+/// barrier, release: of loads that three sub-partitions send at once and the fourth 2 cycles later, it is served before
+/// the third if that was served after it the last time, and each order is the next one's start).
+MemoryPipe::Queue* MemoryPipe::choose_queue(Cycle now) {
+  for (std::size_t i = 0; i < turns_.size(); ++i) {
+    const std::uint8_t s = turns_[i];
+    Queue& queue = queues_[s];
+    if (queue.head == queue.tail || queue.entries[queue.head & queue_mask_].arrival > now) continue;
+    for (; i + 1 < turns_.size(); ++i) turns_[i] = turns_[i + 1];
+    turns_.back() = s;
+    return &queue;
+  }
+  return nullptr;
+}
+
+/// Takes an instruction from a sub-partition's queue into the one that they share.
+Cycle MemoryPipe::take_next(Cycle now, std::vector<Release>& releases) {
+  if (waiting_ == 0 || taken_full()) return kNever;
+  if (take_free_ > now) return std::max(take_free_, first_arrival());
+  Queue* queue = choose_queue(now);
+  if (queue == nullptr) return first_arrival();
+  const MemoryOperation& operation = taken_[taken_tail_++ & taken_mask_] = queue->entries[queue->head++ & queue_mask_];
+  --waiting_;
+  release_queue(operation, now, releases);
+  take_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
+  return waiting_ == 0 ? kNever : std::max(take_free_, first_arrival());
+}
+
+/// Serves the instruction that was taken first.
+Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
+  if (taken_head_ == taken_tail_) return kNever;
+  const MemoryOperation& operation = taken_[taken_head_ & taken_mask_];
+  const bool below =
+      operation.instruction->space != MemorySpace::Shared && operation.instruction->path != Path::Shuffle;
+  const Cycle ahead = below ? static_cast<Cycle>(gpu_.memory_pipe.tags_ahead_cycles) : 0;
+  const Cycle free = std::max(serve_free_, data_free_ > ahead ? data_free_ - ahead : 0);
+  if (free > now) return free;
+  if (below && out_full()) return kNever;  // send() says when there is room
+  if (serve(operation, now, releases)) {
+    const bool room = !taken_full();
+    ++taken_head_;
+    if (!room && waiting_ != 0) return now + 1;
+    return taken_head_ == taken_tail_ ? kNever : std::max(serve_free_, now + 1);
+  }
+  // More lines of the same instruction, unless too much is in flight: then a reply wakes the pipe; or, of a store,
+  // unless too much is held: tick() goes on when a line has left.
+  const MemoryKind kind = operation.instruction->memory;
+  const bool loads = kind == MemoryKind::Load || kind == MemoryKind::Atomic;
+  const bool waits = loads ? lines_full() || (current_load_ == kNone && loads_full())
+                           : kind == MemoryKind::Store && gpu_.l1.store_buffer_lines > 0 && stores_full();
+  return waits || out_full() ? kNever : now + 1;
+}
+
+}  // namespace forewarp

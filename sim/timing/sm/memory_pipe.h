@@ -1,0 +1,203 @@
+// The SM's memory pipe: takes memory instructions from the four sub-partitions in turn into a queue, and of these one
+// after another looks lines up in L1, moves data through the banks it shares with shared memory, and sends misses,
+// stores and atomics to the crossbar.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+#include "timing/memory/memory.h"
+#include "timing/sm/l1_cache.h"
+#include "timing/sm/timed_program.h"
+#include "trace/coalesce.h"
+
+namespace forewarp {
+
+/// What the pipe makes of an access pattern, beyond its lines.
+struct PatternTiming {
+  std::uint16_t wavefronts = 0;  ///< passes through the data banks
+  std::uint8_t rounds = 1;       ///< atomics: lanes that meet on one word
+};
+
+/// A scoreboard of a warp counts down at `at` (or a store or barrier fence is done).
+struct Release {
+  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged };
+  Kind kind{};
+  std::uint16_t warp = 0;
+  std::uint8_t scoreboard = kNoScoreboard;
+  Cycle at = 0;
+  std::uint16_t generation = 0;  ///< StoreAcknowledged: of the warp that stored
+  bool global = false;           ///< QueueSlot: of an access to global or local memory
+};
+
+/// A memory instruction on its way through the pipe.
+struct MemoryOperation {
+  const TimedInstruction* instruction = nullptr;
+  std::uint64_t line_base = 0;  ///< line number of the access's base, shifted to the block
+  std::uint32_t pattern = 0;
+  std::uint16_t warp = 0, generation = 0;
+  Cycle arrival = 0;  ///< at the shared unit
+  std::uint8_t sub_partition = 0;
+};
+
+struct MemoryPipeCounters {
+  std::uint64_t load_sectors = 0, load_hit_sectors = 0, store_sectors = 0, store_hit_sectors = 0;
+  std::uint64_t tag_lookups = 0, data_wavefronts = 0, shared_wavefronts = 0, data_cycles = 0;
+};
+
+class MemoryPipe {
+ public:
+  MemoryPipe(const GpuModel&, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns&,
+             std::span<const PatternTiming>);
+
+  void push(const MemoryOperation& operation) {
+    Queue& queue = queues_[operation.sub_partition];
+    queue.entries[queue.tail++ & queue_mask_] = operation;
+    ++waiting_;
+  }
+  bool idle() const {
+    return waiting_ == 0 && taken_head_ == taken_tail_ && out_head_ == out_tail_ && live_loads_ == 0 &&
+           stores_in_flight_ == 0;
+  }
+  /// One warp more, or less, waits for its stores: these wait for no others then.
+  void fence(int more) { fences_ += more; }
+
+  /// Serves what can be served at `now`; releases are appended. Returns the next cycle with work, kNever if none is
+  /// known (a reply will wake it).
+  Cycle tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
+  void reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases);
+  /// Brings near the host's processor what a reply will look at: first its entry, then what that names.
+  void prefetch_miss(const MemoryReply& reply) const {
+    if ((reply.tag & kStoreTag) == 0) __builtin_prefetch(&misses_[reply.tag]);
+  }
+  void prefetch_line(const MemoryReply& reply) const {
+    if ((reply.tag & kStoreTag) != 0) return;
+    const Miss& miss = misses_[reply.tag];
+    if (miss.fills) l1_.prefetch(miss.line);
+    if (miss.waiters != kNone) __builtin_prefetch(&waiters_[miss.waiters]);
+  }
+
+  const MemoryPipeCounters& counters() const { return counters_; }
+  void invalidate() { l1_.clear(); }
+  /// L1 becomes as if the sectors had been accessed, without time: for work that is left out.
+  void touch(std::uint64_t line, const LineSectors&, MemoryKind);
+
+  /// From issue to the earliest arrival at the shared unit.
+  Cycle lead_cycles() const { return lead_; }
+
+ private:
+  struct Load {                 ///< an instruction waiting for sectors
+    std::uint32_t waiting = 0;  ///< line parts still missing
+    std::uint16_t warp = 0, wavefronts = 0;
+    std::uint8_t scoreboard = kNoScoreboard;
+    std::uint8_t wide = 0;  ///< registers of a lane beyond the first
+    bool open = false;      ///< not all of its lines have been looked up yet
+    std::uint32_t next_free = 0;
+  };
+  struct Queue {  ///< of a sub-partition, a ring
+    std::vector<MemoryOperation> entries;
+    std::uint32_t head = 0, tail = 0;
+    Cycle port_free = 0;  ///< what is loaded from shared memory can go to its registers
+  };
+  struct Waiter {
+    std::uint32_t load = 0, next = kNone;
+    std::uint8_t sectors = 0;
+  };
+  struct HeldStore {
+    MemoryRequest request;
+    std::uint16_t warp = 0;
+    std::uint32_t serial = 0;  ///< of the last store to it
+  };
+  struct Miss {
+    std::uint64_t line = 0;
+    std::uint32_t waiters = kNone, next_free = kNone;
+    std::uint8_t pending = 0;
+    bool fills = false;  ///< data goes into L1
+  };
+  static constexpr std::uint32_t kNone = 0xffffffffu;
+  static constexpr std::uint32_t kStoreTag = 0x80000000u;
+  static constexpr std::uint32_t kOutMask = 63;
+  static constexpr std::uint32_t kHeldMask = 63;
+  static constexpr std::uint8_t kLastOfPass = 0x80;
+  static constexpr std::uint32_t kOutRoom = 32;  ///< requests L1 holds for the crossbar
+
+  Cycle take_next(Cycle now, std::vector<Release>& releases);
+  Cycle serve_next(Cycle now, std::vector<Release>& releases);
+  Queue* choose_queue(Cycle now);
+  Cycle first_arrival() const;
+  bool serve(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  bool serve_lines(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  void order_lines(std::span<const LineSectors> lines, std::uint64_t base);
+  void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  bool load_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  void request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
+  bool store_line(const MemoryOperation&, std::uint64_t line, const LineSectors&, Cycle now,
+                  std::vector<Release>& releases);
+  bool merge_store(const MemoryRequest&, std::uint16_t warp);
+  bool atomic_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  Cycle further_latency(int wavefronts, int wide) const;
+  void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
+  void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  Cycle send(Cycle now, MemorySystem& memory);
+  Cycle retry(Cycle now, const MemorySystem& memory) const;
+  bool stores_full() const { return held_tail_ - held_head_ >= static_cast<std::uint32_t>(gpu_.l1.store_buffer_lines); }
+  bool lines_full() const { return miss_lines_ >= gpu_.l1.miss_lines; }
+  bool loads_full() const { return live_loads_ >= gpu_.l1.loads_in_flight; }
+  bool taken_full() const {
+    return taken_tail_ - taken_head_ >= static_cast<std::uint32_t>(gpu_.memory_pipe.shared_queue_entries);
+  }
+  bool out_full() const { return out_tail_ - out_head_ >= kOutRoom; }
+  std::uint32_t allocate_load();
+  std::uint32_t allocate_miss();
+
+  const GpuModel& gpu_;
+  const CoalescedPatterns& patterns_;
+  std::span<const PatternTiming> timing_;
+  L1Cache l1_;
+  std::uint16_t sm_;
+  Cycle lead_;
+
+  std::vector<Queue> queues_;  ///< by sub-partition
+  std::uint32_t queue_mask_ = 0;
+  std::uint32_t waiting_ = 0;           ///< operations in all of them
+  std::vector<std::uint8_t> turns_;     ///< sub-partitions, the one served longest ago first
+  std::vector<MemoryOperation> taken_;  ///< from all of them, in that order: a ring
+  std::uint32_t taken_head_ = 0, taken_tail_ = 0, taken_mask_ = 0;
+  std::uint32_t next_line_ = 0;      ///< place in order_, of the operation that was taken first
+  std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass
+  std::uint32_t current_load_ = kNone;
+  Cycle take_free_ = 0;   ///< the shared unit takes its next instruction
+  Cycle serve_free_ = 0;  ///< ... and looks at the next that it has taken
+  Cycle data_free_ = 0;   ///< the banks are free
+
+  std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
+  std::uint32_t out_head_ = 0, out_tail_ = 0;
+  /// A warp's store waits for its next one, if that is to the same lines, for as long as stores keep coming and there
+  /// is room: eight stores to the words of a sector, 6 cycles apart, are one at L2, 12 cycles apart eight, where other
+  /// warps store meanwhile one again; those of 4 warps to 7 lines each are put together, to 8 none; those of one lane
+  /// to two lines in turn none (kernels/micro l1_stores).
+  std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
+  std::uint32_t held_head_ = 0, held_tail_ = 0;
+  std::vector<std::uint32_t> last_store_;  ///< of each warp, its serial
+  std::uint32_t store_serial_ = 1;         ///< of the one being served
+  Cycle stores_until_ = 0;                 ///< the last one has gone through the banks
+  bool makes_room_ = false;                ///< the oldest one leaves for a store that waits
+  int fences_ = 0;                         ///< warps that wait for their stores
+  bool store_was_last_ = false;            ///< of what left for the crossbar
+
+  std::vector<Load> loads_;
+  std::uint32_t free_load_ = kNone;
+  int live_loads_ = 0, miss_lines_ = 0;
+  std::vector<Miss> misses_;
+  std::uint32_t free_miss_ = kNone;
+  std::vector<Waiter> waiters_;
+  std::uint32_t free_waiter_ = kNone;
+
+  std::uint64_t stores_in_flight_ = 0;  ///< sent or waiting to be sent, not acknowledged
+  MemoryPipeCounters counters_;
+};
+
+}  // namespace forewarp

@@ -1,0 +1,324 @@
+#include "timing/sm/sm.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace forewarp {
+namespace {
+constexpr std::size_t kConstantLines = 4096;
+}
+
+Sm::Sm(const LaunchContext& context, std::uint16_t id)
+    : context_(context),
+      id_(id),
+      warps_(static_cast<std::size_t>(context.blocks_per_sm * context.warps_per_block)),
+      blocks_(static_cast<std::size_t>(context.blocks_per_sm)),
+      subs_(static_cast<std::size_t>(context.gpu.issue.sub_partitions)),
+      fetch_(context.gpu.icache, context.gpu.issue.sub_partitions, context.program.code_lines()),
+      pipe_(context.gpu, id, context.l1_bytes, context.patterns, context.pattern_timing),
+      constant_arrival_(kConstantLines, kNever) {
+  for (SubPartition& sub : subs_) sub.ready.fill(kNever);
+  // A line holds the same word of the lanes of a warp.
+  local_lines_ = (context.trace.kernel->local_bytes + 3) / 4 * static_cast<std::uint64_t>(context.warps_per_block);
+}
+
+void Sm::start_block(std::uint32_t linear, Cycle now) {
+  std::size_t slot = 0;
+  while (blocks_[slot].used) ++slot;
+  Block& block = blocks_[slot];
+  const KernelTrace& trace = context_.trace;
+  const std::uint32_t class_index = context_.classes.class_of(linear);
+  const BlockClass& cls = trace.classes[class_index];
+  block.used = true;
+  block.linear = linear;
+  block.start = now;
+  block.arrived.fill(0);
+  block.last_arrival = 0;
+  block.live_warps = static_cast<int>(cls.warps.size());
+  block.warps.clear();
+  block.shifts.resize(trace.slopes.size());
+  const BlockDistance distance(cls.representative, trace.block_index(linear));
+  for (std::size_t s = 0; s < trace.slopes.size(); ++s) block.shifts[s] = trace.slopes[s].over(distance) / kLineBytes;
+  if (resident_++ == 0) active_since_ = now;
+
+  const LaunchSpec& launch = context_.gpu.launch;
+  // Consecutive warps go to consecutive sub-partitions, of the next block too; where that would begin every block with
+  // the same one, one further (kernels/micro turnover, the hardware warps of blocks of 1 to 32 warps).
+  const std::size_t first = next_sub_;
+  const std::size_t uneven = cls.warps.size() % subs_.size();
+  next_sub_ = (next_sub_ + (uneven != 0 ? uneven : 1)) % subs_.size();
+  for (std::size_t w = 0; w < cls.warps.size(); ++w) {
+    // Where warps of other blocks have left unevenly, the next may be full while the SM has room.
+    std::size_t place = (first + w) % subs_.size();
+    for (std::size_t full = 0; full < subs_.size() && std::countr_one(subs_[place].live_mask) >= kWarpSlots; ++full)
+      place = (place + 1) % subs_.size();
+    SubPartition& sub = subs_[place];
+    const auto free_slot = static_cast<std::size_t>(std::countr_one(sub.live_mask));
+    FW_CHECK(free_slot < kWarpSlots, "a sub-partition has more warps than slots");
+    const auto warp_index = static_cast<std::uint16_t>(slot * static_cast<std::size_t>(context_.warps_per_block) + w);
+    Warp& warp = warps_[warp_index];
+    const WarpPath& path = cls.paths[cls.warps[w].path];
+    const auto generation = static_cast<std::uint16_t>(warp.generation + 1);
+    warp = Warp{};
+    warp.generation = generation;
+    warp.cls = class_index;
+    warp.path = cls.warps[w].path;
+    warp.run = warp.runs_begin = path.runs.data();
+    warp.runs_end = path.runs.data() + path.runs.size();
+    warp.access = cls.warps[w].accesses.data();
+    warp.pc = warp.run->first;
+    warp.left = warp.run->count;
+    warp.placed = std::max(now, warp_start_free_);
+    warp_start_free_ = warp.placed + static_cast<Cycle>(launch.warp_start_interval);
+    warp.started = warp.placed + static_cast<Cycle>(launch.block_start_cycles);
+    warp.issued = warp.fixed_at = warp.started;
+    warp.held_before = sub.held;
+    warp.fetched_at = 0;
+    warp.needs_fetch = true;
+    ++sub.starting;
+    warp.sub_partition = static_cast<std::uint8_t>(place);
+    warp.slot = static_cast<std::uint8_t>(free_slot);
+    warp.block_slot = static_cast<std::uint16_t>(slot);
+    warp.age = next_age_;
+    sub.order[free_slot] = issue_order(warp.age, 0);
+    warp.alive = true;
+    block.warps.push_back(warp_index);
+    sub.warp[free_slot] = warp_index;
+    sub.live_mask |= 1u << free_slot;
+    if (sub.live++ == 0) sub.active_since = now;
+    wake(warp, warp.started);
+  }
+  ++next_age_;
+}
+
+void Sm::wake(Warp& warp, Cycle at) {
+  SubPartition& sub = subs_[warp.sub_partition];
+  sub.ready[warp.slot] = at;
+  sub.next = std::min(sub.next, at);
+}
+
+/// Recomputes when a warp may issue; kNever while a release it needs has no known time.
+void Sm::evaluate(Warp& warp, Cycle now) {
+  if (!warp.alive) return;
+  const TimedInstruction& in = context_.program[warp.pc];
+  const bool gated = !in.passes_barrier;
+  const bool waits = (subs_[warp.sub_partition].feed.waiting() >> warp.slot & 1u) != 0;
+  if (waits || warp.held || (gated && warp.barrier != kNoBarrier)) {
+    subs_[warp.sub_partition].ready[warp.slot] = kNever;
+    return;
+  }
+  std::uint32_t& wants_memory = subs_[warp.sub_partition].wants_memory;
+  const bool memory = in.path == Path::Memory || in.path == Path::Shuffle;
+  wants_memory = (wants_memory & ~(1u << warp.slot)) | std::uint32_t{memory} << warp.slot;
+  Cycle at = std::max({warp.fixed_at, warp.fetched_at, now});
+  if (gated) at = std::max(at, warp.released);
+  if (memory) {
+    for (const std::uint8_t s : {in.write_barrier, in.read_barrier}) {
+      if (s == kNoScoreboard || warp.pending[s] < context_.gpu.issue.scoreboard_limit) continue;
+      subs_[warp.sub_partition].ready[warp.slot] = kNever;
+      return;
+    }
+    at = std::max(at, warp.countable);
+  }
+  unsigned mask = in.wait_mask;
+  if (in.path == Path::Depbar && in.count == 0) mask |= 1u << in.depbar_scoreboard;
+  for (; mask != 0; mask &= mask - 1) {
+    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
+    if (warp.pending[s] != 0) {
+      subs_[warp.sub_partition].ready[warp.slot] = kNever;
+      return;
+    }
+    at = std::max(at, warp.scoreboard_at[s]);
+  }
+  wake(warp, at);
+}
+
+void Sm::apply_releases(Cycle now) {
+  for (const Release& release : releases_) {
+    Warp& warp = warps_[release.warp];
+    switch (release.kind) {
+      case Release::Kind::QueueSlot: {
+        SubPartition& sub = subs_[warp.sub_partition];
+        --sub.queued_memory;
+        sub.queued_global -= release.global ? 1 : 0;
+        if (sub.waits_for_queue) sub.next = std::min(sub.next, now + 1);
+        --warp.queued;
+        if (warp.draining) retire(warp, now);
+        break;
+      }
+      case Release::Kind::StoreAcknowledged:
+        if (((warp.generation ^ release.generation) & 0x7fff) == 0 && warp.stores_in_flight > 0 &&
+            --warp.stores_in_flight == 0 && warp.wants_fence) {
+          warp.wants_fence = warp.held = false;
+          pipe_.fence(-1);
+          pass_fence(warp, false, now);
+          evaluate(warp, now);
+        }
+        break;
+      case Release::Kind::Read:
+      case Release::Kind::Write: {
+        const std::size_t s = release.scoreboard;
+        if (warp.pending[s]-- == context_.gpu.issue.scoreboard_limit) warp.countable = std::max(now, release.at);
+        warp.scoreboard_at[s] = std::max(warp.scoreboard_at[s], release.at);
+        if (warp.draining) {
+          retire(warp, now);
+          break;
+        }
+        if (subs_[warp.sub_partition].ready[warp.slot] == kNever) evaluate(warp, now);
+        break;
+      }
+    }
+  }
+  releases_.clear();
+}
+
+Cycle Sm::drain(Cycle now, MemorySystem& memory) {
+  releases_.clear();
+  if (pipe_next_ <= now) pipe_next_ = pipe_.tick(now, memory, releases_);
+  return pipe_next_;
+}
+
+void Sm::reply(const MemoryReply& reply, Cycle now) {
+  pipe_.reply(reply, now, releases_);
+  pipe_next_ = now;
+}
+
+Cycle Sm::tick(Cycle now, MemorySystem& memory, SharedInstructionCache& gpc, std::vector<StallCycles>& stalls,
+               std::vector<FinishedBlock>& finished) {
+  finished_ = &finished;
+  instruction_stalls_ = &stalls;
+  // 1. The memory pipe: data that came back, then the next instructions of its queue.
+  if (pipe_next_ <= now) {
+    pipe_next_ = pipe_.tick(now, memory, releases_);
+    apply_releases(now);
+  }
+  // 2. Each sub-partition issues at most one instruction.
+  for (std::size_t i = 0; i < subs_.size(); ++i)
+    if (subs_[i].next <= now) tick_sub_partition(subs_[i], static_cast<int>(i), now, gpc);
+  // A barrier's last arrival may have woken a sub-partition that has had its turn.
+  Cycle next = pipe_next_;
+  for (const SubPartition& sub : subs_) next = std::min(next, sub.next);
+  return next;
+}
+
+void Sm::arrive_at_barrier(Warp& warp, const TimedInstruction& in, Cycle now, bool waits) {
+  Block& block = blocks_[warp.block_slot];
+  ++block.arrived[in.count];
+  // The ADU of the SM takes one warp after another: two blocks that meet side by side share it.
+  block.last_arrival = std::max(adu_free_, now);
+  adu_free_ = block.last_arrival + static_cast<Cycle>(context_.gpu.issue.barrier_per_warp_cycles);
+  if (waits) warp.barrier = in.count;
+  release_barrier_if_full(block, in.count, in.barrier_threads, now);
+}
+
+void Sm::release_barrier_if_full(Block& block, int id, int threads, Cycle now) {
+  const int expected = threads != 0 ? threads / kWarpLanes : block.live_warps;
+  if (block.arrived[static_cast<std::size_t>(id)] < expected || expected == 0) return;
+  block.arrived[static_cast<std::size_t>(id)] = 0;
+  const Cycle at = std::max(now, block.last_arrival) + static_cast<Cycle>(context_.gpu.issue.barrier_release_cycles);
+  for (const std::uint16_t index : block.warps) {
+    Warp& other = warps_[index];
+    if (!other.alive || other.barrier != id) continue;
+    other.barrier = kNoBarrier;
+    other.released = at;
+    if (subs_[other.sub_partition].ready[other.slot] == kNever) evaluate(other, now);
+  }
+}
+
+/// A fence that waits for nothing more: the SM's fences follow one another.
+void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
+  const IssueSpec& issue = context_.gpu.issue;
+  const Cycle start = std::max(membar_free_, now);
+  membar_free_ = start + static_cast<Cycle>(block ? issue.membar_cta_interval : issue.membar_gpu_interval);
+  warp.fixed_at = start + static_cast<Cycle>(block ? issue.membar_cta_cycles : issue.membar_gpu_cycles);
+  warp.fixed_reason = Stall::Membar;
+  warp.held_before = subs_[warp.sub_partition].held;
+}
+
+/// A warp goes once the memory pipe has taken its instructions, and what is on its way to its registers has come.
+void Sm::retire(Warp& warp, Cycle now) {
+  if (warp.queued > 0 || warp.awaits_data()) {
+    warp.draining = warp.held = true;
+    subs_[warp.sub_partition].ready[warp.slot] = kNever;
+    return;
+  }
+  Block& block = blocks_[warp.block_slot];
+  SubPartition& sub = subs_[warp.sub_partition];
+  const IssueSpec& issue = context_.gpu.issue;
+  const Cycle end = now + static_cast<Cycle>(issue.exit_cycles);
+  warp.alive = false;
+  sub.ready[warp.slot] = kNever;
+  sub.live_mask &= ~(1u << warp.slot);
+  if (--sub.live == 0) sub.active_cycles += end - sub.active_since;
+  if (sub.last == warp.slot) sub.last = -1;
+  sub.turns.leave(warp.slot);
+  sub.feed.leave(warp.slot);
+  warp_cycles_ += end - warp.placed;
+  // As after any branch, the way on is found first; only then the warp drains (kernels/micro launch: of the warps of an
+  // empty block 6 cycles wait, 8 branch_resolving, 16 drain).
+  const Cycle waited = std::min<Cycle>(end - (warp.issued + 1), context_.program[warp.pc].stall);
+  const Cycle resolved = std::min<Cycle>(end - (warp.issued + 1) - waited, static_cast<Cycle>(issue.branch_cycles));
+  stalls_[static_cast<std::size_t>(Stall::Wait)] += waited;
+  stalls_[static_cast<std::size_t>(Stall::BranchResolving)] += resolved;
+  stalls_[static_cast<std::size_t>(Stall::Drain)] += end - (warp.issued + 1) - waited - resolved;
+  if (--block.live_warps > 0) {
+    for (int id = 0; id < static_cast<int>(block.arrived.size()); ++id)
+      if (block.arrived[static_cast<std::size_t>(id)] > 0) release_barrier_if_full(block, id, 0, now);
+    return;
+  }
+  block.used = false;
+  if (--resident_ == 0) active_cycles_ += end - active_since_;
+  finished_->push_back({block.linear, block.start, end});
+}
+
+void Sm::collect(Cycle now, TimingCounters& out) const {
+  out.instructions_issued += issued_;
+  out.sm_active_cycles += active_cycles_ + (resident_ > 0 ? now - active_since_ : 0);
+  out.warp_cycles += warp_cycles_;
+  for (const Warp& warp : warps_)
+    if (warp.alive && now > warp.placed) out.warp_cycles += now - warp.placed;
+  for (std::size_t r = 0; r < kStallReasons; ++r) out.stalls[r] += stalls_[r];
+  for (const SubPartition& sub : subs_) {
+    out.issue_active_cycles += sub.issue_cycles;
+    out.smsp_active_cycles += sub.active_cycles + (sub.live > 0 ? now - sub.active_since : 0);
+    for (std::size_t p = 0; p < sub.pipe_cycles.size(); ++p) out.pipe_cycles[p] += sub.pipe_cycles[p];
+  }
+  const MemoryPipeCounters& pipe = pipe_.counters();
+  out.l1_load_sectors += pipe.load_sectors;
+  out.l1_load_hit_sectors += pipe.load_hit_sectors;
+  out.l1_store_sectors += pipe.store_sectors;
+  out.l1_store_hit_sectors += pipe.store_hit_sectors;
+  out.l1_tag_lookups += pipe.tag_lookups;
+  out.l1_data_wavefronts += pipe.data_wavefronts;
+  out.shared_wavefronts += pipe.shared_wavefronts;
+  out.l1_data_cycles += pipe.data_cycles;
+  out.icache_l0_misses += icache_.l0_misses;
+  out.icache_l1_misses += icache_.l1_misses;
+  out.icache_l2_misses += icache_.l2_misses;
+}
+
+std::string Sm::describe_wait(Cycle now) const {
+  std::string text;
+  for (std::size_t w = 0; w < warps_.size(); ++w) {
+    const Warp& warp = warps_[w];
+    if (!warp.alive) continue;
+    text += "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc);
+    if (warp.barrier != kNoBarrier)
+      text += ": barrier " + std::to_string(warp.barrier);
+    else if (warp.draining)
+      text += ": its memory instructions, after EXIT";
+    else if (warp.wants_fence)
+      text += ": its stores, at a fence";
+    else if (subs_[warp.sub_partition].ready[warp.slot] == kNever)
+      text += ": a scoreboard";
+    else
+      text +=
+          ": ready at " + std::to_string(subs_[warp.sub_partition].ready[warp.slot]) + ", now " + std::to_string(now);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace forewarp

@@ -1,0 +1,209 @@
+// One streaming multiprocessor: resident blocks, four sub-partitions that issue one instruction a cycle each, the
+// instruction caches, and the memory pipe. Ticked only in cycles in which something can happen.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+#include "timing/result.h"
+#include "timing/skip/block_progress.h"
+#include "timing/skip/loop_progress.h"
+#include "timing/skip/loops.h"
+#include "timing/skip/skipped_accesses.h"
+#include "timing/sm/branch_turns.h"
+#include "timing/sm/instruction_cache.h"
+#include "timing/sm/line_feed.h"
+#include "timing/sm/memory_pipe.h"
+#include "timing/sm/timed_program.h"
+#include "timing/sm/warp.h"
+#include "trace/class_index.h"
+
+namespace forewarp {
+
+/// What all SMs of a launch share and only read.
+struct LaunchContext {
+  const GpuModel& gpu;
+  const KernelTrace& trace;
+  const TimedProgram& program;
+  const CoalescedPatterns& patterns;
+  std::span<const PatternTiming> pattern_timing;
+  const ClassIndex& classes;
+  int blocks_per_sm = 0;
+  int warps_per_block = 0;
+  std::uint32_t l1_bytes = 0;
+};
+
+/// A block that has left its SM.
+struct FinishedBlock {
+  std::uint32_t block = 0;
+  Cycle start = 0, end = 0;
+};
+
+class Sm {
+ public:
+  Sm(const LaunchContext&, std::uint16_t id);
+
+  /// The lines of code that an earlier run has left in the instruction caches.
+  void preload_code(std::span<const std::uint32_t> lines) { fetch_.preload(lines); }
+
+  bool has_room() const { return resident_ < context_.blocks_per_sm; }
+  int resident() const { return resident_; }
+  void start_block(std::uint32_t linear_block, Cycle now);
+
+  /// Does everything due at `now`; blocks that end are appended. Returns the next cycle with work.
+  /// `stalls`: by instruction, of all SMs that one thread runs. They execute the same code at nearly the same time, so
+  /// that one table stays near the host's processor where one an SM would not.
+  Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<StallCycles>& stalls,
+             std::vector<FinishedBlock>&);
+  void reply(const MemoryReply&, Cycle now);
+  /// Memory instructions that have been issued go on, warps do not. When there is more to do.
+  Cycle drain(Cycle now, MemorySystem&);
+  const MemoryPipe& memory_pipe() const { return pipe_; }
+
+  bool idle() const { return resident_ == 0 && pipe_.idle(); }
+  /// Adds this SM's events up to `now` to the launch's totals.
+  void collect(Cycle now, TimingCounters&) const;
+  std::uint64_t issued() const { return issued_; }
+  /// Every warp in flight is inside its loop.
+  bool inside_loops(const std::vector<std::vector<PathLoop>>&) const;
+  /// Where its blocks are in their loops, all being inside.
+  void add_loop_progress(const std::vector<std::vector<PathLoop>>&, LoopProgress&) const;
+  void add_block_progress(std::vector<BlockProgress>&) const;
+  /// Moves every warp of a block on by so many iterations of its loop; what they would have read and written is added
+  /// to the skipped accesses.
+  void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint16_t block_slot, std::uint32_t count,
+                       SkippedAccesses&);
+  /// Once the block in each slot has been moved on by so many iterations: L1 holds what the last of them leave in it.
+  void refill_l1(const std::vector<std::vector<PathLoop>>&, std::span<const std::uint32_t> by_slot);
+  /// What warps have not asked for yet of the first so many of `steps` equal parts of their block's way; a block has
+  /// gone as far as its warps in the mean, rounded up. L2 is touched for it, for at most so many lines.
+  L2Traffic catch_up(std::uint32_t steps, std::uint64_t most_lines, MemorySystem&) const;
+  int live_warps() const;
+  /// For a deadlock report: what each warp waits for.
+  std::string describe_wait(Cycle now) const;
+
+ private:
+  static constexpr int kQueueMost = 64;  ///< most places of its queue to the shared units
+
+  struct SubPartition {
+    alignas(64) std::array<Cycle, kWarpSlots> ready{};  ///< per slot; kNever: empty, or no time known
+    std::array<std::uint16_t, kWarpSlots> warp{};       ///< index into warps_
+    std::array<std::uint64_t, kWarpSlots> order{};      ///< the lowest issues first: issue_order()
+    std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
+    std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves
+    Cycle dispatch_free = 0;                ///< an instruction issued before holds dispatch until then
+    Cycle held = 0;                         ///< cycles in which dispatch was held so far
+    Cycle booked_from = 0;                  ///< issue of the last instruction that read registers
+    std::array<std::uint64_t, 2> booked{};  ///< register-file read ports: cycles from then on that are taken
+    std::array<std::array<Cycle, 2>, 3>
+        latch_free{};  ///< operand latches, by place and bank: when each takes a register
+    std::array<std::array<std::uint32_t, 2>, 3> reused{};  ///< operand cache, by place and bank: operand_key()
+    Cycle next = kNever;                                   ///< earliest cycle at which a warp may be ready
+    Cycle address_free = 0;                                ///< address unit
+    int queued_memory = 0;                                 ///< memory instructions not yet taken by the shared unit
+    std::uint32_t memory_sent = 0;                         ///< memory instructions that got a place so far
+    int queued_global = 0;                                 ///< of those, accesses to global or local memory
+    std::array<Cycle, kQueueMost> index_start{};           ///< when the ADU takes what was sent to it last
+    std::uint32_t index_sent = 0;                          ///< instructions sent to the ADU so far
+    bool waits_for_queue = false;                          ///< a ready warp was refused because that queue is full
+    std::uint32_t wants_memory = 0;                        ///< slots whose next instruction goes to the memory queue
+    std::uint32_t turned_away = 0;                         ///< of those, the ones the full queue has refused
+    std::uint32_t live_mask = 0;                           ///< slots in use
+    int live = 0;
+    int starting = 0;  ///< warps that have not asked for their first instruction
+    int last = -1;     ///< slot of the warp that issued last
+    BranchTurns turns;
+    LineFeed feed;
+    Cycle active_since = 0;
+    std::uint64_t active_cycles = 0, issue_cycles = 0;
+    std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)> pipe_cycles{};
+  };
+
+  struct Block {
+    std::uint32_t linear = 0;
+    Cycle start = 0;
+    int live_warps = 0;
+    bool used = false;
+    std::array<std::uint16_t, 16> arrived{};
+    Cycle last_arrival = 0;            ///< at a barrier, as the SM's barrier unit sees it
+    std::vector<std::int64_t> shifts;  ///< lines by which each slope moves this block's accesses
+    std::vector<std::uint16_t> warps;
+  };
+
+  // Issue.
+  /// Older blocks first, within a block the longest not issued.
+  static std::uint64_t issue_order(std::uint32_t block_age, Cycle issued) {
+    return std::uint64_t{block_age} << 40 | (issued & ((std::uint64_t{1} << 40) - 1));
+  }
+  const WarpPath& path_of(const Warp& warp) const { return context_.trace.classes[warp.cls].paths[warp.path]; }
+  /// Of a warp, and the part of its way that a block has gone.
+  std::uint64_t instructions_ahead(const Warp&) const;
+  double done(const Block&) const;
+  Cycle tick_sub_partition(SubPartition&, int index, Cycle now, SharedInstructionCache&);
+  void feed_lines(SubPartition&, Cycle now);
+  static std::uint32_t ready_slots(const SubPartition&, Cycle now);
+  std::uint32_t turn_away(SubPartition&, std::uint32_t ready, Cycle now);
+  int prefer(const SubPartition&, std::uint32_t candidates) const;
+  static Cycle count_down(const SubPartition&, Warp&, Cycle now);
+  int choose(SubPartition&, Cycle now, std::uint32_t& refused);
+  bool structurally_free(SubPartition&, const TimedInstruction&, Cycle now, Cycle& until, Stall& reason);
+  static std::uint32_t operand_key(std::uint16_t warp, std::uint8_t source) {
+    return (std::uint32_t{warp} << 8 | source) + 1;
+  }
+  static bool reads_port(const SubPartition&, std::uint16_t warp_index, const TimedInstruction&, std::size_t s);
+  Cycle read_operands(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);
+  void account(const SubPartition&, Warp&, const TimedInstruction&, Cycle now);
+  void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
+  void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
+  /// Local memory belongs to the places that an SM has for blocks: lines of those before this one, on this SM and
+  /// others.
+  std::uint64_t local_lines_before(std::uint16_t block_slot) const {
+    return (id_ * static_cast<std::uint64_t>(context_.blocks_per_sm) + block_slot) * local_lines_;
+  }
+  void send_to_memory(SubPartition&, Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  Cycle constant_ready(const TimedInstruction&, Cycle now);
+  Cycle enter_adu(SubPartition&, const TimedInstruction&, Cycle now);
+  void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
+  void evaluate(Warp&, Cycle now);
+  void wake(Warp&, Cycle at);
+
+  void add_skipped(const Access* first, std::uint32_t period, std::uint32_t count,
+                   const std::vector<std::int64_t>& shifts, SkippedAccesses&) const;
+
+  // Blocks.
+  void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);
+  void release_barrier_if_full(Block&, int id, int threads, Cycle now);
+  void retire(Warp&, Cycle now);
+  void pass_fence(Warp&, bool block, Cycle now);
+  void apply_releases(Cycle now);
+
+  LaunchContext context_;
+  std::uint16_t id_;
+  std::vector<Warp> warps_;  ///< blocks_per_sm x warps_per_block
+  std::vector<Block> blocks_;
+  std::vector<SubPartition> subs_;
+  InstructionFetch fetch_;
+  MemoryPipe pipe_;
+  Cycle pipe_next_ = kNever;
+  std::vector<Release> releases_;
+  std::vector<FinishedBlock>* finished_ = nullptr;
+  Cycle adu_free_ = 0, membar_free_ = 0;  ///< the SM's ADU (barriers, indices, LDC) and its fences take the next warp
+  Cycle warp_start_free_ = 0;             ///< the SM can start the next warp
+  std::vector<Cycle> constant_arrival_;   ///< by constant line modulo the table
+  std::uint64_t local_lines_ = 0;         ///< of a block
+  int resident_ = 0;
+  std::uint32_t next_age_ = 0;
+  std::size_t next_sub_ = 0;  ///< sub-partition of the next block's first warp
+  Cycle active_since_ = 0;
+  std::uint64_t active_cycles_ = 0, warp_cycles_ = 0, issued_ = 0;
+  StallCycles stalls_{};
+  std::vector<StallCycles>* instruction_stalls_ = nullptr;
+  InstructionCacheCounters icache_;
+};
+
+}  // namespace forewarp

@@ -1,0 +1,453 @@
+// Issue: which warp goes, what holds the others, and what an issued instruction sets in motion.
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "timing/sm/sm.h"
+
+namespace forewarp {
+
+Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInstructionCache& gpc) {
+  // Warps that begin ask for their first instruction.
+  if (sub.starting > 0) {
+    for (std::uint32_t mask = sub.live_mask; mask != 0; mask &= mask - 1) {
+      const auto slot = static_cast<std::size_t>(std::countr_zero(mask));
+      Warp& warp = warps_[sub.warp[slot]];
+      if (!warp.needs_fetch || warp.started > now) continue;
+      warp.needs_fetch = false;
+      --sub.starting;
+      warp.fetched_at = fetch_.fetch(index, warp.pc / context_.program.instructions_per_line(), now, gpc, icache_);
+      sub.feed.jump(warp.slot,
+                    now + static_cast<Cycle>(context_.gpu.issue.first_cycles - context_.gpu.icache.feed_cycles));
+      evaluate(warp, now);
+    }
+  }
+  feed_lines(sub, now);
+  if (sub.dispatch_free > now) return sub.next = sub.dispatch_free;
+  std::uint32_t refused = 0;
+  const int slot = choose(sub, now, refused);
+  if (slot >= 0) issue(sub, slot, now, gpc);
+  Cycle next = kNever;
+  for (std::size_t s = 0; s < kWarpSlots; ++s)
+    if ((refused >> s & 1u) == 0) next = std::min(next, sub.ready[s]);
+  if (sub.feed.waiting() != 0) next = std::min(next, sub.feed.next());
+  sub.next = next <= now ? now + 1 : next;
+  return sub.next;
+}
+
+/// Lines that warps have been given up to now; who waited for one goes on when it comes.
+void Sm::feed_lines(SubPartition& sub, Cycle now) {
+  while (sub.feed.next() <= now) {
+    const std::uint32_t waited = sub.feed.waiting();
+    const int slot = sub.feed.serve(context_.gpu.icache);
+    if ((waited >> slot & 1u) == 0) continue;
+    Warp& warp = warps_[sub.warp[static_cast<std::size_t>(slot)]];
+    warp.fetched_at = std::max(warp.fetched_at, sub.feed.arrival(slot, context_.gpu.icache));
+    evaluate(warp, now);
+  }
+}
+
+/// Slots whose warp could issue as far as it itself is concerned.
+std::uint32_t Sm::ready_slots(const SubPartition& sub, Cycle now) {
+  std::uint32_t ready = 0;
+  for (std::size_t s = 0; s < kWarpSlots; ++s) ready |= static_cast<std::uint32_t>(sub.ready[s] <= now) << s;
+  return ready;
+}
+
+/// With the memory queue full, warps that need it are turned away together; room comes when the memory pipe takes an
+/// instruction, and that wakes the sub-partition.
+std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
+  const std::uint32_t away = ready & sub.wants_memory;
+  sub.waits_for_queue = away != 0;
+  // LDS and LDG share the queue; behind others an LDG counts as they do (kernels/micro accept: mio_throttle where the
+  // same sub-partition sends LDS, lg_throttle where another does).
+  const bool global = sub.queued_global == sub.queued_memory;
+  for (std::uint32_t fresh = away & ~sub.turned_away; fresh != 0; fresh &= fresh - 1) {
+    Warp& warp = warps_[sub.warp[static_cast<std::size_t>(std::countr_zero(fresh))]];
+    warp.refused_at = now;
+    warp.sent_before = sub.memory_sent;
+    warp.refused_reason = global && context_.program[warp.pc].long_wait ? Stall::LgThrottle : Stall::MioThrottle;
+  }
+  sub.turned_away |= away;
+  return away;
+}
+
+/// The warp to try next: the one that issued last goes on while it can and until a full queue refuses it (else it would
+/// take each place that comes free: kernels/micro queue); where it took a branch, the one whose turn that makes it;
+/// else the oldest block's, of its warps the one that has not issued for longest (kernels/micro order: blocks finish
+/// one after another, the warps of a block together).
+int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
+  if (sub.last >= 0 && ((candidates & ~sub.turned_away) >> sub.last & 1u) != 0) return sub.last;
+  const int turn = sub.turns.next();
+  if (turn != BranchTurns::kNobody && (candidates >> turn & 1u) != 0) return turn;
+  std::uint64_t first = ~std::uint64_t{0};
+  int best = -1;
+  for (std::uint32_t mask = candidates; mask != 0; mask &= mask - 1) {
+    const int s = std::countr_zero(mask);
+    const std::uint64_t order = sub.order[static_cast<std::size_t>(s)];
+    if (order < first) {
+      first = order;
+      best = s;
+    }
+  }
+  return best;
+}
+
+/// While dispatch is held, stall counts stand still: the end of the warp's, moved by what was held since it was set. Of
+/// a count that ended before, this is not after now, as what was held since has passed, too.
+Cycle Sm::count_down(const SubPartition& sub, Warp& warp, Cycle now) {
+  const Cycle end = warp.fixed_at + (sub.held - warp.held_before);
+  if (end > now) {
+    warp.fixed_at = end;
+    warp.held_before = sub.held;
+  }
+  return end;
+}
+
+int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
+  std::uint32_t candidates = ready_slots(sub, now);
+  sub.waits_for_queue = false;
+  if (sub.queued_memory >= context_.gpu.memory_pipe.queue_entries) {
+    refused = turn_away(sub, candidates, now);
+    candidates &= ~refused;
+  }
+  while (candidates != 0) {
+    const int best = prefer(sub, candidates);
+    const auto slot = static_cast<std::size_t>(best);
+    Warp& warp = warps_[sub.warp[slot]];
+    Cycle until = count_down(sub, warp, now);
+    if (until > now) {
+      sub.ready[slot] = until;
+      candidates &= ~(1u << best);
+      continue;
+    }
+    Stall reason{};
+    if (structurally_free(sub, context_.program[warp.pc], now, until, reason)) return best;
+    const std::uint64_t cycles = until - now;
+    stalls_[static_cast<std::size_t>(reason)] += cycles;
+    (*instruction_stalls_)[warp.pc][static_cast<std::size_t>(reason)] += cycles;
+    warp.throttled += cycles;
+    sub.ready[slot] = until;
+    candidates &= ~(1u << best);
+  }
+  return -1;
+}
+
+/// May the instruction enter its pipe now? If not: `until` when, and why. (turn_away() has seen to the memory queue.)
+bool Sm::structurally_free(SubPartition& sub, const TimedInstruction& in, Cycle now, Cycle& until, Stall& reason) {
+  if (in.constant_operand) {
+    const Cycle at = constant_ready(in, now);
+    if (at > now) {
+      until = at;
+      reason = Stall::ImcMiss;
+      return false;
+    }
+  }
+  const GpuModel& gpu = context_.gpu;
+  if (in.path == Path::Memory || in.path == Path::Shuffle) return true;
+  if (in.path == Path::ConstantLoad || in.path == Path::Index) {
+    // Room in the queue to the ADU comes when it takes the oldest entry.
+    const auto places = static_cast<std::uint32_t>(std::min(gpu.memory_pipe.queue_entries, kQueueMost));
+    if (sub.index_sent < places) return true;
+    until = sub.index_start[(sub.index_sent - places) % kQueueMost];
+    reason = Stall::MioThrottle;
+    return until <= now;
+  }
+  const auto pipe = static_cast<std::size_t>(in.pipe);
+  if (in.path == Path::Queued) {
+    const Cycle backlog = static_cast<Cycle>(gpu.memory_pipe.queue_entries) * in.interval;
+    if (sub.pipe_free[pipe] <= now + backlog) return true;
+    until = sub.pipe_free[pipe] - backlog;
+    reason = Stall::MioThrottle;
+    return false;
+  }
+  Cycle free_at = sub.pipe_free[pipe];
+  if (gpu.pipe(Pipe::FmaHeavy).interval > 0) {
+    if (in.pipe == Pipe::Fma) free_at = std::min(sub.fma_half_free[0], sub.fma_half_free[1]);
+    if (in.pipe == Pipe::FmaHeavy) free_at = sub.fma_half_free[0];
+  }
+  if (free_at > now) {
+    until = free_at;
+    reason = Stall::MathPipeThrottle;
+    return false;
+  }
+  return true;
+}
+
+/// Must operand `s` be read from the register file? Not if the operand cache of its place and bank holds it, nor if an
+/// operand before it reads the same register (kernels/micro waves: FFMA of one register three times goes every cycle).
+bool Sm::reads_port(const SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, std::size_t s) {
+  const auto held = [&](std::size_t place) {
+    return sub.reused[place][in.source[place] & 1] == operand_key(warp_index, in.source[place]);
+  };
+  if (in.source[s] == kRegisterZero || held(s)) return false;
+  for (std::size_t earlier = 0; earlier < s; ++earlier)
+    if (in.source[earlier] == in.source[s] && !held(earlier)) return false;
+  return true;
+}
+
+/// Reads each operand over the port of its bank, one a cycle, as soon as it can within a window that begins with the
+/// issue, into the latch of its place and bank. A latch is busy to the end of its instruction's window, so of two
+/// instructions in a row that read the same bank in the same place the second has one cycle left for that
+/// (kernels/micro operands). Returns the cycles that the instruction waits until all fit.
+Cycle Sm::read_operands(SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
+  const auto& issue = context_.gpu.issue;
+  if (issue.register_bank_count != 2) return 0;
+  std::array<std::size_t, 3> reads{};
+  std::size_t count = 0;
+  for (std::size_t s = 0; s < 3; ++s)
+    if (reads_port(sub, warp_index, in, s)) reads[count++] = s;
+  for (std::size_t s = 0; s < 3; ++s) {
+    const std::uint8_t source = in.source[s];
+    if (source == kRegisterZero) continue;
+    sub.reused[s][source & 1] = (in.reuse >> s & 1) != 0 ? operand_key(warp_index, source) : 0;
+  }
+  const std::uint64_t window = (std::uint64_t{1} << issue.register_window_cycles) - 1;
+  for (Cycle at = now;; ++at) {
+    const Cycle since = at - sub.booked_from;
+    std::array<std::uint64_t, 2> booked{};
+    if (since < 64) booked = {sub.booked[0] >> since, sub.booked[1] >> since};
+    bool placed = true;
+    for (std::size_t i = 0; i < count && placed; ++i) {
+      const std::size_t bank = in.source[reads[i]] & 1u;
+      const Cycle free = sub.latch_free[reads[i]][bank];
+      const std::uint64_t open = free > at ? window >> (free - at) << (free - at) : window;
+      const std::uint64_t left = open & ~booked[bank];
+      placed = left != 0;
+      booked[bank] |= left & (~left + 1);
+    }
+    if (!placed) continue;
+    sub.booked = booked;
+    sub.booked_from = at;
+    for (std::size_t s = 0; s < 3; ++s)
+      if (in.source[s] != kRegisterZero)
+        sub.latch_free[s][in.source[s] & 1] = at + static_cast<Cycle>(issue.register_window_cycles);
+    return at - now;
+  }
+}
+
+/// Constants: the first touch of a line by this SM waits for it, later ones hit.
+Cycle Sm::constant_ready(const TimedInstruction& in, Cycle now) {
+  Cycle& arrival = constant_arrival_[in.constant_line % constant_arrival_.size()];
+  if (arrival == kNever) arrival = now + static_cast<Cycle>(context_.gpu.issue.constant_miss_cycles);
+  return arrival;
+}
+
+/// Sends an instruction to the ADU, which serves the whole SM (kernels/micro special: S2R of SM and warp indices and
+/// LDC take 2 cycles each, from however many warps). Returns when it is served.
+Cycle Sm::enter_adu(SubPartition& sub, const TimedInstruction& in, Cycle now) {
+  const Cycle start = std::max(now, adu_free_);
+  adu_free_ = start + in.interval;
+  sub.index_start[sub.index_sent++ % kQueueMost] = start;
+  return start;
+}
+
+/// Charges the cycles since the warp's last issue to their reasons, in the order in which they held it.
+void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now) {
+  StallCycles& here = (*instruction_stalls_)[warp.pc];
+  Cycle cursor = warp.first ? warp.started : warp.issued + 1;
+  const auto charge = [&](Cycle until, Stall reason) {
+    until = std::min(until, now);
+    if (until <= cursor) return;
+    stalls_[static_cast<std::size_t>(reason)] += until - cursor;
+    here[static_cast<std::size_t>(reason)] += until - cursor;
+    cursor = until;
+  };
+  charge(cursor + warp.conflict, Stall::DispatchStall);
+  if (warp.fixed_reason == Stall::BranchResolving) charge(warp.waited_at, Stall::Wait);
+  charge(warp.fixed_at, warp.fixed_reason);
+  if (!in.passes_barrier) charge(warp.released, Stall::Barrier);
+  for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
+    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
+    charge(warp.scoreboard_at[s], (warp.long_mask >> s & 1) != 0 ? Stall::LongScoreboard : Stall::ShortScoreboard);
+  }
+  if (in.path == Path::Memory || in.path == Path::Shuffle) charge(warp.countable, Stall::Misc);
+  charge(warp.fetched_at, Stall::NoInstruction);
+  cursor = std::min(now, cursor + warp.throttled);  // charged when it was refused
+  if (warp.refused_at != kNever) {
+    charge(warp.refused_at, Stall::NotSelected);
+    // When a place came free it could have gone, as others did.
+    charge(now - std::min<Cycle>(now - warp.refused_at, sub.memory_sent - warp.sent_before), warp.refused_reason);
+  }
+  if (sub.held > warp.held_before && now > cursor) {
+    // Of what is left, the part in which dispatch was held, as far as that is spread evenly over the time since the
+    // last issue.
+    const Cycle since = now - (warp.first ? warp.started : warp.issued);
+    charge(cursor + std::min(now - cursor, (sub.held - warp.held_before) * (now - cursor) / since),
+           Stall::DispatchStall);
+  }
+  charge(now, Stall::NotSelected);
+  ++stalls_[static_cast<std::size_t>(Stall::Selected)];
+  ++here[static_cast<std::size_t>(Stall::Selected)];
+  warp.throttled = 0;
+  warp.refused_at = kNever;
+  warp.first = false;
+}
+
+void Sm::set_scoreboards(Warp& warp, const TimedInstruction& in, Cycle result_at, Cycle read_at) {
+  const auto set = [&](std::uint8_t scoreboard, Cycle at) {
+    if (scoreboard == kNoScoreboard) return;
+    warp.scoreboard_at[scoreboard] = std::max(warp.scoreboard_at[scoreboard], at);
+    warp.long_mask = static_cast<std::uint8_t>(warp.long_mask & ~(1u << scoreboard));
+  };
+  set(in.write_barrier, result_at);
+  set(in.read_barrier, read_at);
+}
+
+void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index, const TimedInstruction& in,
+                        Cycle now) {
+  MemoryOperation operation;
+  operation.instruction = &in;
+  operation.warp = warp_index;
+  operation.generation = warp.generation;
+  operation.sub_partition = warp.sub_partition;
+  if (in.path == Path::Memory) {
+    const Access& access = *warp.access++;
+    operation.pattern = access.pattern;
+    const Block& block = blocks_[warp.block_slot];
+    operation.line_base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
+    if (in.space == MemorySpace::Local) operation.line_base += local_lines_before(warp.block_slot);
+    if (in.memory == MemoryKind::Store || in.memory == MemoryKind::Reduction)
+      if (in.space != MemorySpace::Shared) warp.stores_in_flight += context_.patterns.counts(access.pattern).lines;
+  }
+  operation.arrival = std::max(now, sub.address_free) + pipe_.lead_cycles();
+  sub.address_free = operation.arrival;
+  ++sub.queued_memory;
+  ++sub.memory_sent;
+  sub.queued_global += in.long_wait ? 1 : 0;
+  ++warp.queued;
+  const auto mark = [&](std::uint8_t scoreboard) {
+    if (scoreboard == kNoScoreboard) return;
+    ++warp.pending[scoreboard];
+    const auto bit = static_cast<std::uint8_t>(1u << scoreboard);
+    warp.long_mask = static_cast<std::uint8_t>(in.long_wait ? warp.long_mask | bit : warp.long_mask & ~bit);
+  };
+  mark(in.write_barrier);
+  mark(in.read_barrier);
+  pipe_.push(operation);
+  pipe_next_ = std::min(pipe_next_, operation.arrival);
+}
+
+void Sm::occupy_pipe(SubPartition& sub, const TimedInstruction& in, Cycle now) {
+  const auto pipe = static_cast<std::size_t>(in.pipe);
+  sub.pipe_cycles[pipe] += in.interval;
+  if (context_.gpu.pipe(Pipe::FmaHeavy).interval > 0 && (in.pipe == Pipe::Fma || in.pipe == Pipe::FmaHeavy)) {
+    // Two half-width pipes: an FFMA takes the light one if it is free, integer multiplies only the heavy one.
+    const bool light = in.pipe == Pipe::Fma && sub.fma_half_free[1] <= now;
+    const int interval = in.product ? in.interval : context_.gpu.pipe(Pipe::FmaHeavy).interval;
+    sub.fma_half_free[light ? 1 : 0] = now + static_cast<Cycle>(interval);
+    return;
+  }
+  sub.pipe_free[pipe] = std::max(sub.pipe_free[pipe], now) + in.interval;
+}
+
+void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& gpc) {
+  const std::uint16_t warp_index = sub.warp[static_cast<std::size_t>(slot)];
+  Warp& warp = warps_[warp_index];
+  const TimedInstruction& in = context_.program[warp.pc];
+  account(sub, warp, in, now);
+  ++sub.issue_cycles;
+  ++issued_;
+  sub.last = slot;
+  sub.turns.issue();
+  sub.turned_away &= ~(1u << slot);
+  warp.issued = now;
+  sub.order[static_cast<std::size_t>(slot)] = issue_order(warp.age, now);
+  const bool reads = in.path == Path::Fixed || in.path == Path::Scoreboarded;
+  warp.conflict = reads ? read_operands(sub, warp_index, in, now) : 0;
+  const Cycle held = in.dispatch - 1u + warp.conflict;
+  if (held > 0) {
+    sub.held += held;
+    sub.dispatch_free = now + 1 + held;
+  }
+  warp.fixed_at = now + in.stall + held;
+  warp.fixed_reason = Stall::Wait;
+  warp.held_before = sub.held;
+  const GpuModel& gpu = context_.gpu;
+  switch (in.path) {
+    case Path::Memory:
+    case Path::Shuffle:
+      send_to_memory(sub, warp, warp_index, in, now);
+      break;
+    case Path::Queued: {
+      const Cycle start = std::max(now, sub.pipe_free[static_cast<std::size_t>(in.pipe)]);
+      occupy_pipe(sub, in, now);
+      set_scoreboards(warp, in, start + in.latency, start + in.interval);
+      break;
+    }
+    case Path::ConstantLoad: {
+      const Cycle start = enter_adu(sub, in, now);
+      const Cycle at = std::max(constant_ready(in, now), start) + static_cast<Cycle>(gpu.issue.constant_hit_cycles);
+      set_scoreboards(warp, in, at, start + in.interval);
+      break;
+    }
+    case Path::Index: {
+      const Cycle start = enter_adu(sub, in, now);
+      set_scoreboards(warp, in, start + in.latency, start + in.interval);
+      break;
+    }
+    case Path::Barrier:
+    case Path::BarrierArrive:
+    case Path::Membar:
+    case Path::Depbar:
+    case Path::Exit:
+      break;
+    case Path::Fixed:
+    case Path::Scoreboarded:
+      occupy_pipe(sub, in, now);
+      set_scoreboards(warp, in, now + in.latency, now + in.interval);
+      break;
+  }
+  advance(warp, in, now, gpc);
+}
+
+/// Moves to the next instruction of the trace and works out when it may issue.
+void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstructionCache& gpc) {
+  const std::uint32_t previous = warp.pc;
+  const GpuModel& gpu = context_.gpu;
+  SubPartition& sub = subs_[warp.sub_partition];
+  bool jumps = false;
+  if (--warp.left > 0) {
+    ++warp.pc;
+  } else {
+    ++warp.run;
+    if (warp.done()) {
+      retire(warp, now);
+      return;
+    }
+    warp.pc = warp.run->first;
+    warp.left = warp.run->count;
+    jumps = warp.pc != previous + 1;
+    if (jumps) {
+      sub.turns.branch(warp.slot);
+      const Cycle target = now + static_cast<Cycle>(gpu.issue.branch_cycles - gpu.icache.feed_cycles);
+      sub.feed.jump(warp.slot, target);
+      if (target > warp.fixed_at) {
+        warp.waited_at = warp.fixed_at;
+        warp.fixed_at = target;
+        warp.fixed_reason = Stall::BranchResolving;
+      }
+    }
+  }
+  const std::uint32_t per_line = context_.program.instructions_per_line();
+  if (warp.pc / per_line != previous / per_line) {
+    warp.fetched_at = fetch_.fetch(warp.sub_partition, warp.pc / per_line, now, gpc, icache_);
+    if (!jumps && sub.feed.step(warp.slot, gpu.icache))
+      warp.fetched_at = std::max(warp.fetched_at, sub.feed.arrival(warp.slot, gpu.icache));
+  }
+  if (in.path == Path::Barrier || in.path == Path::BarrierArrive) {
+    arrive_at_barrier(warp, in, now, in.path == Path::Barrier);
+  } else if (in.path == Path::Membar) {
+    warp.fixed_reason = Stall::Membar;
+    if (!in.block_fence && warp.stores_in_flight > 0) {
+      warp.held = warp.wants_fence = true;
+      pipe_.fence(1);
+      pipe_next_ = std::min(pipe_next_, now + 1);
+    } else {
+      pass_fence(warp, in.block_fence || warp.stores_in_flight == 0, now);
+    }
+  }
+  evaluate(warp, now + 1);
+}
+
+}  // namespace forewarp

@@ -1,0 +1,164 @@
+// A whole small machine and hand-made kernels for the tests of the SM: one SM, round numbers, sums by hand.
+#pragma once
+
+#include <memory>
+
+#include "timing/memory/memory_test_model.h"
+#include "timing/simulate.h"
+#include "trace/trace.h"
+
+namespace forewarp {
+
+/// One SM of the machine of memory_test_model.h; launch overheads are zero so that the numbers are the SM's own.
+inline GpuModel sm_model(int sms = 1) {
+  GpuModel m = one_partition_model();
+  m.sm = 90;
+  m.chip = {sms, 1, {sms}, 1000};
+  m.occupancy.max_warps = 64;
+  m.issue.sub_partitions = 4;
+  m.issue.branch_cycles = 8;
+  m.issue.barrier_release_cycles = 10;
+  m.issue.barrier_per_warp_cycles = 0;
+  m.issue.exit_cycles = 1;
+  m.issue.constant_hit_cycles = 20;
+  m.issue.constant_miss_cycles = 100;
+  m.issue.constant_line_bytes = 64;
+  m.issue.wide_product_interval = 4;
+  m.issue.wide_product_dispatch_cycles = 3;
+  m.issue.wide_product_operand_cycles = 7;
+  m.issue.wide_product_chain_cycles = 9;
+  for (PipeSpec& pipe : m.pipes) pipe.interval = 1;
+  m.pipes[static_cast<std::size_t>(Pipe::FmaHeavy)].interval = 0;
+  m.pipes[static_cast<std::size_t>(Pipe::Alu)].interval = 2;
+  m.pipes[static_cast<std::size_t>(Pipe::Xu)].interval = 8;
+  m.icache = {32768, 131072, 131072, 128, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 4};
+  m.icache.feed_lines = 2;  // in no time
+  m.latency.mufu = 18;
+  m.latency.shuffle = 23;
+  m.latency.shared_load = 23;
+  m.latency.shared_atomic = 40;
+  m.latency.shared_store_read = 9;
+  m.latency.global_read_release = 11;
+  m.latency.s2r = 20;
+  m.memory_pipe = {.queue_entries = 4,
+                   .shared_queue_entries = 20,
+                   .lsu_interval = 1,
+                   .address_interval = 4,
+                   .shuffle_interval = 2,
+                   .shared_wavefront_cycles = 1,
+                   .shared_conflict_latency = 2,
+                   .writeback_bytes_per_cycle = 128};
+  m.l1.hit_cycles = 33;
+  m.l1.tags_per_cycle = 4;
+  m.l1.ways = 4;
+  m.l1.loads_in_flight = 512;
+  m.l1.miss_lines = 256;
+  m.launch = {};
+  m.launch.blocks_per_cycle_x16 = 16;
+  return m;
+}
+
+inline Instruction plain(Pipe pipe, int stall) {
+  Instruction in;
+  in.opcode = Opcode::FFMA;
+  in.pipe = pipe;
+  in.control.stall = static_cast<std::uint8_t>(stall);
+  return in;
+}
+
+inline Instruction waiting(Instruction in, int scoreboard) {
+  in.control.wait_mask = static_cast<std::uint8_t>(1 << scoreboard);
+  return in;
+}
+
+inline Instruction memory_instruction(Opcode op, MemorySpace space, MemoryKind kind, int write_barrier = 7,
+                                      int read_barrier = 7) {
+  Instruction in;
+  in.opcode = op;
+  in.pipe = Pipe::Lsu;
+  in.space = space;
+  in.memory = kind;
+  in.access_bytes = 4;
+  in.control.stall = 1;
+  in.control.write_barrier = static_cast<std::uint8_t>(write_barrier);
+  in.control.read_barrier = static_cast<std::uint8_t>(read_barrier);
+  return in;
+}
+
+inline Instruction exit_instruction() {
+  Instruction in;
+  in.opcode = Opcode::EXIT;
+  in.pipe = Pipe::Cbu;
+  in.control.stall = 1;
+  return in;
+}
+
+/// A launch in which every warp of every block runs the whole kernel once, or `body` instructions `iterations` times.
+class HandMadeTrace {
+ public:
+  HandMadeTrace(std::vector<Instruction> instructions, int warps, std::uint32_t blocks = 1) {
+    kernel_ = std::make_shared<Kernel>();
+    kernel_->name = "hand_made";
+    kernel_->instructions = std::move(instructions);
+    trace_.launch.grid = {blocks, 1, 1};
+    trace_.launch.block = {static_cast<std::uint32_t>(warps * kWarpLanes), 1, 1};
+    trace_.kernel = kernel_;
+    trace_.slopes.push_back({});
+    BlockClass cls;
+    cls.population = blocks;
+    const auto count = static_cast<std::uint32_t>(kernel_->instructions.size());
+    cls.paths.push_back({{{0, count}}, count});
+    cls.warps.resize(static_cast<std::size_t>(warps));
+    trace_.classes.push_back(cls);
+    occupancy_.blocks_per_sm = 1;
+    occupancy_.warps_per_block = warps;
+    occupancy_.l1_bytes = 128 << 10;
+  }
+
+  /// Lane l of the next access of `warp` is at base + l * stride.
+  HandMadeTrace& access(int warp, std::uint64_t base, int stride, MemorySpace space,
+                        MemoryKind kind = MemoryKind::Load) {
+    AccessPattern pattern;
+    pattern.lanes = ~LaneMask{0};
+    pattern.space = space;
+    pattern.kind = kind;
+    pattern.bytes = 4;
+    pattern.base_offset = static_cast<std::uint8_t>(base % kLineBytes);
+    for (int l = 0; l < kWarpLanes; ++l) pattern.offsets[static_cast<std::size_t>(l)] = l * stride;
+    trace_.patterns.push_back(pattern);
+    trace_.classes[0].warps[static_cast<std::size_t>(warp)].accesses.push_back(
+        {base, static_cast<std::uint32_t>(trace_.patterns.size() - 1), 0});
+    return *this;
+  }
+
+  HandMadeTrace& runs(std::vector<Run> runs) {
+    WarpPath& path = trace_.classes[0].paths[0];
+    path.runs = std::move(runs);
+    path.instructions = 0;
+    for (const Run& run : path.runs) path.instructions += run.count;
+    return *this;
+  }
+
+  Kernel& kernel() { return *kernel_; }
+  KernelTrace& trace() { return trace_; }
+  Occupancy& occupancy() { return occupancy_; }
+  TimingResult simulate(const GpuModel& gpu, bool full = true, std::uint64_t budget = 20000,
+                        unsigned threads = 1) const {
+    SimulateOptions options;
+    options.threads = threads;
+    options.full = full;
+    options.detailed_instructions = budget;
+    return forewarp::simulate(gpu, trace_, occupancy_, options);
+  }
+
+ private:
+  std::shared_ptr<Kernel> kernel_;
+  KernelTrace trace_;
+  Occupancy occupancy_;
+};
+
+inline std::uint64_t stalled(const TimingResult& result, Stall reason) {
+  return result.counters.stalls[static_cast<std::size_t>(reason)];
+}
+
+}  // namespace forewarp

@@ -1,0 +1,246 @@
+#include "timing/sm/timed_program.h"
+
+#include <algorithm>
+
+#include "program/analysis.h"
+#include "trace/coalesce.h"
+
+namespace forewarp {
+namespace {
+
+/// Special-function, conversion and bit-count results by opcode; 0 for what this table does not hold.
+int queued_latency(Opcode op, const VariableLatencySpec& latency) {
+  switch (op) {
+    case Opcode::MUFU:
+      return latency.mufu;
+    case Opcode::F2F:
+    case Opcode::F2I:
+    case Opcode::I2F:
+    case Opcode::FRND:
+    case Opcode::I2I:
+      return latency.conversion;
+    case Opcode::POPC:
+    case Opcode::FLO:
+    case Opcode::BREV:
+    case Opcode::UPOPC:
+    case Opcode::UFLO:
+      return latency.popc;
+    case Opcode::MATCH:
+      return latency.match;
+    case Opcode::REDUX:
+      return latency.redux;
+    default:
+      return 0;
+  }
+}
+
+int scoreboarded_latency(const Instruction& in, const VariableLatencySpec& latency) {
+  if (in.pipe == Pipe::Fp64) return latency.fp64;
+  if (in.pipe == Pipe::Tensor) return latency.mma;
+  if (in.opcode == Opcode::VOTE || in.opcode == Opcode::VOTEU) return latency.vote;
+  return latency.s2r;
+}
+
+bool reads_constant(const Instruction& in, TimedInstruction& out, int line_bytes) {
+  for (int i = 0; i < in.operand_count; ++i) {
+    const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+    if (operand.kind != OperandKind::Constant) continue;
+    // Banks share the cache; give each its own range of lines.
+    out.constant_line = static_cast<std::uint16_t>((operand.bank * 65536 + std::max(operand.offset, 0)) / line_bytes);
+    return true;
+  }
+  return false;
+}
+
+/// IMAD.WIDE and IMAD.HI take two passes through the multiplier; aliases (IMAD.MOV and others) take one.
+bool is_wide_product(const Instruction& in) {
+  return in.opcode == Opcode::IMAD && (in.has(Modifier::WIDE) || in.has(Modifier::HI));
+}
+
+/// FP64 reads its pairs beside the ports of the others: DADD and FFMA or LOP3 in turn take 1.07 and 1.10 cycles each,
+/// with four 32-bit reads a DADD (kernels/micro opcodes).
+void register_reads(const Instruction& in, TimedInstruction& out) {
+  if (in.pipe == Pipe::Fp64) return;
+  // Sums of two have the second in the place of the addend, as their encoding and its reuse bits do.
+  const bool sum = in.opcode == Opcode::FADD || in.opcode == Opcode::HADD2;
+  int slot = 0;
+  for (int i = in.destination_count; i < in.operand_count && slot < 3; ++i) {
+    const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+    if (operand.kind == OperandKind::Predicate || operand.kind == OperandKind::UniformPredicate) continue;
+    if (operand.kind == OperandKind::Register && operand.index != kRegisterZero) {
+      out.source[slot] = operand.index;
+      if (operand.reuse) out.reuse = static_cast<std::uint8_t>(out.reuse | (1 << slot));
+    }
+    slot += sum ? 2 : 1;
+  }
+}
+
+Path path_of(const Instruction& in) {
+  switch (in.opcode) {
+    case Opcode::EXIT:
+      return Path::Exit;
+    case Opcode::BAR:
+      return in.has(Modifier::ARV) ? Path::BarrierArrive : Path::Barrier;
+    case Opcode::MEMBAR:
+      return Path::Membar;
+    case Opcode::DEPBAR:
+      return Path::Depbar;
+    case Opcode::SHFL:
+      return Path::Shuffle;
+    case Opcode::LDC:
+      return Path::ConstantLoad;
+    case Opcode::S2UR:
+      return Path::Index;
+    case Opcode::S2R:
+      return reads_lane_attribute(in) ? Path::Scoreboarded : Path::Index;
+    default:
+      break;
+  }
+  if (in.memory != MemoryKind::None && in.space != MemorySpace::Constant && in.space != MemorySpace::None)
+    return Path::Memory;
+  const bool scoreboards = in.control.write_barrier != kNoScoreboard || in.control.read_barrier != kNoScoreboard;
+  if (in.pipe == Pipe::Xu || in.opcode == Opcode::MATCH || in.opcode == Opcode::REDUX) return Path::Queued;
+  return scoreboards ? Path::Scoreboarded : Path::Fixed;
+}
+
+bool leaves_line(Opcode op) {
+  switch (op) {
+    case Opcode::BRA:
+    case Opcode::BRX:
+    case Opcode::BRXU:
+    case Opcode::JMP:
+    case Opcode::JMX:
+    case Opcode::CALL:
+    case Opcode::RET:
+    case Opcode::BSYNC:
+    case Opcode::BREAK:
+    case Opcode::WARPSYNC:
+    case Opcode::YIELD:
+    case Opcode::EXIT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// A barrier holds a warp only at the next instruction that leaves the sub-partition's own pipes or the straight line
+/// (kernels/micro barrier, release: of what follows BAR, FFMA, ISETP, VOTE and CS2R issue while others are awaited;
+/// loads, stores, MUFU, SHFL, S2R, F2F, branches, NOP and a second BAR do not). ptxas keeps those, and DFMA, UMOV and
+/// ULDC, 6 cycles behind BAR, and none of the former.
+bool passes_barrier(const Instruction& in, Path path) {
+  if (path != Path::Fixed) return false;
+  switch (in.pipe) {
+    case Pipe::Alu:
+    case Pipe::Fma:
+    case Pipe::FmaHeavy:
+    case Pipe::Fp16:
+      return true;
+    case Pipe::Tensor:
+      return in.opcode == Opcode::HFMA2;
+    case Pipe::Uniform:
+      return in.opcode != Opcode::UMOV && in.opcode != Opcode::ULDC;
+    default:
+      return false;
+  }
+}
+
+TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
+  TimedInstruction out;
+  out.path = path_of(in);
+  out.pipe = in.pipe;
+  out.space = in.space;
+  out.memory = in.memory;
+  out.stall = std::max<std::uint8_t>(1, in.control.stall);
+  out.wait_mask = in.control.wait_mask;
+  out.write_barrier = in.control.write_barrier;
+  out.read_barrier = in.control.read_barrier;
+  out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(in.pipe).interval));
+  // HFMA2.MMA is the fp16 pipe's rate on the tensor pipe: the two alternate (kernels/micro issue, 1.08 cycles each).
+  if (in.opcode == Opcode::HFMA2 && in.pipe == Pipe::Tensor)
+    out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Fp16).interval));
+  if (is_wide_product(in)) {
+    out.product = true;
+    out.interval = static_cast<std::uint8_t>(gpu.issue.wide_product_interval);
+    out.dispatch = static_cast<std::uint8_t>(gpu.issue.wide_product_dispatch_cycles);
+  }
+  if (out.path == Path::ConstantLoad || out.path == Path::Index)
+    out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Adu).interval));
+  if (in.memory == MemoryKind::Load) out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
+  out.control = leaves_line(in.opcode);
+  out.passes_barrier = passes_barrier(in, out.path);
+  out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
+  out.long_wait = out.path == Path::Memory && in.space != MemorySpace::Shared;
+  const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));
+  out.constant_operand = constant && out.path != Path::ConstantLoad;
+  if (out.path == Path::Queued) {
+    const int latency = queued_latency(in.opcode, gpu.latency);
+    out.latency = static_cast<std::uint16_t>(latency > 0 ? latency : gpu.latency.conversion);
+  } else if (out.path == Path::Scoreboarded || out.path == Path::Index) {
+    out.latency = static_cast<std::uint16_t>(scoreboarded_latency(in, gpu.latency));
+  }
+  out.block_fence = in.opcode == Opcode::MEMBAR && in.has(Modifier::CTA);
+  if (in.opcode == Opcode::DEPBAR) {
+    for (int i = 0; i < in.operand_count; ++i) {
+      const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+      if (operand.kind == OperandKind::Scoreboard) out.depbar_scoreboard = operand.index;
+      if (operand.kind == OperandKind::Immediate) out.count = static_cast<std::uint8_t>(operand.immediate);
+    }
+  }
+  if (in.opcode == Opcode::BAR) {
+    int immediates = 0;
+    for (int i = 0; i < in.operand_count; ++i) {
+      const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+      if (operand.kind != OperandKind::Immediate) continue;
+      if (immediates == 0) out.count = static_cast<std::uint8_t>(operand.immediate & 15);
+      if (immediates == 1) out.barrier_threads = static_cast<std::uint16_t>(operand.immediate);
+      ++immediates;
+    }
+  }
+  out.wavefront_factor = static_cast<std::uint8_t>(wavefront_factor(in));
+  register_reads(in, out);
+  return out;
+}
+
+bool writes_any(const Instruction& in, const SpanList& registers) {
+  const SpanList written = effects(in).writes.registers;
+  return std::any_of(registers.begin(), registers.end(),
+                     [&](const RegisterSpan& r) { return written.contains(r.first); });
+}
+
+/// A 64-bit product reads its factors later than stall counts allow: where they are too fresh, the instruction before
+/// it stalls for longer. Looks back along the straight line only.
+void wait_for_factors(const Kernel& kernel, const IssueSpec& spec, std::vector<TimedInstruction>& timed) {
+  const int furthest = std::max(spec.wide_product_operand_cycles, spec.wide_product_chain_cycles);
+  for (std::size_t i = 1; i < timed.size(); ++i) {
+    if (!timed[i].product) continue;
+    const Instruction& product = kernel.instructions[i];
+    SpanList factors;
+    for (std::size_t f = 0; f < 2; ++f) {
+      const Operand& factor = product.operands[product.destination_count + f];
+      if (factor.kind == OperandKind::Register) factors.add(factor.index, 1, kRegisterZero);
+    }
+    int passed = 0;
+    for (std::size_t back = 1; back <= i && passed < furthest; ++back) {
+      const TimedInstruction& producer = timed[i - back];
+      passed += producer.stall + producer.dispatch - 1;
+      if (producer.control) break;
+      if (producer.path != Path::Fixed || !writes_any(kernel.instructions[i - back], factors)) continue;
+      const int needed = producer.product ? spec.wide_product_chain_cycles : spec.wide_product_operand_cycles;
+      if (needed > passed) timed[i - 1].stall = static_cast<std::uint8_t>(timed[i - 1].stall + needed - passed);
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) {
+  instructions_.reserve(kernel.instructions.size());
+  for (const Instruction& in : kernel.instructions) instructions_.push_back(make(in, gpu));
+  wait_for_factors(kernel, gpu.issue, instructions_);
+  instructions_per_line_ = static_cast<std::uint32_t>(gpu.icache.line_bytes / 16);
+  code_lines_ =
+      (static_cast<std::uint32_t>(instructions_.size()) + instructions_per_line_ - 1) / instructions_per_line_;
+}
+
+}  // namespace forewarp
