@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The error tables of README.md, from results of `forewarp validate --json`.
+"""Error tables for the documentation, from results of `forewarp validate --json`.
 
-  tables.py RESULT.json...        prints Markdown: suites, classes of kernels, counters
-  tables.py --write RESULT.json...  puts them between the marks of validation/README.md
-  tables.py [--write] --waves RESULT.json...  the same with what one block more than whole waves costs: of every pair of cases
-                                    NAME_waves_N (or NAME_blocks_N), N as many as all SMs hold alike, and N + 1
-  tables.py [--write] --front REVISION RESULT.json...  the two of the front page: the launches of the first result, and all suites
+  tables.py RESULT.json...          errors by suite, kernel class and counter
+  tables.py --waves RESULT.json...  what one block more than whole waves costs: of every pair of cases NAME_waves_N (or
+                                    NAME_blocks_N) and N + 1, where N blocks fill all SMs evenly
+  tables.py --front RESULT.json...  the front page: the launches of the first result, and a row a suite
+
+Markdown goes to standard output. With --write it replaces what stands between the markers of validation/README.md, or
+of README.md for --front.
 """
 import json
 import re
@@ -18,7 +20,7 @@ BEGIN, END = "<!-- tables: written by tables.py -->", "<!-- end of tables -->"
 WAVES_BEGIN, WAVES_END = "<!-- waves: written by tables.py --waves -->", "<!-- end of waves -->"
 FRONT_BEGIN = "<!-- tables: written by validation/tables.py --front -->"
 SMS = 132  # of an H200
-CLEAR = 4  # times its spread that a jump must be for its error to say something
+CLEAR = 4  # a jump counts as clear when it is this many times its spread
 KINDS = ["memory-bound", "compute-bound", "latency-bound", "divergent", "strided", "under 10 us"]
 COUNTERS = ["smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
             "l1tex__t_sector_hit_rate.pct", "lts__t_sectors_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_write.sum",
@@ -42,13 +44,13 @@ def tables(results):
     lines = ["Error of the cycles, by suite:", "", row("suite", *head), rule]
     lines += [errors(f"{r['suite']} ({r['cache']})", r["cycles"]) for r in results]
     for r in results:
-        lines += ["", f"`{r['suite']}`, by what held the kernels back as measured:", "", row("class", *head), rule]
+        lines += ["", f"`{r['suite']}`, by kernel class:", "", row("class", *head), rule]
         lines += [errors(kind, r.get("kinds", {}).get(kind)) for kind in KINDS]
         failed = len(r["failures"])
         if failed:
-            lines += ["", f"{failed} cases of it could not be predicted: " + ", ".join(f["id"] for f in r["failures"]) + "."]
-    cold = [r for r in results if r["cache"] == "cold"]  # of warm launches the card's counters were not read
-    lines += ["", "Counters (mean error, in points for percentages):", "",
+            lines += ["", f"{failed} of its cases could not be predicted: " + ", ".join(f["id"] for f in r["failures"]) + "."]
+    cold = [r for r in results if r["cache"] == "cold"]  # counters were collected cold only
+    lines += ["", "Counters, mean error (percentages in points):", "",
               row("counter", *(r["suite"] for r in cold)), "|---|" + "--:|" * len(cold)]
     for name in COUNTERS:
         def text(counter):
@@ -57,7 +59,7 @@ def tables(results):
             if "mean_points" in counter:
                 return f"{counter['mean_points']:.1f} points"
             steady = counter.get("steady_launches", counter["launches"])
-            where = f" ({counter['steady_mean_pct']:.1f} % of {steady} that repeat themselves)" if steady < counter["launches"] else ""
+            where = f" ({counter['steady_mean_pct']:.1f} % over the {steady} that repeat)" if steady < counter["launches"] else ""
             return f"{counter['mean_pct']:.1f} %{where}"
         lines.append(row(f"`{name}`", *(text(r["counters"].get(name)) for r in cold)))
     return "\n".join(lines) + "\n"
@@ -89,13 +91,13 @@ def jumps(results):
         lines.append(row(f"`{name}`", str(blocks), f"{at['measured_cycles']:.0f}", f"{measured:+.0f} ± {spread:.0f}", f"{predicted:+.0f}",
                          off, f"{part:+.1f} %"))
     within = sum(error <= 10 for error in clear)
-    lines += ["", f"{within} of {len(clear)} clear jumps are within 10 %, their mean error is {sum(clear) / max(1, len(clear)):.1f} %; "
-                  f"of the launch, all {len(of_launch)} are {sum(of_launch) / max(1, len(of_launch)):.1f} % off on average, "
+    lines += ["", f"{within} of {len(clear)} clear jumps are within 10 %; their mean error is {sum(clear) / max(1, len(clear)):.1f} %. "
+                  f"As a share of the launch, all {len(of_launch)} are {sum(of_launch) / max(1, len(of_launch)):.1f} % off on average and "
                   f"{max(of_launch, default=0):.1f} % at worst."]
     return "\n".join(lines) + "\n"
 
 
-def front(results, revision):
+def front(results):
     lines = ["`forewarp validate --suite ladder`: the ladder at 1024, and attention of 16 heads at length 1024.", "",
              row("case", "measured", "predicted", "error", "bound by"), "|---|--:|--:|--:|---|"]
     for one in results[0]["cases"]:
@@ -104,7 +106,7 @@ def front(results, revision):
         lines.append(row(name, f"{one['measured_cycles']:,.0f}", f"{one['predicted_cycles']:,.0f}",
                          f"{100 * (one['predicted_cycles'] / one['measured_cycles'] - 1):+.1f} %",
                          {"l1": "L1", "l2": "L2", "dram": "DRAM"}.get(kind, kind.replace("_", " "))))
-    lines += ["", f"`forewarp validate --suite NAME`, error of the cycles with its tail, of {revision}:", "",
+    lines += ["", "`forewarp validate --suite NAME`: error of the predicted cycles.", "",
               row("suite", "launches", "mean", "median", "90th percentile", "worst", "rank correlation"), "|---|" + "--:|" * 6]
     lines += [f"{errors(r['suite'], r['cycles'])} {r['cycles']['rank_correlation']:.4f} |" for r in results]
     return "\n".join(lines) + "\n"
@@ -113,11 +115,10 @@ def front(results, revision):
 def main(words):
     write, waves, front_page = (word in words for word in ("--write", "--waves", "--front"))
     paths = [word for word in words if not word.startswith("--")]
-    revision = paths.pop(0) if front_page and paths else ""
     if not paths:
         sys.exit(__doc__.strip())
     results = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths]
-    text = front(results, revision) if front_page else jumps(results) if waves else tables(results)
+    text = front(results) if front_page else jumps(results) if waves else tables(results)
     if not write:
         print(text, end="")
         return

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The front page's tables, of a small result."""
+"""The tables of small results."""
 import unittest
 
 import tables
@@ -12,10 +12,21 @@ class Front(unittest.TestCase):
                     "bottleneck": {"kind": kind, "sentence": "Bound by something."}}
         cycles = {"launches": 2, "mean_pct": 2.0, "median_pct": 2.04, "p90_pct": 3.0, "worst_pct": 3.0, "rank_correlation": 0.5}
         result = {"suite": "ladder", "cases": [case("copy", 0, "l1", 1010), case("copy", 1, "shared_memory", 970)], "cycles": cycles}
-        text = tables.front([result], "abc1234")
+        text = tables.front([result])
         self.assertIn("| copy | 1,000 | 1,010 | +1.0 % | L1 |\n| copy#1 | 1,000 | 970 | -3.0 % | shared memory |\n", text)
-        self.assertIn("with its tail, of abc1234:", text)
+        self.assertIn("error of the predicted cycles.", text)
         self.assertIn("| ladder | 2 | 2.0 % | 2.0 % | 3.0 % | 3.0 % | 0.5000 |\n", text)
+
+
+class Jumps(unittest.TestCase):
+    def test_one_block_more_than_whole_waves(self):
+        def case(blocks, measured, predicted):
+            return {"id": f"hold_waves_{blocks}", "stem": "hold", "measured_cycles": measured, "predicted_cycles": predicted,
+                    "measured_cycles_min": measured - 10, "measured_cycles_max": measured + 10}
+        text = tables.jumps([{"cases": [case(tables.SMS, 1000, 1000), case(tables.SMS + 1, 2000, 2050)]}])
+        self.assertIn("| `hold` | 132 | 1000 | +1000 ± 20 | +1050 | +5.0 % | +2.5 % |\n", text)
+        self.assertIn("1 of 1 clear jumps are within 10 %; their mean error is 5.0 %.", text)
+        self.assertIn("As a share of the launch, all 1 are 2.5 % off on average and 2.5 % at worst.", text)
 
 
 if __name__ == "__main__":
