@@ -67,137 +67,142 @@ PICTURES = [
     Picture("S1 Roofline", "s01_roofline", "roofline",
             "@measured\n" + _cases("sgemm_coalesced_512", "sgemm_warp_tiled_512", "sgemm_warp_tiled_1024", "sgemm_warp_tiled_2048",
                                    "sgemm_warp_tiled_4096"),
-            "Square fp32 products from 512 to 4096, each with its work per byte at L1, L2 and HBM; circles are predicted, diamonds "
-            "measured, a thin line joins a pair. No product is held back by HBM, whose roof is far to the left of its point: what the "
-            "small ones lack is blocks to fill 132 SMs, and the large ones come within sight of the fp32 roof.",
+            "Square fp32 products from 512 to 4096, each at its arithmetic intensity for L1, L2 and HBM. Circles are predicted, "
+            "diamonds measured, and a thin line joins each pair. HBM holds none of them back: its ridge lies far to the left. "
+            "The small products lack blocks to fill 132 SMs; the large ones come within sight of the fp32 roof.",
             "Roofline of fp32 products of five sizes on an H200 with three memory roofs"),
     Picture("S2 Wave quantization", "s02_waves_a100", "waves", "@waves_a100",
-            "At N = 1792, 14 x 14 tiles of 128 x 128 fit on the 108 SMs of an A100 at once, two a SM (with tiles of 256 x 128: 98 tiles "
-            "on 108 SMs). One row and column more makes 15 x 15 tiles, and the few of them that do not fit begin a second wave while "
-            "most of the GPU is idle.",
+            "At N = 1792, 14 x 14 tiles of 128 x 128 fit on the 108 SMs of an A100 at once, two per SM (with tiles of 256 x 128 "
+            "it would be 98 tiles on 108 SMs). One more row and column makes 15 x 15 tiles. The few that do not fit start a "
+            "second wave while most of the GPU is idle.",
             "Blocks of a product of 1792 and of 1793 on the SMs of an A100 over time"),
     Picture("S2 Wave quantization", "s02_waves_h200", "waves", "@waves_h200",
-            "The same cliff on the 132 SMs of an H200, one block a SM: 121 tiles at N = 1408 are one wave, 144 at N = 1409 are a wave "
-            "and 12 blocks more. The time nearly doubles for 0.2 % more work, and the shaded tail shows where the SMs stand idle.",
+            "The same cliff on the 132 SMs of an H200, one block per SM. The 121 tiles at N = 1408 are one wave; the 144 at N = "
+            "1409 are a wave and 12 blocks. The time nearly doubles for 0.2 % more work. The shaded tail shows where SMs are "
+            "idle.",
             "Blocks of a product of 1408 and of 1409 on the SMs of an H200 over time"),
     Picture("S3 The mystery plot", "s03_sweep", "sweep", "@sweep\n--points\nvalidation/sweep/h200-sxm/sgemm_warp_tiled.csv",
-            "Rate against size for our best fp32 product, predicted (circles) and measured on an H200 (diamonds, 277 sizes), coloured "
-            "by the largest power of two that divides N; 4 % off on average from 512 up. Each saw-tooth begins where a wave is added (dotted), and sizes that 4 does not "
-            "divide run below the others, since their rows are not 16-byte aligned and take the scalar path.",
+            "Rate against size for our best fp32 product, predicted (circles) and measured on an H200 (diamonds, 277 sizes), "
+            "coloured by the largest power of two that divides N. From 512 up the prediction is 4 % off on average. Each "
+            "saw-tooth starts where a wave is added (dotted). Sizes that are not a multiple of 4 run below the others: their "
+            "rows are not 16-byte aligned, so they take the scalar path.",
             "TFLOP/s against size of a product, predicted and measured, with wave jumps"),
     Picture("S3 The mystery plot", "s03_library", "sweep", "--points\nvalidation/sweep/h200-sxm/library_bf16.csv",
-            "The library's bf16 product on the same H200, measured: the fan of curves by divisibility is far wider, since rows that 8 "
-            "does not divide cannot be fetched by the tensor memory accelerator at all. From 1792 to 1793 the rate falls from 538 to 105 "
-            "TFLOP/s.",
+            "The library's bf16 product on the same H200, measured. The curves fan out far more with divisibility, because rows "
+            "whose length is not a multiple of 8 cannot be fetched by the tensor memory accelerator at all. From 1792 to 1793 "
+            "the rate falls from 538 to 105 TFLOP/s.",
             "Measured TFLOP/s against size of the library's bf16 product, coloured by divisibility"),
     Picture("S4 Coalescing", "s04_coalescing", "coalescing", "@rows_columns",
-            "A warp that reads along a row asks for 128 bytes that are four sections of 32; one that reads down a column touches 32 "
-            "sections for the same 128 bytes, and seven eighths of what moves is wasted. Orange is fetched and not asked for.",
+            "A warp that reads along a row asks for 128 bytes in four 32-byte sectors. A warp that reads down a column touches "
+            "32 sectors for the same 128 bytes and wastes seven eighths of what moves. Orange is fetched but not asked for.",
             "Lanes against memory sections for a copy along rows and one down columns"),
     Picture("S4 Coalescing", "s04_traffic", "traffic",
             "@measured\n" + _cases("copy_along_rows_8192", "copy_down_columns_8192"),
-            "What the pattern costs: the same copy of 8192 x 8192 floats moves eight times the sectors through L1 when warps walk down "
-            "columns. Predicted bars and measured diamonds.",
+            "What the pattern costs: the same copy of 8192 x 8192 floats moves eight times the sectors through L1 when warps "
+            "walk down columns. Bars are predicted, diamonds measured.",
             "Bytes by memory level of a coalesced and an uncoalesced copy"),
     Picture("S5 Misaligned tiles", "s05_coalescing", "coalescing", "@tiles",
-            "With rows of 1024 floats a tile's row of 32 begins on a section boundary and covers four sections; with rows of 1025 it "
-            "begins anywhere, and most rows straddle a fifth. Padding the pitch to a multiple of 32 undoes it.",
+            "With rows of 1024 floats, a tile row of 32 starts on a sector boundary and covers four sectors. With rows of 1025 "
+            "it starts anywhere, and most rows straddle a fifth. Padding the pitch to a multiple of 32 undoes it.",
             "Sections touched by an aligned and by a shifted tile row"),
     Picture("S5 Misaligned tiles", "s05_vocabulary", "ladder",
             "@measured\n" + _cases("sgemm_vectorized_vocabulary_50257", "sgemm_vectorized_vocabulary_50304"),
-            "GPT-2's vocabulary as it is (50257 columns) and padded to 50304: the padded product does more work in less time. Almost all "
-            "of the gain is alignment, since both need 393 x 8 tiles and run at the same occupancy.",
+            "GPT-2's vocabulary as it is (50257 columns) and padded to 50304. The padded product does more work in less time. "
+            "Nearly all of the gain is alignment: both need 393 x 8 tiles and run at the same occupancy.",
             "Rates of the vocabulary product with and without padding"),
     Picture("S6 Tile quantization", "s06_tiles", "waves", "@overhang",
-            "256 x 256 results are 4 tiles of 128 x 128; one column more needs 6, of which two have a single column to compute: a third of "
-            "the tiles' results lie outside the matrix. Both fit one wave with nearly all SMs idle, so what the time grows by is the rows' "
-            "lost alignment.",
+            "A 256 x 256 result is four tiles of 128 x 128. One more column needs six, two of which have a single column to "
+            "compute: a third of all tile elements lie outside the matrix. Both fit in one wave with nearly all SMs idle, so "
+            "the extra time comes from the lost alignment of the rows.",
             "Blocks of a 256 x 256 and a 256 x 257 product"),
     Picture("S7 Tiling", "s07_tiling", "traffic",
             "@measured\n" + _cases("sgemm_coalesced_1024", "sgemm_shared_tiled_1024") +
             "\n--level\nasked by loads\n--level\nL2\n--formula\nsgemm_coalesced_1024:asked by loads=4429185024:N^3 x 4 B (1 + 1/32)"
             "\n--formula\nsgemm_shared_tiled_1024:asked by loads=268435456:2 N^3 / T x 4 B",
-            "Without tiles every thread reads a row of one input and a column of the other, each input N times (a warp's lanes share the "
-            "element of the row, so the profiler counts it once a warp). With shared tiles of T = 32 each is read N / T times; marks "
-            "are the formula, which bars and diamonds meet.",
+            "Without tiles every thread reads a row of one input and a column of the other, so each input is read N times "
+            "(lanes of a warp share the row element, which the profiler counts once a warp). With shared tiles of T = 32 each "
+            "is read N / T times. The marks are the formula; bars and diamonds meet it.",
             "Bytes asked for by loads with and without shared tiles, against the formula"),
     Picture("S8 Operator fusion", "s08_fusion", "traffic",
             "@fusion\n@measured\n" + _cases("sin_cos_unfused_64mi", "sin_cos_fused_64mi", "elu_unfused_64mi", "elu_fused_64mi"),
-            "sin² x + cos² x as five kernels and as one, ELU as three and as one, over 64 Mi floats. Fusion removes the intermediate arrays: "
-            "HBM traffic falls as the number of arrays read and written does, and time follows it.",
+            "sin² x + cos² x as five kernels and as one, ELU as three and as one, over 64 Mi floats. Fusion removes the "
+            "intermediate arrays. HBM traffic falls with the number of arrays read and written, and time follows.",
             "HBM bytes of fused and unfused element-wise kernels"),
     Picture("S9 Recomputation", "s09_recomputation", "traffic",
             "@measured\n" + _cases("sigmoids_stored_64mi", "sigmoids_recomputed_64mi") + "\n--level\nasked by loads\n--level\nasked by stores\n--level\nHBM read\n--level\nHBM written" +
             "".join(f"\n--formula\nsigmoids_{case}_64mi:asked by {op}={count * 268435456}:{count} an element"
                     for case, op, count in (("stored", "loads", 4), ("stored", "stores", 4), ("recomputed", "loads", 3), ("recomputed", "stores", 2))),
-            "Three stacked sigmoids forward and backward: 8 accesses an element with the activations stored, 5 with them recomputed. The "
-            "recomputing version executes more instructions and asks for 5/8 of the bytes.",
+            "Three stacked sigmoids, forward and backward: 8 accesses an element with stored activations, 5 with recomputed "
+            "ones. The recomputing version executes more instructions and asks for 5/8 of the bytes.",
             "HBM bytes of stored and recomputed sigmoids"),
     Picture("S10 Precision", "s10_precision", "roofline",
             "@measured\n" + _cases("relu_f32_64mi", "relu_f16_64mi", "relu_f16_pairs_64mi") +
             "".join(f"\n--work\n{case}=67108864" for case in ("relu_f32_64mi", "relu_f16_64mi", "relu_f16_pairs_64mi")),
-            "ReLU does one operation for 8 bytes in fp32 and for 4 in fp16, so its point moves right by a factor of two along the HBM roof. "
-            "Its rate follows; the pipe's roof, which also moves, does not matter here.",
+            "ReLU does one operation for 8 bytes in fp32 and for 4 in fp16, so its point moves right by a factor of two along "
+            "the HBM roof, and its rate follows. The pipe's roof moves, too, but does not matter here.",
             "Roofline of ReLU in fp32, fp16 and pairs of fp16"),
     Picture("S11 Control divergence", "s11_divergence", "divergence", "@divergence",
-            "Active lanes along one warp's instructions: four of 32 threads take the branch, four ways by lane, and the same four ways "
-            "regrouped by warp. Where lanes decide, the paths run one after the other with part of the lanes; regrouped, every warp takes "
-            "one path with all of them.",
+            "Active lanes along one warp's instructions: four of 32 threads take the branch; four ways by lane; the same four "
+            "ways regrouped by warp. Where lanes decide, the paths run one after another, each with part of the lanes. "
+            "Regrouped, every warp takes one path with all of them.",
             "Active lanes over the instruction stream with diverging branches marked"),
     Picture("S12 The matmul ladder", "s12_ladder", "ladder", "@measured\n" + _cases(*_LADDER),
-            "Each step of the ladder at N = 1024, predicted (bar) and measured (diamond), with what bounds it. Coalescing is the big step; "
-            "the register-tiled kernels lose at this size, where 64 tiles leave half of the SMs without a block.",
+            "Each step of the ladder at N = 1024, predicted (bar) and measured (diamond), with what bounds it. Coalescing is "
+            "the big step. The register-tiled kernels lose at this size, because 64 tiles leave half of the SMs without a "
+            "block.",
             "Rates of seven matrix product kernels, predicted and measured"),
     Picture("S12 The matmul ladder", "s12_stalls", "stalls", "@measured\n" + _cases(*_LADDER),
-            "What resident warps do, predicted beside measured: the uncoalesced kernel queues for the load unit (lg throttle), the tiled "
-            "one for shared memory (mio throttle), and coarsening removes that. What is left at the end is waiting for fixed latencies.",
+            "What resident warps do, predicted beside measured. The uncoalesced kernel queues for the load unit (lg throttle), "
+            "the tiled one for shared memory (mio throttle); coarsening removes both. What remains is fixed latency.",
             "Shares of warp states of seven matrix product kernels, predicted and measured"),
     Picture("S13 Attention", "s13_attention", "traffic",
             "@measured\n" + _cases("attention_unfused_512", "attention_unfused_1024", "attention_unfused_2048", "flash_attention_512",
                                    "flash_attention_1024", "flash_attention_2048") + "\n--level\nHBM read\n--level\nHBM written",
-            "S = QK^T and P = softmax(S) written out make HBM traffic grow with the square of the length; FlashAttention's grows with the "
-            "length. (An H200's L2 holds the matrices of the shorter lengths, so the square shows from 1024 on.)",
+            "Writing out S = QK^T and P = softmax(S) makes HBM traffic grow with the square of the sequence length; "
+            "FlashAttention's grows linearly. (An H200's L2 holds the matrices of the shorter lengths, so the square shows from "
+            "1024 on.)",
             "HBM traffic of unfused and flash attention against length"),
     Picture("S14 A student's FlashAttention", "s14_student", "timeline", "@student\n--measured\nvalidation/sequences/h200-sxm.csv",
-            "Two kernels a tile, and one launch pair for each: the time halves each time the rows of a tile double, since the time of a "
-            "launch hardly depends on how many of its few blocks there are. The GPU looks busy all the time and does next to nothing.",
+            "Two kernels per tile, and one pair of launches for each. The time halves whenever the rows of a tile double, "
+            "because a launch takes about as long however few blocks it has. The GPU looks busy all the time and does next to "
+            "nothing.",
             "Timelines of the two-kernel FlashAttention with tiles of 64, 128 and 512 rows"),
     Picture("S14 A student's FlashAttention", "s14_occupancy", "occupancy", "@student_shared",
-            "A block of 32 threads that keeps 24 KiB of shared memory leaves room for few warps an SM; 16 KiB leaves room for a third "
-            "more. The points mark what the kernels have, the lines what another choice would give.",
+            "A block of 32 threads with 24 KiB of shared memory leaves room for few warps per SM; 16 KiB leaves room for a "
+            "third more. Points mark what the kernels have, lines what another choice would give.",
             "Occupancy of the student's kernels with 24 and 16 KiB of shared memory"),
     Picture("S15 nanoGPT's attention", "s15_slow", "timeline",
             "@nanogpt_products\n@nanogpt_slow\n--case\nnanogpt_qkv\n--case\nattention_unfused_nanogpt\n--case\nnanogpt_projection\n--join\nnanoGPT, slow",
-            "One attention layer of nanoGPT's Shakespeare configuration, forward, in fp32: the three products and the softmax of attention take "
-            "two fifths of the time, and pass the 100 MB of S and P through memory.",
+            "One attention layer of nanoGPT's Shakespeare configuration, forward, in fp32. The products and the softmax of "
+            "attention take two fifths of the time and pass the 100 MB of S and P through memory.",
             "Timeline of nanoGPT's attention layer with separate kernels"),
     Picture("S15 nanoGPT's attention", "s15_flash", "timeline",
             "@nanogpt_products\n@nanogpt_flash\n--case\nnanogpt_qkv\n--case\nflash_attention_nanogpt\n--case\nnanogpt_projection\n--join\nnanoGPT, flash",
-            "The same layer with FlashAttention: one kernel in place of three, a third of their time (measured: 150 against "
-            "397 microseconds), and most of the HBM traffic gone. The "
-            "products on either side are unchanged.",
+            "The same layer with FlashAttention: one kernel instead of three, in a third of their time (measured: 150 against "
+            "397 microseconds), and most of the HBM traffic gone. The products on either side are unchanged.",
             "Timeline of nanoGPT's attention layer with FlashAttention"),
     Picture("S16 Launches", "s16_launches", "timeline", "@launches\n--mode\nstream\n--mode\ngraph\n--measured\nvalidation/sequences/h200-sxm.csv",
-            "Five kernels of a few microseconds pay for five starts and ends, the fused one for one. The host queues launches ahead of the "
-            "GPU, so that a captured graph saves calls, and time only where kernels are shorter than a call.",
+            "Five kernels of a few microseconds pay for five starts and ends, the fused one for one. The host queues launches "
+            "ahead of the GPU, so a captured graph saves calls, and saves time only where kernels are shorter than a call.",
             "Timelines of five small kernels in a stream and as a graph, and of the fused one"),
     Picture("S19 Occupancy", "s19_occupancy", "occupancy", "@overhang\n--case\nsgemm_warp_tiled_256x256",
-            "What limits the best product: 130 registers a thread leave room for one block of 256 threads. At 128 registers, two fit; shared "
-            "memory and warps would allow more.",
+            "What limits the best product: at 130 registers a thread only one block of 256 threads fits. At 128 registers two "
+            "would. Shared memory and warps would allow more.",
             "Occupancy limits of the warp-tiled product and what would change them"),
     Picture("S20 A TPU beside it", "s20_tpu", "roofline",
             "@measured\n" + _cases("sgemm_warp_tiled_1024", "sgemm_warp_tiled_4096") + "\n--machine\ntpu-v5e",
-            "A TPU v5e core has one matrix unit and no SMs: on a roofline it is two ceilings and a slope. Beside an H200's fp32 pipes its bf16 "
-            "roof stands higher, and needs far more work a byte to be reached.",
+            "A TPU v5e core has one matrix unit and no SMs: on a roofline it is two ceilings and a slope. Its bf16 roof stands "
+            "above an H200's fp32 pipes and needs far more work per byte to reach.",
             "Roofline of an H200 with the ceilings of a TPU v5e"),
     Picture("S21 The profile itself", "s21_validation", "validation", "@measured",
-            "Every launch that this gallery draws from the suite, predicted against measured cycles, and the distribution of the error with "
-            "its tail. `forewarp report RESULT.json --html FILE` shows the same counters side by side, in Nsight Compute's order.",
+            "Every launch that this gallery draws from the suite: predicted against measured cycles, and the distribution of "
+            "the error with its tail. `forewarp report RESULT.json --html FILE` puts the counters side by side, in Nsight "
+            "Compute's order.",
             "Predicted against measured cycles and the error's distribution"),
     Picture("What a prediction costs", "cost", "cost", "--points\nvalidation/speed/work.csv",
-            "From 1024 to 16384 the arithmetic of a product grows 4096 times, of attention 256 times; what its prediction costs hardly "
-            "does, for the kernels that cost seconds from the start. The register-tiled products start below a second, where a wave is soon "
-            "simulated, and level off between two and three: 2.6 and 2.9 times. Measured on one free core; "
-            "`validation/speed/measure.py run` and `work` make the table anew.",
+            "From 1024 to 16384 the arithmetic of a product grows 4096 times, that of attention 256 times; the cost of a "
+            "prediction hardly grows for kernels that cost seconds from the start. The register-tiled products start below a "
+            "second, where everything is simulated, and level off at 2.6 and 2.9 times that. Measured on one free core; "
+            "`validation/speed/measure.py run` and `work` write the table.",
             "Processor seconds of predictions of five kernels against size, beside their work"),
 ]
