@@ -1,4 +1,4 @@
-// Threads that do the pieces of one step side by side, step after step, each step beginning when the last has ended.
+// A pool of threads that runs the pieces of a step in parallel. A step begins when the one before has ended.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace forewarp {
 
 class Crew {
  public:
-  /// The thread that calls run() is one of them; with one there is no other.
+  /// The thread that calls run() counts as one of them, so 1 starts no other.
   explicit Crew(unsigned threads);
   ~Crew();
   Crew(const Crew&) = delete;
@@ -21,9 +21,9 @@ class Crew {
 
   unsigned size() const { return static_cast<unsigned>(members_.size()) + 1; }
 
-  /// Calls work(piece, member) for each piece below `pieces`, and returns when all are done. The caller (member 0)
-  /// takes them from the first on, the others from the last, so that most stay with the same thread from step to step.
-  /// Throws what the first piece that failed has thrown.
+  /// Calls work(piece, member) for each piece below `pieces` and returns when all are done. The caller (member 0) takes
+  /// pieces from the front, the others from the back, so most stay with the same thread from step to step. Rethrows
+  /// the exception of the lowest piece that failed.
   template <typename Work>
   void run(std::uint32_t pieces, Work&& work) {
     using Called = std::remove_reference_t<Work>;
@@ -41,9 +41,9 @@ class Crew {
   void (*call_)(void*, std::uint32_t, unsigned) = nullptr;
   void* called_ = nullptr;
   std::vector<std::exception_ptr> failures_;         ///< by piece
-  alignas(64) std::atomic<std::uint64_t> left_{0};   ///< first and end of the pieces not taken
-  alignas(64) std::atomic<std::uint32_t> steps_{0};  ///< begun so far; the highest bit: no more
-  alignas(64) std::atomic<std::uint32_t> busy_{0};   ///< members that have not ended this one
+  alignas(64) std::atomic<std::uint64_t> left_{0};   ///< first and end of the pieces not yet taken
+  alignas(64) std::atomic<std::uint32_t> steps_{0};  ///< begun so far; highest bit: shut down
+  alignas(64) std::atomic<std::uint32_t> busy_{0};   ///< members still in the current step
   std::vector<std::jthread> members_;
 };
 

@@ -1,5 +1,5 @@
-// Errors for people. Bad input of any kind is an InputError: what is wrong, where, and what to do about it. It is
-// thrown by whoever finds it and caught once, in cli/main.cpp, which prints it and exits with 1.
+// Errors for people. Bad input is an InputError: what is wrong, where, and what to do about it. Whoever finds the
+// problem throws it; cli/main.cpp alone catches it, prints it and exits with 1.
 #pragma once
 
 #include <stdexcept>
@@ -23,12 +23,12 @@ struct SourcePosition {
   }
 };
 
-/// Something the user gave us is wrong. `remedy` says what to do; it may be empty.
+/// Wrong input from the user. `remedy` says what to do; it may be empty.
 class InputError : public std::runtime_error {
  public:
   InputError(const SourcePosition& where, const std::string& what, const std::string& remedy = {})
       : std::runtime_error(compose(where, what, remedy)) {}
-  /// A template, so that InputError({file, line}, "what") can only mean a place.
+  /// A template, so that the braces of InputError({file, line}, "what") can only be a SourcePosition.
   template <class Text>
     requires std::is_convertible_v<const Text&, std::string>
   explicit InputError(const Text& what, const std::string& remedy = {}) : InputError(SourcePosition{}, std::string(what), remedy) {}
@@ -41,7 +41,7 @@ class InputError : public std::runtime_error {
   }
 };
 
-/// A broken promise of our own code: exit code 4.
+/// A broken invariant of our own code: exit code 4.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -53,7 +53,7 @@ class InternalError : public std::logic_error {
 
 }  // namespace forewarp
 
-/// Checks an invariant in every build; for conditions that are cheap next to the work around them.
+/// Checks an invariant in every build, for conditions that are cheap beside the work around them.
 #define FW_CHECK(condition, detail) \
   do {                              \
     if (!(condition)) ::forewarp::fail_check(#condition, __FILE__, __LINE__, detail); \

@@ -1,4 +1,4 @@
-// Vocabulary shared by every stage.
+// Types and constants that every stage shares.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a piece of work depends on, as 128 bits: equal keys, equal results.
+// A 128-bit hash of everything a piece of work depends on: equal keys, equal results.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ContentKey {
   bool operator==(const ContentKey&) const = default;
 };
 
-/// Gathers values; each is told apart from its neighbours by its size.
+/// Collects the values that go into a key. Each is stored with its size, so neighbours cannot run together.
 class KeyMaker {
  public:
   void add(std::uint64_t value);
@@ -31,10 +31,10 @@ class KeyMaker {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// The trace of a launch: engine, image and its disassembly, the case's buffers (with the files they are filled from)
-/// and launches, and how unknown opcodes are taken.
+/// Key of a launch's trace: engine, image and disassembly, the case's launches and buffers (with the files they are
+/// filled from), and how unknown opcodes are treated.
 ContentKey trace_key(const Program&, const Case&, int launch, bool assume_opcodes);
-/// Its timing: that, the GPU model's file and the options.
+/// Key of its timing: the trace's key, the GPU file and the options.
 ContentKey timing_key(const ContentKey& trace, const GpuModel&, const SimulateOptions&);
 
 }  // namespace forewarp

@@ -1,5 +1,5 @@
-// Traces and timings that were made before. Reports are made anew from them, so that a changed report or plot costs
-// nothing but itself.
+// Keeps finished traces and timings. Reports are always rebuilt from them, so a change to a report or plot costs no
+// simulation.
 #pragma once
 
 #include <memory>

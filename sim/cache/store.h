@@ -1,6 +1,6 @@
-// A folder of finished work under content keys. Several processes may share it: an entry appears whole or not at all,
-// and one that is damaged counts as absent. It never fails: what cannot be kept is made again. It stays below a size:
-// what has not been used for longest goes first.
+// A folder of finished work under content keys. Processes may share it: entries appear atomically, and a damaged one
+// counts as absent. It never fails; what cannot be stored is computed again. Its size is bounded; the least recently
+// used entries leave first.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,21 @@ namespace forewarp {
 
 class Store {
  public:
-  /// The folder is made when something is first put into it. `most_bytes`: its size is brought below that now and then.
+  /// The folder is created by the first put(). Its size is brought below `most_bytes` from time to time.
   Store(std::string folder, std::uint64_t most_bytes)
       : folder_(std::move(folder)), most_bytes_(most_bytes), kept_(std::make_shared<std::atomic<std::uint32_t>>(0)) {}
 
   const std::string& folder() const { return folder_; }
-  /// Where an entry of this kind lies; its folder exists afterwards, if it can be made.
+  /// Path of an entry of this kind; creates its folder if possible.
   std::string place(const ContentKey&, const char* kind) const;
 
   std::optional<std::vector<std::uint8_t>> get(const ContentKey&, const char* kind) const;
   void put(const ContentKey&, const char* kind, const std::vector<std::uint8_t>& bytes) const;
-  /// An entry that was read otherwise than by get(): it counts as used now.
+  /// Marks an entry as used that was read other than by get().
   void used(const ContentKey&, const char* kind) const;
-  /// To be called after something was kept; looks at the folder's size the first time and then now and then.
+  /// Call after storing something; checks the folder's size the first time and then from time to time.
   void kept() const;
-  /// Removes what has not been used for longest until the folder is well below its size, and nothing that is not a
+  /// Removes least recently used entries until the folder is well below its size. Touches nothing that is not a
   /// store's.
   void trim() const;
 
@@ -40,10 +40,10 @@ class Store {
   std::shared_ptr<std::atomic<std::uint32_t>> kept_;
 };
 
-/// Where finished work is kept: what FOREWARP_CACHE says (empty: nowhere), else XDG_CACHE_HOME/forewarp, else
-/// ~/.cache/forewarp; nothing when there is no home either.
+/// The cache folder: FOREWARP_CACHE (empty: none), else XDG_CACHE_HOME/forewarp, else ~/.cache/forewarp; nothing if
+/// there is no home directory either.
 std::optional<std::string> default_cache_folder();
-/// How large it may become: FOREWARP_CACHE_MIB, else 2048 MiB.
+/// Its size limit: FOREWARP_CACHE_MIB, else 2048 MiB.
 std::uint64_t default_cache_bytes();
 
 }  // namespace forewarp

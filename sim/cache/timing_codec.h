@@ -1,5 +1,5 @@
-// A timing result to bytes and back, for the cache alone: the bytes are good for the program that wrote them (its
-// engine is part of the key), so records go as they lie in memory.
+// Serialises a timing result for the cache. Only the engine that wrote the bytes reads them (it is part of the key), so
+// records are copied as they lie in memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace forewarp {
 
 std::vector<std::uint8_t> encode_timing(const TimingResult&);
-/// Nothing if the bytes are no timing result.
+/// Nothing if the bytes are not a timing result.
 std::optional<TimingResult> decode_timing(const std::vector<std::uint8_t>&);
 
 }  // namespace forewarp

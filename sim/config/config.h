@@ -1,6 +1,6 @@
-// Strict reading of YAML: a map is closed (every key must be asked for, repeated keys are errors), a leaf is read with
-// a type and a range, and every error says file, line, column and the keys that would have been accepted. Launch files
-// and hardware models each own their schema; this reader knows no key.
+// A strict YAML reader. Maps are closed: a key that nobody asks for, or that is repeated, is an error. Leaves are read
+// with a type and a range. Every error has file, line, column and the accepted keys. Launch files and hardware models
+// own their schemas; this reader knows none.
 //
 //   config::Node root = config::read_file("h200.yaml");
 //   root.read_map([&](config::Map& m) {
@@ -50,14 +50,14 @@ class Node {
                 double high = std::numeric_limits<double>::max()) const;
   bool boolean() const;
   std::string string() const;  ///< any scalar, not empty
-  /// Position of the scalar within `names`; an error that lists them otherwise.
+  /// Index of the scalar in `names`; otherwise an error that lists them.
   std::size_t choice(std::initializer_list<std::string_view> names) const;
 
   std::vector<Node> list(std::size_t fewest = 0, std::size_t most = std::numeric_limits<std::size_t>::max()) const;
-  /// Keys and values of a map whose keys are names that the file chooses, in order.
+  /// Keys and values, in order, of a map whose keys are free names.
   std::vector<Entry> entries() const;
 
-  /// Reads a closed map: every key that `reader` did not ask for is an error once it is done.
+  /// Reads a closed map: a key that `reader` did not ask for is an error.
   template <class Reader>
   void read_map(Reader&& reader) const;
 
@@ -88,7 +88,7 @@ class Map {
   const Node& node() const { return node_; }
   Node at(std::string_view key);                   ///< required: InputError if it is missing
   std::optional<Node> find(std::string_view key);  ///< optional
-  bool has(std::string_view key) const;            ///< looks without consuming
+  bool has(std::string_view key) const;            ///< does not count as asking for it
   void finish() const;                             ///< InputError for keys that nobody asked for
 
  private:
@@ -106,12 +106,12 @@ void Node::read_map(Reader&& reader) const {
   map.finish();
 }
 
-/// The one document of a file. InputError when it cannot be read, is empty, holds several documents, or is not YAML.
+/// The single document of a file. InputError if it cannot be read, is empty, is not YAML or has several documents.
 Node read_file(const std::string& path);
-/// The same from a text; `name` stands for the file in messages.
+/// The same from a string; `name` stands for the file in messages.
 Node parse(const std::string& text, const std::string& name);
 
-/// A name as it is shown in messages: quoted, shortened, control characters replaced.
+/// A name for messages: quoted, shortened, control characters replaced.
 std::string quoted(std::string_view text);
 
 }  // namespace forewarp::config

@@ -1,4 +1,4 @@
-// The parsed form behind config::Node: a plain tree with places.
+// What config::Node reads: a YAML document as a plain tree with positions.
 #pragma once
 
 #include <string>

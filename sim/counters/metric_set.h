@@ -1,4 +1,4 @@
-// Values under Nsight Compute's names, in the order they were set.
+// Metric values by Nsight Compute name, in the order they were set.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ class MetricSet {
  public:
   using Item = std::pair<std::string, double>;
 
-  /// Adds the metric, or replaces its value where it stands.
+  /// Adds a metric, or replaces its value in place.
   void set(std::string name, double value);
   /// Sets every metric of `other`.
   void merge(const MetricSet& other);
 
   std::optional<double> find(std::string_view name) const;
-  double get(std::string_view name) const { return find(name).value_or(0); }  ///< 0 when there is none
+  double get(std::string_view name) const { return find(name).value_or(0); }  ///< 0 if absent
   bool contains(std::string_view name) const { return find(name).has_value(); }
 
   std::size_t size() const { return items_.size(); }

@@ -1,5 +1,5 @@
-// Counters that follow from the trace alone, exactly, under Nsight Compute's names and in its units; and the list of
-// all metrics that a prediction holds.
+// Counters that follow exactly from the trace, with Nsight Compute's names and units, and the list of all metrics of a
+// prediction.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace forewarp {
 
 struct CountSummary;
 
-/// One counter: name, unit, meaning, architectures, and how it follows from the summary.
+/// One counter: name, unit, meaning, architectures, and how it is computed from the summary.
 struct ExactMetric {
   const char* name;
   const char* unit;
@@ -24,11 +24,11 @@ struct ExactMetric {
 
 const std::vector<ExactMetric>& exact_metric_table();
 
-/// Every exact metric that the trace's architecture has. Ratios over nothing are 0.
+/// Every exact metric of the trace's architecture. A ratio with denominator 0 is 0.
 MetricSet exact_metrics(const KernelTrace& trace);
 
-/// For `forewarp describe metrics`: exact ones first, then those that need time. Names hold <placeholders> where a
-/// family differs in a word.
+/// For `forewarp describe metrics`: exact metrics first, then those that need timing. Names have <placeholders> where a
+/// family differs in one word.
 struct MetricDescription {
   std::string name, unit, meaning;
   bool exact = false;  ///< follows from the trace alone

@@ -1,4 +1,4 @@
-// Grid totals of a launch sorted by what Nsight Compute's counters ask for: pipe, operation, memory space and kind.
+// Grid totals of a launch, grouped as Nsight Compute's counters need them: by pipe, operation, memory space and kind.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ inline constexpr std::size_t kPipes = static_cast<std::size_t>(Pipe::Count);
 inline constexpr std::size_t kOperations = static_cast<std::size_t>(OperationClass::Count);
 inline constexpr std::size_t kMemoryKinds = 6;  ///< MemoryKind: None .. AsyncCopy
 
-/// Spaces as the memory pipe sees them. A generic access is counted where its lanes went; an asynchronous copy is a
+/// Spaces as the memory pipe sees them. A generic access counts where its lanes went; an asynchronous copy counts as a
 /// global request and a shared one.
 enum class CountedSpace : std::uint8_t { Global, Local, Shared, Count };
 inline constexpr std::size_t kCountedSpaces = static_cast<std::size_t>(CountedSpace::Count);
@@ -26,7 +26,7 @@ struct CountSummary {
   InstructionCount branch;             ///< BRA, JMP, BRX, BRXU, JMX, JMXU, CALL, RET, WARPSYNC.EXCLUSIVE
   InstructionCount control_transfer;   ///< everything on the CBU except BMOV and BSSY
   InstructionCount half_on_fma;        ///< half-precision operations on the FMA pipe
-  std::uint64_t other_wavefronts = 0;  ///< passes of the data stage for what moves no data of memory (summary.cpp)
+  std::uint64_t other_wavefronts = 0;  ///< data-stage passes of instructions that move no memory data (summary.cpp)
 
   const InstructionCount& of(Pipe p) const { return pipe[static_cast<std::size_t>(p)]; }
   const InstructionCount& of(OperationClass o) const { return operation[static_cast<std::size_t>(o)]; }
@@ -35,17 +35,17 @@ struct CountSummary {
   }
 };
 
-/// The pipe whose sm__inst_executed_pipe_* counts an instruction, None where no such counter does. It differs from the
-/// unit that takes the instruction's time (Instruction::pipe).
+/// The pipe whose sm__inst_executed_pipe_* counter counts an instruction, or None. The unit that is charged for its
+/// time (Instruction::pipe) may be another.
 Pipe counted_pipe(const Instruction& instruction);
 
 /// `totals` is parallel to the kernel's instructions.
 CountSummary summarize(const Kernel& kernel, int sm, const std::vector<InstructionCount>& totals);
 
-/// Barriers of blocks with something to order since the one before: each sends one more pass through the data stage.
+/// Barriers with memory accesses to order since the previous one; each takes one pass through the data stage.
 std::uint64_t ordering_barriers(const KernelTrace& trace);
 
-/// Whether smsp__sass_branch_targets counts it.
+/// Whether smsp__sass_branch_targets counts the instruction.
 bool is_counted_branch(const Instruction& instruction);
 
 }  // namespace forewarp

@@ -1,4 +1,4 @@
-// Writes a fill into memory that the caller owns, on all cores; make_buffer (launch.h) is this over a new vector.
+// Writes the initial contents of a buffer into the caller's memory, on all cores. make_buffer (launch.h) allocates it.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace forewarp {
 
-/// Every byte of `bytes`, exactly as buffer.fill says. bytes.size() must be buffer.bytes.
+/// Fills all of `bytes` as buffer.fill says. bytes.size() must be buffer.bytes.
 void fill_buffer(const Buffer& buffer, std::span<std::uint8_t> bytes);
 
-/// The part of that which begins `offset` bytes into the buffer; whole elements, and no fill from a file.
+/// Fills the part of the buffer that begins at `offset`, in whole elements. Not for fills from a file.
 void fill_part(const Buffer& buffer, std::uint64_t offset, std::span<std::uint8_t> bytes);
 
-/// Bytes of one element of a fill: buffers hold a whole number of them.
+/// Element size of a fill in bytes; a buffer is a whole number of elements.
 std::uint32_t element_bytes(const Fill& fill);
 
 }  // namespace forewarp

@@ -1,5 +1,5 @@
-// The launch file: what is run on which buffers. One reader for the simulator and for the runner on real GPUs, so
-// that both start from the same bits.
+// The launch file: which kernels run on which buffers (docs/launch-file.md). The simulator and the runner for real GPUs
+// share this reader, so both start from the same bits.
 #pragma once
 
 #include <cstdint>
@@ -60,15 +60,15 @@ struct LaunchFile {
   std::vector<Case> cases;
 };
 
-/// Reads and checks a launch file. Unknown, missing or repeated keys, zero extents, arguments that name no buffer,
-/// offsets outside one: InputError with file, line and column.
+/// Reads and checks a launch file. InputError with file, line and column for unknown, missing or repeated keys, zero
+/// extents, arguments that name no buffer and offsets outside one.
 LaunchFile read_launch_file(const std::string& path);
 
-/// The initial bytes of a buffer, exactly as the fill says (design: s = s * 1664525 + 1013904223 before each element).
+/// The initial contents of a buffer (generator: s = s * 1664525 + 1013904223 before each element).
 std::vector<std::uint8_t> make_buffer(const Buffer&);
 
-/// Device addresses: the same for every run, far apart, 512-byte aligned as cudaMalloc gives them (2 MiB for large
-/// ones), so that predictions are reproducible. addresses[i] belongs to buffers[i].
+/// Device addresses, the same for every run so that predictions are reproducible: far apart and aligned as cudaMalloc
+/// aligns them, to 512 bytes or, for large buffers, 2 MiB. addresses[i] belongs to buffers[i].
 std::vector<std::uint64_t> place_buffers(const Case&);
 
 }  // namespace forewarp

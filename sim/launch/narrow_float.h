@@ -1,4 +1,4 @@
-// float to the 16-bit formats, rounding to nearest even as the GPU's conversions do.
+// float to f16 and bf16, rounded to nearest even as on the GPU.
 #pragma once
 
 #include <bit>

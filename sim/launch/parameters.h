@@ -1,4 +1,4 @@
-// A launch's arguments as the bytes of a kernel's parameter area.
+// Packs a launch's arguments into a kernel's parameter area.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace forewarp {
 
-/// Where a kernel expects one of its parameters; program.h's Parameter, which this module does not include.
+/// Where a kernel expects a parameter: program.h's Parameter, without depending on that module.
 struct ParameterSlot {
   std::uint32_t offset = 0;
   std::uint32_t size = 0;
 };
 
 /// The parameter area: arguments at their slots, gaps zero. addresses[i] belongs to Case::buffers[i].
-/// InputError when number or sizes of the arguments do not fit the kernel's parameters.
+/// InputError if the number or sizes of the arguments do not match the kernel's parameters.
 std::vector<std::uint8_t> pack_parameters(const Launch& launch, std::span<const std::uint64_t> addresses,
                                           std::span<const ParameterSlot> slots);
 
-/// The same for driver calls that take one pointer an argument: the raw 64 bits of each, low bytes first.
+/// The same for driver calls that take one pointer per argument: the raw 64 bits of each, low bytes first.
 std::vector<std::uint64_t> argument_bits(const Launch& launch, std::span<const std::uint64_t> addresses);
 
 /// "f32", "pointer", ...: as launch files spell it.

@@ -1,11 +1,11 @@
-// The steps of build_prediction, each a function of the same inputs.
+// The steps of build_prediction; each is a function of the same inputs.
 #pragma once
 
 #include "report/prediction.h"
 
 namespace forewarp::report {
 
-/// The inputs of a prediction with the few derived numbers that every step needs.
+/// The inputs of a prediction, and the derived numbers that every step needs.
 struct Inputs {
   const GpuModel& model;
   const Kernel& kernel;
@@ -24,7 +24,7 @@ struct Inputs {
 /// a / b, 0 when b is 0.
 inline double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 inline double percent(double a, double b) { return 100 * ratio(a, b); }
-/// The disassembly of an instruction, or its opcode where there is none.
+/// The disassembly of an instruction, or its opcode if there is none.
 std::string instruction_text(const Kernel&, std::size_t instruction);
 
 void add_timed_metrics(const Inputs&, MetricSet&);

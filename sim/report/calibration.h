@@ -1,6 +1,6 @@
-// What the calibration kernels measured beside what is simulated for them, and the numbers of a GPU file that would
-// make the two agree. A quantity (kernels/micro/quantities.yaml) is a slope between two cases, so that what both share
-// cancels; it names the leaves that decide it.
+// Compares measured and simulated calibration kernels, and proposes the values of a GPU file that would make them
+// agree. A quantity (kernels/micro/quantities.yaml) is a slope between two cases, so that what both share cancels; it
+// names the leaves it depends on.
 #pragma once
 
 #include <optional>
@@ -14,30 +14,30 @@ namespace forewarp {
 
 struct Quantity {
   std::string id, stem;
-  std::string low, high;  ///< cases; without `low` it is all of `high`
-  double divisor = 1;     ///< operations that `high` runs more
+  std::string low, high;  ///< cases; without `low`, `high` alone
+  double divisor = 1;     ///< extra operations of `high`
   std::string unit, metric;
   bool rate = false;  ///< divisor per difference instead of difference per divisor
   std::vector<std::string> leaves;
 };
 
-/// InputError with file, line and column for anything that is not as it should be.
+/// InputError with file, line and column if the file is invalid.
 std::vector<Quantity> read_quantities(const std::string& path);
 
-/// A metric of one case: median, least and most of its runs; all the same where it is simulated.
+/// A metric of one case: median, minimum and maximum of its runs; all equal if simulated.
 struct CaseValue {
   double value = 0, least = 0, most = 0;
 };
 
 struct Slope {
   double value = 0;
-  double spread = 0;  ///< half of what the runs' least and most leave
+  double spread = 0;  ///< half the range of the runs
 };
 
-/// Nothing where `high` is not the larger.
+/// Nothing if `high` is not the larger.
 std::optional<Slope> slope_of(const Quantity&, const CaseValue& low, const CaseValue& high);
 
-/// What a leaf would have to be for one quantity to come out as measured, by the slope of the quantity with the leaf.
+/// The value a leaf would need for a quantity to come out as measured, from the slope of the quantity over the leaf.
 struct LeafProposal {
   Leaf leaf;
   double now = 0, proposed = 0;
@@ -52,8 +52,8 @@ struct CalibratedQuantity {
   std::vector<LeafProposal> proposals;
 };
 
-/// The proposal that follows when a leaf of `now` gives `simulated` and one of `other` gives `simulated_other`; nothing
-/// where the quantity does not follow the leaf, or only one far from `now` would do.
+/// The proposal, given that leaf value `now` yields `simulated` and `other` yields `simulated_other`. Nothing if the
+/// quantity does not depend on the leaf, or if the value would be far from `now`.
 std::optional<double> propose(double now, double other, double measured, double simulated, double simulated_other);
 
 std::string write_calibration_text(const std::string& gpu, const std::vector<CalibratedQuantity>&,

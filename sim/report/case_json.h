@@ -1,4 +1,4 @@
-// The JSON of one launch, shared by the results of predict, validate and compare.
+// The JSON of one launch, shared by predict, validate and compare.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,12 +7,12 @@
 
 namespace forewarp::report {
 
-/// Adds what every result says about a launch: metrics, coverage, warnings, bottleneck, occupancy, roofline,
+/// Adds what every result has: metrics, coverage, warnings, bottleneck, occupancy, roofline,
 /// throughputs, waves, stalls.
 void add_launch_json(const Prediction&, nlohmann::ordered_json&);
-/// Adds what is said by instruction and by block: hot spots, memory, divergence, the code, the blocks' stays.
+/// Adds details by instruction and block: hot spots, memory, divergence, code, block spans.
 void add_detail_json(const Prediction&, nlohmann::ordered_json&);
-/// What a picture names of the GPU and what sequences of launches cost there.
+/// The GPU facts that plots need, and what sequences of launches cost on it.
 nlohmann::ordered_json machine_json(const Prediction&);
 
 }  // namespace forewarp::report

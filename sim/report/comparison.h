@@ -1,4 +1,4 @@
-// The same cases on several GPUs in one table, with measurements beside the predictions where there are any.
+// A table of the same cases on several GPUs, with measurements beside the predictions where available.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace forewarp {
 
-/// Predictions of one GPU, and what was measured there (may be empty).
+/// Predictions for one GPU, and its measurements (may be empty).
 struct ComparedGpu {
   std::string gpu;
   std::vector<Prediction> predictions;
   std::vector<MeasuredLaunch> measured;
 };
 
-/// Rows by case and launch, one line for each GPU that has the launch.
+/// Rows by case and launch, one line per GPU that has the launch.
 std::string write_comparison_text(const std::string& title, const std::vector<ComparedGpu>&);
 std::string write_comparison_json(const std::vector<ComparedGpu>&);
 

@@ -1,4 +1,4 @@
-// Numbers for people: fixed rules, so that the same prediction always prints the same bytes.
+// Number formatting for people. The rules are fixed: the same prediction always prints the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ std::string duration(double nanoseconds);             ///< "12.3 us"
 std::string extent(const Dim3&);                      ///< "32 x 32 x 1"
 std::string address(std::uint32_t instruction);       ///< byte address of an instruction, "0x01a0"
 
-std::string left(std::string_view text, std::size_t width);   ///< padded on the right, cut with ".." when too long
+std::string left(std::string_view text, std::size_t width);   ///< padded on the right; cut with ".." if too long
 std::string right(std::string_view text, std::size_t width);  ///< padded on the left
 
 }  // namespace forewarp::report

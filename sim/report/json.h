@@ -8,7 +8,7 @@
 
 namespace forewarp {
 
-/// All predictions are of one GPU. Ends with a newline; the same bytes for the same predictions.
+/// All predictions must be for one GPU. Ends with a newline; the same predictions give the same bytes.
 std::string write_json(const std::string& gpu, std::span<const Prediction> predictions);
 
 }  // namespace forewarp

@@ -1,4 +1,4 @@
-// What held a measured launch back, from its counters: the classes that errors are reported by.
+// Classifies a measured launch by its bottleneck, from its counters. Errors are reported by class.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@ inline constexpr std::size_t kKernelClasses = 5;
 
 const char* kernel_class_name(KernelClass);  ///< memory-bound, compute-bound, ...
 
-/// The first that holds: divergent, when instructions run with fewer than 24 of 32 lanes on average; strided, when a
-/// global sector carries fewer than 16 of its 32 bytes; memory- or compute-bound, whichever of Nsight Compute's two
-/// throughputs is larger, when that is at least 60 % (its own rule in the SpeedOfLight section); else latency-bound.
-/// Nothing where a counter that decides is missing.
+/// The first rule that holds decides. Divergent: fewer than 24 of 32 lanes an instruction on average. Strided: fewer
+/// than 16 of the 32 bytes of a global sector used. Memory- or compute-bound: the larger of Nsight Compute's two
+/// throughputs is at least 60 % (its own rule in the SpeedOfLight section). Otherwise latency-bound. Nothing if a
+/// deciding counter is missing.
 std::optional<KernelClass> classify_kernel(const std::vector<std::pair<std::string, double>>& metrics);
 
 }  // namespace forewarp

@@ -1,5 +1,5 @@
-// Everything that is said about one predicted launch. Text and JSON are both written from this one value, so they can
-// not disagree.
+// Everything a report says about one predicted launch. Text and JSON are both written from this value, so they cannot
+// disagree.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@ namespace forewarp {
 
 /// One memory instruction of the code over the whole grid.
 struct MemoryRow {
-  std::uint32_t instruction = 0;  ///< index; the byte address in the kernel is 16 times it
+  std::uint32_t instruction = 0;  ///< index; its byte address in the kernel is 16 times that
   std::string text;
   MemorySpace space{};
   MemoryKind kind{};
   std::uint64_t executed = 0, requests = 0, bytes = 0;
   std::uint64_t sectors = 0, ideal_sectors = 0;  ///< global and local memory
-  std::uint64_t wavefronts = 0, conflicts = 0;   ///< shared memory; conflicts: passes that bank conflicts add
+  std::uint64_t wavefronts = 0, conflicts = 0;   ///< shared memory; conflicts: passes added by bank conflicts
   std::uint64_t wasted_sectors() const { return sectors > ideal_sectors ? sectors - ideal_sectors : 0; }
 };
 
@@ -42,7 +42,7 @@ struct Divergence {
   std::vector<BranchRow> branches;  ///< in code order
   std::uint64_t executed = 0, divergent = 0;
   double active_lanes = 0;   ///< smsp__thread_inst_executed_per_inst_executed.ratio
-  double enabled_lanes = 0;  ///< ... of those, with a true guard
+  double enabled_lanes = 0;  ///< of those, with a true guard
   double idle_lane_pct = 0;  ///< lane slots of issued instructions that did nothing
 };
 
@@ -66,8 +66,8 @@ struct InstructionRow {
   StallCycles stalls{};                          ///< warp-cycles before its issue, in what was simulated
 };
 
-/// Which bytes the lanes of a memory instruction ask for: the typical pattern among those that the warps of the largest
-/// class of blocks meet.
+/// The bytes that the lanes of a memory instruction access: the most typical pattern of the warps of the largest block
+/// class.
 struct AccessExample {
   std::uint32_t instruction = 0;
   MemorySpace space{};
@@ -76,19 +76,19 @@ struct AccessExample {
   std::array<std::int32_t, kWarpLanes> offsets{};  ///< from a line boundary, for the lanes in the mask
 };
 
-/// Instructions that a warp executes one after another with equally many lanes active.
+/// Consecutive instructions of a warp with the same number of active lanes.
 struct StreamStep {
   std::uint32_t instruction = 0, count = 0;
   double active_lanes = 0;  ///< mean of the instruction over the warps
 };
 
-/// What a warp executes from its first instruction on, as far as it is kept.
+/// What a warp executes from its first instruction on, up to a limit.
 struct WarpStream {
   std::vector<StreamStep> steps;
-  std::uint64_t instructions = 0;  ///< of the warp, also what is not kept
+  std::uint64_t instructions = 0;  ///< of the warp, beyond the limit too
 };
 
-/// Warps an SM would hold if one thing were different.
+/// Warps resident on an SM if one parameter were different.
 struct OccupancyChoice {
   int value = 0;  ///< registers per thread, bytes of shared memory per block, or threads per block
   int warps = 0;
@@ -97,9 +97,9 @@ struct OccupancyChoices {
   std::vector<OccupancyChoice> registers, shared_bytes, threads;
 };
 
-/// What launches of a sequence cost beside the kernels themselves.
+/// What a sequence of launches costs besides the kernels.
 struct LaunchCosts {
-  double stream_gap_us = 0, graph_gap_us = 0;  ///< least time from start to start
+  double stream_gap_us = 0, graph_gap_us = 0;  ///< minimum time from start to start
   double hand_over_us = 0;                     ///< from the end of one to the start of the next
   double empty_us = 0;                         ///< duration of a kernel that does nothing
 };
@@ -116,8 +116,8 @@ struct Waves {
   std::uint64_t full_waves = 0, last_wave_blocks = 0;  ///< last_wave_blocks is 0 when the last wave is full
   double last_wave_fill_pct = 0;                       ///< 100 when it is full
   double tail_pct = 0;      ///< part of the elapsed cycles after the first SM ran out of blocks
-  double idle_sm_pct = 0;   ///< SM-time without a block, of all SM-time between launch and end
-  bool from_spans = false;  ///< seen in the simulation rather than computed from the counts
+  double idle_sm_pct = 0;   ///< share of SM time, between launch and end, without a resident block
+  bool from_spans = false;  ///< observed in the simulation rather than computed from counts
 };
 
 /// One memory level of the roofline.
@@ -139,7 +139,7 @@ struct RooflineWork {
 struct Roofline {
   std::vector<RooflineWork> work;     ///< fp32, fp16, fp64, also when zero
   std::vector<RooflineLevel> levels;  ///< L1, L2, HBM
-  const char* precision = "none";     ///< the leading one: what would take longest at its peak
+  const char* precision = "none";     ///< the leading one: the one that would take longest at its peak
   double attained = 0;                ///< operations per second of the leading precision
   double ridge = 0;                   ///< intensity at HBM where its peak meets the HBM slope
   std::string binding;                ///< the lowest ceiling: "fp32", "L1", "L2", "HBM"
@@ -204,7 +204,7 @@ struct Prediction {
   std::vector<AccessExample> examples;       ///< of memory instructions, in code order
   WarpStream stream;
   OccupancyChoices choices;
-  std::vector<BlockSpan> spans;  ///< of the first SMs, as many as are worth drawing; by SM and start
+  std::vector<BlockSpan> spans;  ///< of the first SMs, as many as a plot shows; by SM and start
   std::vector<SkippedTime> skipped;
   LaunchCosts costs;
 

@@ -1,4 +1,4 @@
-// What others published of kernels that ours can stand for: rows of validation/published/*.yaml beside predictions.
+// Compares predictions with measurements that others published: the rows of validation/published/*.yaml.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace forewarp {
 
-/// MicrosecondsALaunch: from the start of one to the start of the next, of many launches in a stream.
+/// MicrosecondsALaunch: from the start of one launch to the start of the next, in a stream of many.
 enum class PublishedUnit : std::uint8_t {
   Microseconds,
   GigabytesPerSecond,
@@ -19,26 +19,26 @@ enum class PublishedUnit : std::uint8_t {
 
 struct PublishedRow {
   std::string id, gpu, stem;
-  std::string low;  ///< a case that is taken off, so that what both share cancels; empty: none
+  std::string low;  ///< a case that is subtracted, so that what both share cancels; empty: none
   std::string case_id;
   int launch = 0;
   double published = 0;
   PublishedUnit unit{};
-  double work = 1;      ///< bytes or operations of the launch, or what a time or cycles are divided by
-  std::string source;   ///< who measured it, where it stands
-  std::string differs;  ///< what is not the same here
+  double work = 1;      ///< bytes or operations of the launch, or the divisor of a time or of cycles
+  std::string source;   ///< who measured it, and where it was published
+  std::string differs;  ///< how their setup differs from ours
 };
 
-/// InputError with file, line and column for anything that is not as it should be.
+/// InputError with file, line and column if the file is invalid.
 std::vector<PublishedRow> read_published(const std::string& path);
 
-/// What is predicted in the row's unit; `low` is null where the row has none.
+/// The prediction in the row's unit; `low` is null if the row has none.
 double predicted_value(const PublishedRow&, const Prediction& high, const Prediction* low);
 
 struct PublishedResult {
   PublishedRow row;
   double predicted = 0;
-  std::string failure;  ///< why there is no prediction; empty: there is one
+  std::string failure;  ///< why there is no prediction; empty if there is one
 };
 
 std::string write_published_text(const std::vector<PublishedResult>&);

@@ -1,4 +1,4 @@
-// validation/suites.yaml: which cases make a suite, on which GPU, and how far off predictions may be.
+// Reads validation/suites.yaml: the cases of each suite, its GPU, and its tolerance.
 #pragma once
 
 #include <string>
@@ -21,10 +21,10 @@ struct Tolerance {
   double mean_pct = 0, p90_pct = 0, worst_pct = 0;
 };
 
-/// Of the swept cases a third is sealed: reported in total only, so that no model is fitted to single ones.
+/// A third of the swept cases is sealed: reported in total only, so that no model can be fitted to single ones.
 enum class SuitePart { LookedAt, Sealed };
 
-/// The fixed rule: a case of a launch file STEM.sweep whose id's 32-bit FNV-1a hash is a multiple of three.
+/// The rule: a case of a launch file STEM.sweep is sealed if the 32-bit FNV-1a hash of its id is a multiple of three.
 bool is_sealed(const std::string& stem, const std::string& case_id);
 
 struct Suite {
@@ -35,9 +35,9 @@ struct Suite {
   Tolerance tolerance;
 };
 
-/// InputError with file, line and column for anything that is not as it should be.
+/// InputError with file, line and column if the file is invalid.
 std::vector<Suite> read_suites(const std::string& path);
-/// InputError that lists the suites when there is none of that name.
+/// InputError that lists the suites if there is none of that name.
 const Suite& find_suite(const std::vector<Suite>&, const std::string& name, const std::string& path);
 
 }  // namespace forewarp

@@ -1,4 +1,4 @@
-// Plain text tables: columns as wide as their widest cell, with a header unless no column has a title.
+// Plain-text tables. A column is as wide as its widest cell; there is a header unless no column has a title.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ class Table {
 };
 
 /// Cells that several tables share.
-std::string launch_label(const Prediction&);       ///< case id, with the launch's number when it is not the only one
+std::string launch_label(const Prediction&);       ///< case id, with the launch number if there are several
 std::string roofline_position(const Prediction&);  ///< "43.1 % of L1", "-" without floating-point work
 std::string top_stall(const Prediction&);          ///< "long_scoreboard 45 %"
 

@@ -1,4 +1,4 @@
-// Predictions as a report for people, in the order of Nsight Compute's sections.
+// The text report, in the order of Nsight Compute's sections.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace forewarp {
 
-/// One launch: the whole report. Several: a line each, then each one's bottleneck.
+/// One launch: the full report. Several: a line each, then the bottleneck of each.
 std::string write_text(std::span<const Prediction> predictions);
 
 }  // namespace forewarp

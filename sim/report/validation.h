@@ -1,4 +1,4 @@
-// Predictions joined with measured profiles: errors by launch, by counter, by class of kernel, and of the whole suite.
+// Joins predictions with measured profiles: errors by launch, counter, kernel class and suite.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ struct ValidatedLaunch {
   double error = 0;  ///< of the cycles, percent
 };
 
-/// Something of the suite that has no error because it could not be predicted or was not measured.
+/// A case of the suite without an error, because it could not be predicted or was not measured.
 struct ValidationFailure {
   std::string stem, case_id, message;
 };
@@ -34,8 +34,8 @@ struct CounterAccuracy {
   bool points = false;  ///< a percentage: errors are differences in points
   std::size_t launches = 0, exact = 0;
   double mean = 0, worst = 0;
-  double weighted_pct = 0;  ///< differences over all launches, of the sum of the measured values
-  std::size_t steady = 0;   ///< launches whose measured value repeats itself to a tenth
+  double weighted_pct = 0;  ///< summed differences over the sum of the measured values
+  std::size_t steady = 0;   ///< launches whose measured value repeats within a tenth
   double steady_mean = 0;   ///< mean error over those
 };
 
@@ -51,13 +51,13 @@ struct Validation {
   std::vector<ValidationFailure> failures;
   std::vector<CounterAccuracy> counters;  ///< by name
   std::vector<ClassAccuracy> classes;     ///< by the first part of the stem: matmul, copy, ...
-  std::vector<ClassAccuracy> kinds;       ///< by what held them back as measured, and those under 10 microseconds
+  std::vector<ClassAccuracy> kinds;       ///< by measured kernel class, and those under 10 microseconds
   ErrorSummary cycles;
   double rank_correlation = 0;
-  std::vector<std::string> violations;  ///< limits of the tolerance that are not kept, in words; failures too
+  std::vector<std::string> violations;  ///< tolerances exceeded, in words; failures too
 };
 
-/// What was predicted for one trace of the suite.
+/// The predictions for one trace of the suite.
 struct PredictedTrace {
   std::string stem;
   std::vector<Prediction> predictions;
