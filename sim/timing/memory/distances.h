@@ -1,9 +1,9 @@
-// How much longer or shorter than the mean the way of a read from an SM to an L2 slice and back is. Where a chip's SMs
-// and slices lie decides: SMs that do the same go round their loops at paces of their own and fall out of step, but for
-// those whose reads are made together (kernels/micro l2_drift).
+// By how many cycles the round trip of a read from an SM to an L2 slice differs from the mean, depending on where both
+// lie. Because of it, SMs that do the same fall out of step, except those whose reads the coalescer merges
+// (kernels/micro l2_drift).
 //
-// The TPCs of a GPC lie in a row; half of a partition's GPCs are nearer to one end of its slices, half to the other;
-// what is found as a copy of a line of the other partition takes longer than what is at home.
+// The TPCs of a GPC lie in a row. Half of a partition's GPCs are nearer to one end of its slices, half to the other. A
+// copy of a line of the other partition takes longer than a line at home.
 #pragma once
 
 #include <algorithm>
@@ -36,12 +36,12 @@ class Distances {
       home_ = x.copy_cycles / 2, copy_ = x.copy_cycles - home_;
   }
 
-  /// Of a read of a slice of the SM's own partition, there and back.
+  /// Of a read from a slice of the SM's own partition, there and back.
   int cycles(std::uint16_t sm, std::uint16_t slice, bool copy) const {
     return tpc_[sm] + side_[sm] * slice_[slice] + (copy ? copy_ : -home_);
   }
 
-  /// The least that the way back takes more, or the most that it takes less: one of the two halves of cycles().
+  /// The minimum over all pairs of the way back, which is half of cycles().
   int least_back() const {
     int least = 0;
     for (std::size_t sm = 0; sm < tpc_.size(); ++sm) {

@@ -1,7 +1,7 @@
-// One HBM pseudo-channel and its controller: banks with open rows, FR-FCFS over a bounded window, write drain between
-// two marks, refresh of one bank after another or of all together. Row and column commands have buses of their own, as
-// HBM's do. Time inside is in ticks of 1/64 SM cycle, so that nanosecond timings keep their ratios; the caller wakes
-// the channel at wake_cycle().
+// One HBM pseudo-channel and its controller: banks with open rows, FR-FCFS over a bounded window, batches of reads and
+// writes with turnaround, refresh bank by bank or all together. Row and column commands have separate buses, as in
+// HBM. Time inside is in ticks of 1/64 SM cycle, so that nanosecond timings keep their ratios; the caller wakes the
+// channel at wake_cycle().
 //
 // Left out: power-down, read/write of the same row in one visit, ECC traffic.
 #pragma once
@@ -28,32 +28,32 @@ inline constexpr Tick to_ticks(Cycle c) { return c << kTickBits; }
 struct HbmTimings {
   explicit HbmTimings(const GpuModel&);
   Tick cl, rcd, rp, ras, wr, rtp, cwl, ccd_l, rrd, faw, wtr, rtw, rfc;
-  Tick refi;                    ///< from one refresh to the next, of other banks
-  std::uint32_t refresh_banks;  ///< that are refreshed together
-  std::uint32_t refresh_step;   ///< from them to those whose turn comes next
-  double refresh_spread;        ///< of the channels' first refreshes, as a part of a round
-  /// The first of the banks whose turn comes after that of `bank`.
+  Tick refi;                    ///< from one refresh to the next, of the next banks
+  std::uint32_t refresh_banks;  ///< refreshed together
+  std::uint32_t refresh_step;   ///< from these to the banks that are next
+  double refresh_spread;        ///< of the channels' first refreshes, as a share of a round
+  /// The first of the banks refreshed after `bank`.
   std::uint32_t refreshed_after(std::uint32_t bank) const {
     const std::uint32_t next = bank + refresh_step;
     return next < banks ? next : (next - banks + refresh_banks) % refresh_step;
   }
-  /// Until the same banks are refreshed again.
+  /// Time until the same banks are refreshed again.
   Tick round() const { return refi * (banks / refresh_banks); }
   Tick burst;   ///< data bus time of one access
-  Tick column;  ///< between two column commands: the longer of burst and tCCD_S
+  Tick column;  ///< between column commands: the longer of burst and tCCD_S
   std::uint32_t bank_groups, banks, row_accesses, access_bytes, queue_entries, read_requests;
   std::uint32_t write_high, write_low;
   Tick write_idle;
-  /// Writes that begin a batch though reads leave the bus free.
+  /// Writes that start a batch even while reads leave the bus free.
   std::uint32_t write_gathered() const { return (write_high + write_low) / 2; }
 
-  /// Accesses that move these sectors of a line.
+  /// Column accesses that move these sectors of a line.
   std::uint32_t accesses(std::uint8_t sectors) const {
     if (access_bytes == kLineBytes) return sectors != 0;
     if (access_bytes == kSectorBytes) return static_cast<std::uint32_t>(std::popcount(unsigned{sectors}));
     return ((sectors & 3) != 0) + ((sectors & 12) != 0);
   }
-  /// Those of them that the first access moves.
+  /// The sectors that the first of them moves.
   std::uint8_t first_access(std::uint8_t sectors) const {
     if (access_bytes == kLineBytes) return sectors;
     if (access_bytes == kSectorBytes) return static_cast<std::uint8_t>(sectors & -sectors);
@@ -61,13 +61,13 @@ struct HbmTimings {
   }
 };
 
-/// Column accesses to one line, one after another. Lives in its channel's pool; `next` chains it wherever it waits.
+/// Column accesses to one line, in sequence. Lives in its channel's pool; `next` chains it wherever it waits.
 struct Burst {
   std::uint32_t next = ~0u;
   std::uint32_t row = 0;
-  std::uint32_t order = 0;  ///< of the first access's arrival at the channel; the others follow it
+  std::uint32_t order = 0;  ///< arrival order of the first access; the others follow it
   std::uint16_t slice = 0;
-  std::uint16_t miss = 0xFFFF;  ///< reads: L2 miss entry to fill; 0xFFFF: data that nobody waits for
+  std::uint16_t miss = 0xFFFF;  ///< reads: L2 miss entry to fill; 0xFFFF if nobody waits for the data
   std::uint16_t bank = 0;
   std::uint8_t sectors = 0;  ///< sectors of the line still to be moved; writes: dirty ones
   bool write = false;
@@ -80,7 +80,7 @@ struct ChannelOutput {
     std::uint16_t slice, miss;
     std::uint8_t sectors;
   };
-  struct Taken {  ///< a write has left the slice's responsibility
+  struct Taken {  ///< a write that the slice need not keep any longer
     Tick at;
     std::uint16_t slice;
     std::uint8_t sectors;
@@ -91,7 +91,7 @@ struct ChannelOutput {
 
 class HbmChannel {
  public:
-  /// `index` of `count`: refreshes of the channels are spread over a part of tREFI.
+  /// Channel `index` of `count`; their refreshes are spread over part of tREFI.
   HbmChannel(const HbmTimings&, std::uint32_t index, std::uint32_t count);
 
   /// Bursts arrive at cycle `now`.
@@ -102,13 +102,12 @@ class HbmChannel {
   Cycle wake_cycle() const { return next_ == kNoTick ? kNever : next_ >> kTickBits; }
 
  private:
-  enum class Opened : std::uint8_t { Used, FromClosed, FromConflict };  ///< what the next access to the row counts as
+  enum class Opened : std::uint8_t { Used, FromClosed, FromConflict };  ///< how the next access to the row is counted
   static constexpr std::uint32_t kNone = ~0u;
   static constexpr std::uint32_t kClosed = ~0u;
   struct Queue {
     std::uint32_t first = kNone, last = kNone, candidate = kNone, before = kNone;  ///< `before` the candidate
-    std::array<std::uint16_t, 16>
-        rows{};  ///< requests by part_of(row): most rows that are not there are known not to be
+    std::array<std::uint16_t, 16> rows{};  ///< requests by part_of(row), a filter for rows that are not queued
   };
   static std::size_t part_of(std::uint32_t row) { return row * 0x9E3779B1u >> 28; }
   struct Bank {
@@ -118,7 +117,7 @@ class HbmChannel {
     Queue queue[2];            ///< reads, writes
   };
   static constexpr std::size_t kMostBanks = 64;
-  /// What finding the next command looks at in every bank, side by side: that is most of what a channel costs.
+  /// What the search for the next command reads of every bank, side by side: most of a channel's host time.
   struct Ready {
     std::array<Tick, kMostBanks> column_ok{}, activate_ok{}, precharge_ok{};
     std::array<std::uint32_t, kMostBanks> row{};
@@ -152,7 +151,7 @@ class HbmChannel {
   Pool<Burst> pool_;
   std::vector<Bank> banks_;
   Ready ready_;
-  bool changed_[2] = {false, false};         ///< a candidate of reads, of writes is another since the last plan
+  bool changed_[2] = {false, false};         ///< candidates of reads, of writes have changed since the last plan
   std::array<Tick, kMostBanks> group_ok_{};  ///< tCCD_L: next column command of a bank group
   Tick column_ok_[2] = {0, 0};               ///< next read, next write
   Tick activate_ok_ = 0;
@@ -166,13 +165,13 @@ class HbmChannel {
   std::uint32_t command_bank_ = 0;
   std::uint64_t busy_[2] = {0, 0};     ///< banks with a read, a write waiting
   std::uint32_t waiting_[2] = {0, 0};  ///< in the window
-  std::uint32_t reads_ = 0;            ///< that those to read belong to
+  std::uint32_t reads_ = 0;            ///< that the accesses to read belong to
   Queue overflow_[2];                  ///< before the window
   std::uint32_t order_ = 0;
   int mode_ = 0;                    ///< 0 reads, 1 writes
   int last_mode_ = -1;              ///< of the last column command
   bool draining_ = false;           ///< writing because the high mark was reached
-  std::uint32_t batch_ = ~0u >> 1;  ///< column commands since the bus was turned; a channel starts as after a long one
+  std::uint32_t batch_ = ~0u >> 1;  ///< column commands since the bus turned around; starts as after a long batch
 };
 
 }  // namespace forewarp

@@ -1,4 +1,4 @@
-// What data that passes by L2 without time moves, see MemorySystem::touch.
+// The traffic of lines that are touched in L2 without time (MemorySystem::touch).
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace forewarp {
 /// In sectors; hits and misses as MemoryCounters has them.
 struct L2Traffic {
   std::uint64_t read = 0, written = 0;    ///< DRAM's
-  std::uint64_t missed = 0, fetched = 0;  ///< not found at the first lookup; whole pieces asked for then
+  std::uint64_t missed = 0, fetched = 0;  ///< not found at the first lookup; whole pieces fetched for them
   std::uint64_t fabric_hits = 0, fabric_misses = 0;
 
   L2Traffic& operator+=(const L2Traffic& o) {

@@ -1,4 +1,4 @@
-// Inside the memory system: requests on their way, its queues and units, and what moves the requests between them.
+// Inside the memory system: requests in flight, queues and units, and the steps that move requests between them.
 #pragma once
 
 #include <algorithm>
@@ -21,27 +21,27 @@ namespace forewarp {
 
 inline constexpr std::uint32_t kNone = ~0u;
 inline constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
-inline constexpr std::size_t kChannelGroup = 24;  ///< channels that a thread takes at a time
+inline constexpr std::size_t kChannelGroup = 24;  ///< channels a thread takes at a time
 
 enum class Step : std::uint8_t {
   CpcWrite,    // write data reaches its CPC's path
-  CpcGoesOn,   // what a write without room at the fabric has held up goes on
+  CpcGoesOn,   // writes blocked behind one without room at the fabric continue
   FabricOut,   // write data reaches the fabric
-  Cross,       // it has come into the fabric
+  Cross,       // it enters the fabric
   Arrive,      // a request reaches a slice
-  Enter,       // written data has come through the slice's port
+  Enter,       // write data has passed the slice's port
   Serve,       // a slice's tags are free again
-  Taken,       // a channel has taken writes off a slice's hands
+  Taken,       // a channel has taken over a slice's writes
   Fill,        // data reaches an L2 miss entry
   FabricBack,  // read data reaches the fabric
-  Response,    // data reaches the GPC (from here on: above the ports)
-  Reply        // it, or that a write is done, reaches the SM
+  Response,    // data reaches the GPC (from here on above the ports)
+  Reply        // data, or a write's acknowledgement, reaches the SM
 };
 
 inline constexpr std::uint8_t kPosted = 0x80;  ///< with a step above the ports: of a write or an atomic
-inline constexpr unsigned kFlits = 4;          ///< bits up from where its flits stand beside its sectors
+inline constexpr unsigned kFlits = 4;          ///< shift of the flit count, which shares a byte with the sectors
 
-/// A request on its way, or a copy's fetch from the line's home.
+/// A request in flight, or the fetch of a copy from the line's home.
 struct Record {
   std::uint64_t index = 0;  ///< line within its slice
   Cycle pushed = 0;
@@ -73,8 +73,8 @@ inline int flits(const MemoryRequest& r) {
 }
 
 struct MemorySystem::State {
-  /// Requests of SMs and of the fabric wait apart: a fetch from the other partition must never wait behind a request
-  /// that waits for that partition.
+  /// Requests from SMs and from the fabric queue separately: a fetch from the other partition must never wait behind
+  /// a request that waits for that partition.
   struct Queue {
     std::uint32_t first = kNone, last = kNone;
     bool stalled = false;    ///< the head waits for a miss entry
@@ -87,12 +87,12 @@ struct MemorySystem::State {
     ReadCoalescer coalescer;
     Queue queue[2];  ///< from SMs, from the fabric
     RateServer port, tags, data, atomics;
-    std::uint64_t entered = kNoLine, changed = kNoLine;  ///< line of the last atomic that came in, that was done
-    bool serving = false;                                ///< a Serve event is under way
+    std::uint64_t entered = kNoLine, changed = kNoLine;  ///< line of the last atomic that entered, that was executed
+    bool serving = false;                                ///< a Serve event is scheduled
     std::uint8_t turn = 0;
   };
-  /// A channel has time of its own: what slices send it arrives hit_cycles and half the controller's way later, and
-  /// what it does is known to them after the other half.
+  /// A channel runs in its own time: what slices send arrives hit_cycles and half the controller latency later, and
+  /// its results reach them after the other half.
   struct Channel {
     Channel(const HbmTimings& timings, std::uint32_t index, std::uint32_t count) : hbm(timings, index, count) {}
     HbmChannel hbm;
@@ -110,21 +110,21 @@ struct MemorySystem::State {
     MemoryCounters counters;
   };
 
-  /// Requests in the order they came.
+  /// Requests in order of arrival.
   struct Line {
     std::uint32_t first = kNone, last = kNone;
   };
-  /// Of a CPC one write at a time is in line for a slice's port, and a few for the fabric; others of it wait here for
-  /// the turn of one of these to have come.
+  /// A CPC has one write in line for a slice's port and a few for the fabric; its other writes wait here until one of
+  /// those is served.
   struct Turn : Line {
     int in_line = 0;
   };
-  /// Writes of a CPC that one without room at the fabric holds up, whichever slices they are for.
+  /// Head-of-line blocking: writes of a CPC behind one that finds no room at the fabric, for whichever slice.
   struct HeldUp : Line {
     bool going_on = false;
   };
 
-  /// Where a GPC's SMs push and are answered.
+  /// A GPC's port: where its SMs push requests and get replies.
   struct alignas(64) Port {
     struct Sent {
       MemoryRequest request;
@@ -133,8 +133,8 @@ struct MemorySystem::State {
     };
     std::vector<Sent> sent;  ///< since the last exchange
     EventQueue answers;
-    std::vector<Event> due;           ///< of the cycle that is being handled
-    std::uint64_t queued_cycles = 0;  ///< of reads' data, waiting for its turn on the way to the SM
+    std::vector<Event> due;           ///< of the current cycle
+    std::uint64_t queued_cycles = 0;  ///< read data, waiting on its way to the SM
   };
   struct Answer {
     Cycle at = 0;
@@ -164,7 +164,7 @@ struct MemorySystem::State {
   void send_to_slice(std::uint32_t id, Cycle at);
   int distance(const Record& r) const { return distances_.cycles(r.sm, r.slice, r.copy); }
   static Cycle later(Cycle at, int by) { return static_cast<Cycle>(static_cast<std::int64_t>(at) + by); }
-  /// When data that would reach the SM's GPC at `at` from a slice at the mean distance does so.
+  /// When data reaches the SM's GPC that would arrive at `at` from a slice at mean distance.
   Cycle back_at(Cycle at, const Record& r) const {
     return r.kind == RequestKind::Read ? later(at, distance(r) - distance(r) / 2) : at;
   }
@@ -212,14 +212,14 @@ struct MemorySystem::State {
   std::vector<Slice> slices_;
   std::vector<Channel> channels_;
   std::vector<ChannelGroup> groups_;
-  std::vector<std::uint16_t> sent_to_;  ///< channels that slices have sent something since the last exchange
+  std::vector<std::uint16_t> sent_to_;  ///< channels with new requests since the last exchange
   std::vector<Port> ports_;             ///< by GPC
   std::size_t cpcs_ = 0;
   std::vector<Turn> at_fabric_, at_slices_;  ///< by partition or slice, and CPC
   std::vector<HeldUp> held_up_;              ///< by CPC
   std::vector<Answer> answered_;             ///< since the last exchange
-  std::vector<int> posted_;                  ///< flits that each SM has written without acknowledgement
-  int sm_write_flits_ = 0;                   ///< that it may have so
+  std::vector<int> posted_;                  ///< unacknowledged write flits, by SM
+  int sm_write_flits_ = 0;                   ///< their limit
   int cpc_fabric_writes_ = 0;
   MemoryCounters counters_;
 

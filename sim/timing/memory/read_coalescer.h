@@ -1,9 +1,8 @@
-// Hopper's L2 request coalescer, the part that one slice sees: reads of one line by SMs of one GPC become one request
-// while the first of them is under way, and its data goes to all of them. A measured H200 merges at most four
-// (l2.coalescer_requests), of SMs of one GPC, while a miss is under way or shortly after a hit (l2.coalescer_cycles;
-// kernels/micro l2_policy, l2_together).
+// Hopper's L2 request coalescer, as one slice sees it: reads of one line by SMs of one GPC merge into one request while
+// the first is in flight or for l2.coalescer_cycles after it hit, at most l2.coalescer_requests of them. The data goes
+// to all of them.
 //
-// A small direct-mapped table: a line that displaces another ends its merging, nothing else.
+// A small direct-mapped table. A line that displaces another only ends that line's merging.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@ class ReadCoalescer {
 
   enum class Outcome : std::uint8_t {
     First,    ///< goes to the slice; others may join
-    Waits,    ///< joined a request that has no data yet: chained behind `leader`
+    Waits,    ///< joined a request without data yet: chained behind `leader`
     Answered  ///< joined one whose data is leaving: it reaches the GPC at `response`
   };
   struct Join {
@@ -65,7 +64,7 @@ class ReadCoalescer {
     std::uint8_t sectors = 0, requests = 0;
   };
   static constexpr std::size_t kEntries =
-      256;  ///< more than a slice has reads of one line under way in any measured kernel
+      256;  ///< more lines than a slice has reads in flight for in any measured kernel
 
   static std::uint64_t key_of(std::uint64_t index, bool copy, int gpc) {
     return (index << 8) | (static_cast<std::uint64_t>(gpc) << 1) | (copy ? 1u : 0u);
