@@ -1,5 +1,7 @@
 """The cases of kernels/field, for launches.py: everyday kernels at sizes people run them at. Nothing was calibrated on them; they
 show what forewarp says of a kernel it has not met."""
+from math import ceil
+
 from launches import case, launch
 
 MI = 1 << 20
@@ -106,6 +108,48 @@ def half():
     ]
 
 
+def uneven():
+    """Causal attention in pieces of a model of 12 heads of 64 at length 1024, in batches of 8, and others whose blocks differ."""
+    def attention(name, batches, time, heads, size):
+        rows = batches * heads * time
+        qkv, scores = random(3 * rows * size), random(rows * time, seed=2)
+        row = lambda count: zero_bytes(4 * count)
+        shape = (batches, time, heads, size)
+        return [
+            case(f"uneven_scores_{name}", {"qkv": qkv, "scores": row(rows * time)},
+                 launch("uneven_scores", ceil(rows * time / 32), 32, "qkv", "scores", *shape)),
+            case(f"uneven_scale_masked_{name}", {"scores": scores},
+                 launch("uneven_scale_masked", ceil(rows * time / 256), 256, "scores", 0.125, batches, heads, time)),
+            case(f"uneven_softmax_{name}", {"scores": scores, "weights": row(rows * time)},
+                 launch("uneven_softmax", ceil(rows / 256), 256, "scores", "weights", rows, time)),
+            case(f"uneven_values_{name}", {"weights": scores, "qkv": qkv, "out": row(rows * size)},
+                 launch("uneven_values", ceil(rows / 256), 256, "weights", "qkv", "out", *shape)),
+            case(f"uneven_permute_{name}", {"qkv": qkv, "q": row(rows * size), "k": row(rows * size), "v": row(rows * size)},
+                 launch("uneven_permute", ceil(rows * size / 32), 32, "qkv", "q", "k", "v", *shape)),
+        ]
+
+    def heat(name, rows, columns, steps):
+        inside = 16 - 2 * steps
+        return case(f"uneven_heat_{name}",
+                    {"power": random(rows * columns), "before": random(rows * columns, seed=2), "after": zero_bytes(4 * rows * columns)},
+                    launch("uneven_heat", (ceil(columns / inside), ceil(rows / inside)), (16, 16), "power", "before", "after",
+                           columns, rows, steps, 0.1, 0.1, 0.05, 0.5))
+
+    def tiles(name, count, blocks):
+        return case(f"uneven_tiles_{name}", {"in": random(1024 * count), "out": zero_bytes(4096 * count), "counter": zero_bytes(4)},
+                    launch("uneven_tiles", blocks, 256, "in", "out", "counter", count))
+
+    barrier = case("uneven_grid_barrier_4mi", {"in": random(4 * MI), "middle": zero_bytes(16 * MI), "out": zero_bytes(16 * MI),
+                                               "arrived": zero_bytes(4), "opened": zero_bytes(4)},
+                   launch("uneven_grid_barrier", 264, 256, "in", "middle", "out", "arrived", "opened", 4 * MI))
+    copy = case("uneven_half_copy_64mi", {"in": integers(32 * MI, 1 << 24), "out": zero_bytes(128 * MI)},
+                launch("uneven_half_copy", 64 * MI // 256, 256, "in", "out", 64 * MI))
+    return (attention("8x1024x12x64", 8, 1024, 12, 64) + attention("check_2x100x3x20", 2, 100, 3, 20) +
+            [heat("8192", 8192, 8192, 2), heat("check_70x50", 70, 50, 3), tiles("20000", 20000, 528), tiles("check_40", 40, 8),
+             barrier, copy])
+
+
 def field():
     return {"field_01_reduce_scan_sort": reduce_scan_sort(), "field_02_stencils": stencils(), "field_03_sparse": sparse(),
-            "field_04_math": math(), "field_05_control": control(), "field_06_half": half()}
+            "field_04_math": math(), "field_05_control": control(), "field_06_half": half(),
+            "field_07_uneven": uneven()}

@@ -225,6 +225,11 @@ def copy():
                             for name, n, block, shared in
                             [(f"block_{b}", 16 << 20, b, True) for b in (64, 128, 256, 512, 1024)] +
                             [(f"n_{n}", n, 256, False) for n in (4096, 65320, 6613527)] + [("check_1000", 1000, 64, False)]],
+        "copy_07_async": [case(f"staged_{way}_{name}", {"in": uniform(n * width, 1), "out": zero(n * width)},
+                               launch(f"staged_{way}", grid, 256, "in", "out", n))
+                          for way, width in [("by_registers", 1024), *((f"async_{stages}", 1024) for stages in (1, 2, 3, 4, 8)),
+                                             ("async_words", 256)]
+                          for name, n, grid in [("32ki", 32 << 10, 264), ("8ki_1056", 8 << 10, 1056), ("check_20", 20, 6)]],
         "copy_05_transpose": [matrix(f"transpose_{tile}", *of, (32, 32)) for tile in ("unpadded", "padded") for of in MATRICES],
     }
 

@@ -665,9 +665,30 @@ def turnover():
     return {"micro_turnover": cases}
 
 
+def copy_async():
+    """From L1 (where copies look for it: one line a lane group, read over and over), from L2, and of nothing."""
+    def copies(kernel, trips, warps, spread, name=None, grid=SMS):
+        text = per_sm(kernel, trips, "in", spread, warps=warps, grid=grid, name=name)
+        with_input = f"{{bytes: {max(grid * warps * max(spread, 1), 8192) + 8192}, fill: zero}}"
+        return [one.replace("  args:", f"    in: {with_input}\n  args:")
+                   .replace(f"block: [{32 * warps}, 1, 1]", f"block: [{32 * warps}, 1, 1]\n  dynamic_shared_bytes: 16896")
+                for one in text]
+    cases = []
+    for kernel in ("copy_chase_ca_4", "copy_chase_ca_16", "copy_chase_cg_16", "copy_chase_nothing", "copy_chase_registers"):
+        cases += copies(kernel, (20, 60), 1, 4096)
+    for kernel in ("copy_many_ca_4", "copy_many_ca_8", "copy_many_ca_16", "copy_many_cg_16", "copy_many_nothing",
+                   "copy_many_ca_4_conflicts"):
+        for warps in (1, 4, 16):
+            cases += copies(kernel, (20, 60), warps, 4096 if warps == 1 else 0, grid=SMS)
+    for left in (0, 1, 2, 3, 5):
+        for warps in (1, 8):
+            cases += copies(f"copy_groups_{left}", (20, 60), warps, 4096)
+    return {"micro_copy_async": cases}
+
+
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports)
+             scoreboards, last, ports, copy_async)
     return {stem: cases for part in parts for stem, cases in part().items()}
