@@ -444,6 +444,16 @@ def ports():
         for lanes in (1, 8, 32)]
 
 
+def copy_async():
+    def per_copy(kernel, warps, leaves):
+        return slope(f"{kernel}_w{warps}", (20, 60), 8 * warps, "cycles/copy", leaves)
+    return ([per_copy(f"copy_chase_{way}", 1, "l1.hit_cycles memory_pipe.address_interval")
+             for way in ("ca_4", "ca_16", "cg_16", "nothing", "registers")] +
+            [per_copy(f"copy_many_{way}", warps, "l1.fill_bytes_per_cycle memory_pipe.shared_wavefront_cycles")
+             for way in ("ca_4", "ca_8", "ca_16", "cg_16", "nothing", "ca_4_conflicts") for warps in (1, 4, 16)] +
+            [per_copy(f"copy_groups_{left}", warps, "l1.hit_cycles") for left in (0, 1, 2, 3, 5) for warps in (1, 8)])
+
+
 def l2_dirty():
     return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
@@ -460,7 +470,7 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
-             "micro_last": last,
+             "micro_last": last, "micro_copy_async": copy_async,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
              "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
