@@ -1,4 +1,4 @@
-// Subcommands of `forewarp`, one file each.
+// The subcommands of `forewarp`, one file each.
 #pragma once
 
 #include <stdexcept>
@@ -9,7 +9,7 @@ namespace forewarp::cli {
 
 enum ExitCode : int { kDone = 0, kBadInput = 1, kUsage = 2, kOutsideTolerance = 3, kInternal = 4 };
 
-/// The command line itself is wrong: exit code 2.
+/// A wrong command line: exit code 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

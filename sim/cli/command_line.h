@@ -1,4 +1,4 @@
-// One subcommand's command line: options in two groups, help with examples, and typed values.
+// A subcommand's command line: options in two groups, help with examples, typed values.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -14,11 +14,11 @@ namespace forewarp::cli {
 
 class CommandLine {
  public:
-  /// `usage` is what follows "forewarp" in the help; `purpose` says in a sentence or two what the command is for.
+  /// `usage` follows "forewarp" in the help; `purpose` says in a sentence or two what the command is for.
   CommandLine(std::string usage, std::string purpose, std::vector<std::string> examples);
 
-  boost::program_options::options_description_easy_init model();   ///< options that say what is predicted
-  boost::program_options::options_description_easy_init output();  ///< options that say where results go
+  boost::program_options::options_description_easy_init model();   ///< options for what is predicted
+  boost::program_options::options_description_easy_init output();  ///< options for where results go
   /// Positional arguments in order; each is required unless `optional`.
   void positional(const std::string& name, bool optional = false);
   /// All further positional arguments, for `texts(name)`.
@@ -32,18 +32,18 @@ class CommandLine {
   void add_json();
   void add_cache();  ///< --no-cache, --cache-folder
 
-  /// False when help was asked for; it has been printed then. Throws UsageError and Boost's errors.
+  /// False if help was asked for, which is then printed. Throws UsageError and Boost's errors.
   bool parse(const Arguments&);
 
   bool has(const std::string& name) const { return values_.count(name) > 0; }
-  std::string text(const std::string& name) const;  ///< UsageError when it was not given
+  std::string text(const std::string& name) const;  ///< UsageError if it was not given
   int whole_number(const std::string& name) const { return values_[name].as<int>(); }
   std::vector<std::string> texts(const std::string& name) const;
   double number(const std::string& name) const;
   std::optional<std::string> json() const;
   SimulateOptions simulation() const;
   unsigned threads() const;
-  std::optional<PredictionCache> cache() const;  ///< nothing: not wanted, or no place for it
+  std::optional<PredictionCache> cache() const;  ///< nothing if switched off or without a folder
 
  private:
   void print_help() const;
@@ -52,7 +52,7 @@ class CommandLine {
   std::vector<std::string> examples_;
   boost::program_options::options_description model_{"What is predicted"}, output_{"Results"}, hidden_;
   std::vector<std::pair<std::string, bool>> positional_;
-  std::string rest_;  ///< takes what is left over; empty: nothing may be
+  std::string rest_;  ///< takes the remaining arguments; empty: there may be none
   boost::program_options::variables_map values_;
 };
 

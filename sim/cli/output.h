@@ -1,4 +1,4 @@
-// Where results go, checked before the work that makes them.
+// Where results go, checked before the work begins.
 #pragma once
 
 #include <optional>
@@ -6,10 +6,10 @@
 
 namespace forewarp::cli {
 
-/// InputError when `path` could not be written later. Leaves nothing behind and changes no file; "-" is always fine.
+/// InputError if `path` cannot be written. Creates and changes nothing; "-" is always fine.
 void check_writable(const std::string& path);
 
-/// The text goes to standard output unless the JSON result does; the JSON result goes where `json` says, if anywhere.
+/// Writes the JSON result where `json` says, if anywhere, and the text to standard output unless the JSON goes there.
 void write_results(const std::string& text, const std::optional<std::string>& json_path, const std::string& json);
 
 void warn(const std::string& message);  ///< to standard error

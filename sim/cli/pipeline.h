@@ -1,4 +1,4 @@
-// From files to predictions: the stages in a row, for every command that predicts.
+// From files to predictions: the stages in order, for every command that predicts.
 #pragma once
 
 #include <functional>
@@ -26,23 +26,23 @@ struct Workload {
 /// Warnings about the image go to standard error.
 Workload load_workload(const std::string& image, const std::string& launch_file, bool assume_opcodes);
 
-/// The cases named by `ids` in the file's order, or all of them. InputError that lists the cases for an unknown id.
+/// The cases named by `ids`, in the file's order, or all of them. An unknown id is an InputError that lists the cases.
 std::vector<const Case*> choose_cases(const LaunchFile&, const std::vector<std::string>& ids);
-/// The same where there can be only one.
+/// The same for a command that takes exactly one.
 const Case& choose_one_case(const LaunchFile&, const std::vector<std::string>& ids);
 
-/// What can be said about a case before it is traced: InputError when a kernel is missing or ambiguous, a block does
-/// not fit the GPU, or arguments do not fit the kernel.
+/// Checks a case before it is traced: InputError if a kernel is missing or ambiguous, a block does not fit on an SM, or
+/// arguments do not match the kernel.
 void check_case(const GpuModel&, const Workload&, const Case&);
 
-/// Traces the launches of a case one after another; a trace lives no longer than the call that receives it.
+/// Traces the launches of a case one after another; a trace lives only during the call that receives it.
 void for_each_trace(const Workload&, const Case&, const std::function<void(const KernelTrace&)>& use);
 
 /// Occupancy, timing and report of one traced launch.
 Prediction predict_trace(const GpuModel&, const KernelTrace&, const SimulateOptions&);
 
-/// The launches of a case in order, on each of the GPUs: all of them, or those whose numbers are in `only`. Each is
-/// traced once for all GPUs. With a cache, what was made before is taken from it, and what is new is kept there.
+/// Predicts the launches of a case in order on each GPU: all of them, or those listed in `only`. Each is traced once
+/// for all GPUs. With a cache, finished work is taken from it and new work is stored.
 std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* const>, const Workload&, const Case&,
                                                   const SimulateOptions&, const std::vector<int>& only,
                                                   const PredictionCache* cache);

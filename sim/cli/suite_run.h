@@ -1,4 +1,4 @@
-// Predicts the cases of a suite on one GPU: what validate and compare share.
+// Predicts the cases of a suite on one GPU, for validate and compare.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct SuiteRun {
   std::vector<PredictedTrace> traces;         ///< in the suite's order
   std::vector<MeasuredLaunch> measured;       ///< of the suite's cases, in the same order
   std::vector<ValidationFailure> failures;    ///< cases that could not be predicted
-  std::vector<ValidationFailure> unmeasured;  ///< cases that the suite names without a profile
+  std::vector<ValidationFailure> unmeasured;  ///< cases of the suite without a profile
 };
 
 struct SuiteOptions {
@@ -28,11 +28,11 @@ struct SuiteOptions {
   std::optional<PredictionCache> cache;
 };
 
-/// One run a GPU name or file, all cases side by side. A trace that lists no cases stands for those that were
-/// measured on the suite's GPU.
+/// One run per GPU name or file, with all cases in parallel. A trace that lists no cases stands for those measured on
+/// the suite's GPU.
 std::vector<SuiteRun> run_suite(const Suite&, const std::vector<std::string>& gpus, const SuiteOptions&);
 
-/// The rows of validation/published with what is predicted for each.
+/// The rows of validation/published with a prediction for each.
 std::vector<PublishedResult> run_published(const SuiteOptions&);
 
 }  // namespace forewarp::cli

@@ -1,4 +1,4 @@
-// Independent pieces of work side by side, and a line that says how far they are.
+// Independent pieces of work in parallel, and a progress line.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace forewarp::cli {
 
-/// A line on standard error, if that is a terminal, once the work has taken a second.
+/// A progress line on standard error, if that is a terminal, once the work has taken a second.
 class Progress {
  public:
   explicit Progress(std::size_t total);
@@ -36,8 +36,8 @@ class Progress {
   std::jthread thread_;
 };
 
-/// Calls work(0) ... work(count - 1) on up to `threads` threads. The result holds what each threw, or null.
-/// With `stop_at_first`, nothing after a failed piece is begun; pieces before it are always done.
+/// Calls work(0) ... work(count - 1) on up to `threads` threads. Returns what each threw, or null. With
+/// `stop_at_first`, no piece after a failed one is started; the pieces before it are always done.
 std::vector<std::exception_ptr> run_side_by_side(std::size_t count, unsigned threads, bool stop_at_first,
                                                  const std::function<void(std::size_t)>& work);
 

@@ -52,7 +52,7 @@ struct Outputs {
 /// and P1 comes back. P2 is true in even lanes, P3 in lanes 0..15.
 Outputs execute(const std::string& body, const Inputs& inputs, int sm = 80);
 
-/// 32 values that integers and shifts trip over.
+/// 32 awkward values for integers and shifts.
 Lanes edge_integers();
 /// 32 float bit patterns: zeros, denormals, ones, large, infinities, NaNs.
 Lanes edge_floats();

@@ -1,4 +1,4 @@
-// The launch file's schema (design.md section 3) over the strict YAML reader.
+// The launch file's schema over the strict YAML reader. Its reference is docs/launch-file.md.
 #include "launch/launch.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr Dim3 kMostBlock{1024, 1024, 64};
 constexpr Dim3 kMostGrid{0x7fffffff, 65535, 65535};
 constexpr std::uint64_t kMostClusterBlocks = 16;  // 8 is portable; 16 after opting in
 
-// No GPU's, but enough to tell a slip of the pen from a buffer.
+// Not limits of a GPU, but enough to catch a typing error.
 constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMostSharedBytes = 1 << 20;
 constexpr double kMostF16 = 65504;

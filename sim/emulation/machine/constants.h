@@ -1,4 +1,4 @@
-// Constant bank 0 as the driver fills it for a launch (sass.md 2.1), and the banks of the cubin.
+// Constant bank 0 as the driver fills it for a launch, and the banks of the cubin.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace forewarp::emulation {
 
-/// InputError if the arguments do not fit the kernel.
+/// InputError if the arguments do not match the kernel.
 ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch,
                              const std::vector<std::uint64_t>& addresses);
 
-/// Shared memory of a block: the kernel's own and what the launch adds.
+/// Shared memory of a block: static plus dynamic.
 std::uint32_t shared_bytes(const Kernel& kernel, const Launch& launch);
 
 }  // namespace forewarp::emulation

@@ -1,8 +1,8 @@
-// Control flow of a warp whose lanes may be at different instructions: branches split it, convergence barriers, warp
-// and block barriers hold splits back and join them (sass.md 2.5).
+// Control flow of a warp whose lanes may be at different instructions. Branches split it; convergence barriers, warp
+// barriers and block barriers hold splits back and join them.
 //
-// Which side of a branch runs first is the hardware's secret; here the side that does not jump goes on and the other
-// waits its turn, last split first.
+// Which side of a branch the hardware runs first is not documented. Here the side that does not jump continues, and
+// the other waits its turn, last split first.
 #pragma once
 
 #include "emulation/machine/exec.h"
@@ -11,8 +11,8 @@
 namespace forewarp::emulation {
 
 enum class Next : std::uint8_t {
-  Go,      ///< the current split goes on, perhaps elsewhere and with other lanes
-  Switch,  ///< it waits, has ended or yields: choose another
+  Go,      ///< the current split continues, perhaps elsewhere and with other lanes
+  Switch,  ///< it waits, has exited or yields: choose another
 };
 
 struct ControlResult {
@@ -21,14 +21,14 @@ struct ControlResult {
   LaneMask held = 0;      ///< enabled lanes that a predicate operand of the branch kept
 };
 
-/// Carries out the control instruction at which split `current` of x.warp stands (its pc is x.pc, its lanes x.active).
-/// `current` names the split that goes on afterwards.
+/// Executes the control instruction at which split `current` of x.warp stands (its pc is x.pc, its lanes x.active).
+/// Afterwards `current` is the split that continues.
 ControlResult execute_control(Exec& x, const Op& op, std::size_t& current);
 
-/// The split to run next: the youngest one that is ready. False if all wait or none is left.
+/// The split to run next: the youngest ready one. False if all wait or none is left.
 bool choose_split(const Warp& warp, std::size_t& current);
 
-/// What a warp that cannot go on is waiting for, one line a split.
+/// What a blocked warp waits for, one line per split.
 std::string describe_wait(const BlockState& block, const Warp& warp);
 
 }  // namespace forewarp::emulation

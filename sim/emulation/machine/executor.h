@@ -1,10 +1,10 @@
-// Runs the warps of one block, each until it waits, in turns. What is executed is told to an observer, a policy class:
+// Runs the warps of one block in turns, each until it waits, and reports to an observer, a policy class:
 //
 //   void execute(const Exec&, const Op&, LaneMask enabled)   every warp instruction, before its effect
 //   void compute(const Exec&, const Op&)                      before the handler of a plain instruction runs
 //   void access(const Exec&, const Op&, LaneMask lanes, MemorySpace)   a memory instruction, its addresses in the Exec
-//   void diverge(const Exec&)                                 a branch has split the warp
-//   void hold(const Exec&, LaneMask lanes)                    a branch's own predicate has kept enabled lanes from it
+//   void diverge(const Exec&)                                 a branch split the warp
+//   void hold(const Exec&, LaneMask lanes)                    a branch's own predicate kept enabled lanes
 #pragma once
 
 #include <bit>
@@ -19,7 +19,7 @@
 
 namespace forewarp::emulation {
 
-/// Nothing is reported: values alone are wanted.
+/// Observes nothing: for runs that only need values.
 struct NoObserver {
   void execute(const Exec&, const Op&, LaneMask) {}
   void compute(const Exec&, const Op&) {}
@@ -28,7 +28,7 @@ struct NoObserver {
   void hold(const Exec&, LaneMask) {}
 };
 
-/// What every block of a launch has in common.
+/// What all blocks of a launch share.
 struct LaunchState {
   const DecodedKernel* kernel = nullptr;
   const ConstantBanks* constants = nullptr;
@@ -60,10 +60,10 @@ class BlockExecutor {
   }
 
  private:
-  // A warp that spins on what another one must write gets this many instructions before the others have their turn.
+  // Instructions that a warp gets before the others have a turn; it may be spinning on what another must write.
   static constexpr std::uint64_t kTurn = 1u << 16;
   // Lanes that spin on what other lanes of their warp must write say so with YIELD. Without it one side of a branch
-  // runs on until it waits or ends, as on the machine: the sides share the uniform registers. Code that never says so
+  // runs until it waits or exits, as in hardware, since the sides share the uniform registers. Code that never yields
   // gets this many turns.
   static constexpr std::uint32_t kPatience = 256;
 

@@ -11,14 +11,14 @@
 
 namespace forewarp::emulation {
 
-/// Generic addresses of shared and local memory: 16 MiB windows far above every buffer. The low word of the shared
-/// window is zero, as sm_90 code takes for granted (sass.md 2.2).
+/// Generic addresses of shared and local memory: 16 MiB windows outside all buffers. The low word of the shared window
+/// is zero, which sm_90 code relies on.
 inline constexpr std::uint64_t kSharedWindow = 0x00007f0000000000ull;
 inline constexpr std::uint64_t kLocalWindow = 0x00007e0000000000ull;
 inline constexpr std::uint64_t kWindowBytes = 1ull << 24;
-/// sm_90 keeps the first KiB of shared memory for itself; the code adds this base (sass.md 2.2).
+/// sm_90 reserves the first KiB of shared memory; code adds this base.
 inline constexpr std::uint32_t kSharedBaseSm90 = 0x400;
-/// The stack a launch gets beyond the frame of the kernel: cudaLimitStackSize's default.
+/// The stack of a thread beyond the kernel's frame: cudaLimitStackSize's default.
 inline constexpr std::uint32_t kDefaultStackBytes = 1024;
 
 inline constexpr int kConvergenceBarriers = 16;
@@ -26,7 +26,7 @@ inline constexpr int kBlockBarriers = 16;
 
 enum class Wait : std::uint8_t { Ready, Sync, WarpSync, Collective, Block };
 
-/// Lanes of a warp that are at the same instruction together.
+/// Lanes of a warp that are at the same instruction.
 struct Split {
   LaneMask mask = 0;
   std::uint32_t pc = 0;
@@ -35,7 +35,7 @@ struct Split {
   LaneMask need = 0;         ///< WarpSync, Collective: lanes that must arrive
 };
 
-/// Where the lanes of a collective go on after ENDCOLLECTIVE.
+/// Where the lanes of a collective continue after ENDCOLLECTIVE.
 struct Resume {
   LaneMask mask = 0;
   std::uint32_t pc = 0;
@@ -47,16 +47,16 @@ struct Warp {
   std::array<LaneMask, kPredicateSlots> predicates{};
   LaneMask lanes = 0;  ///< that exist
   LaneMask live = 0;   ///< that have not exited
-  /// Participants of each convergence barrier as each lane knows them. BSSY writes the same mask for all its lanes;
-  /// kept by lane so that the two sides of a branch cannot overwrite each other's barrier.
+  /// Participants of each convergence barrier, by lane. BSSY writes the same mask for all its lanes; one per lane, so
+  /// that the two sides of a branch cannot overwrite each other's barrier.
   std::array<std::array<LaneMask, kWarpLanes>, kConvergenceBarriers> barrier{};
   std::vector<Split> splits;
-  std::uint32_t turns = 0;  ///< that one split has used up without waiting
+  std::uint32_t turns = 0;  ///< used by one split without waiting
   std::vector<Resume> resume;
   std::array<LaneMask, kBlockBarriers> arrived{};  ///< lanes at a block barrier whose warp is not complete yet
   std::uint32_t barrier_result = 0;                ///< of the last BAR.RED
-  std::array<std::array<std::uint8_t, 16>, kWarpLanes> copied{};  ///< bytes on the way of an asynchronous copy
-  std::vector<std::uint8_t> local;                                ///< lane after lane, made on first use
+  std::array<std::array<std::uint8_t, 16>, kWarpLanes> copied{};  ///< bytes of an asynchronous copy in flight
+  std::vector<std::uint8_t> local;                                ///< lane after lane, allocated on first use
 };
 
 struct BlockBarrier {

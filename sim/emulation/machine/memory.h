@@ -1,6 +1,6 @@
-// Global memory of a case: its buffers and the program's own variables at their device addresses, nothing else.
-// Contents are made chunk by chunk when they are first asked for, and what was only read may be dropped and made again:
-// a run that follows a few blocks holds what those touch, and one that streams over a large input never holds it whole.
+// Global memory of a case: its buffers and the program's variables at their device addresses. Contents are materialised
+// chunk by chunk on first use, and chunks that were only read may be dropped and made again. So a run that follows a
+// few blocks holds only what those touch, and one that streams over a large input never holds all of it.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace forewarp::emulation {
 
-/// Blocks were to run in any order (GlobalMemory::allow_any_order), and theirs matters.
+/// Thrown when blocks run in any order (GlobalMemory::allow_any_order) and the order matters after all.
 class OrderMatters : public std::exception {
  public:
   const char* what() const noexcept override { return "a block reads what another one writes"; }
@@ -25,42 +25,42 @@ class OrderMatters : public std::exception {
 
 class GlobalMemory {
  public:
-  /// What is in memory of a part of a buffer.
+  /// State of a chunk of a buffer.
   enum class Chunk : std::uint8_t {
-    Zero,     ///< nothing: it is all zero
-    Absent,   ///< nothing: the fill makes it
-    Dropped,  ///< nothing any more
+    Zero,     ///< not in memory: all zero
+    Absent,   ///< not in memory: the fill makes it
+    Dropped,  ///< no longer in memory: the fill makes it again
     Clean,    ///< as the fill made it
     Written,
-    Fresh  ///< written, and to be as it began after undo_writes()
+    Fresh  ///< written, and restored by undo_writes()
   };
   static constexpr std::uint64_t kChunkBytes = 256 << 10;
 
-  /// What blocks have done with a region: bits.
+  /// Bits: what blocks did with a region.
   static constexpr std::uint8_t kRead = 1, kWritten = 2;
 
   struct Region {
     std::uint64_t begin = 0, end = 0;
     const Buffer* buffer = nullptr;  ///< null: the program's own variables
-    std::uint8_t* data = nullptr;    ///< address space for all of it
+    std::uint8_t* data = nullptr;    ///< address space for the whole region
     std::vector<Chunk> chunks;
     std::uint8_t touched = 0;
   };
 
-  /// `item` outlives this. Buffers lie where place_buffers puts them, the program's variables (Program::module_data) at
-  /// kModuleDataAddress.
+  /// `item` must outlive this. Buffers lie where place_buffers puts them, the program's variables
+  /// (Program::module_data) at kModuleDataAddress.
   explicit GlobalMemory(const Case& item, const std::vector<std::uint8_t>& module_data = {});
   ~GlobalMemory();
 
   /// The region that holds [address, address + size), or null.
   Region* find(std::uint64_t address, std::uint64_t size);
 
-  /// A region's bytes; data[0] is at region.begin. Those at [address, address + size), within the region, are there
-  /// until the next call.
+  /// A region's bytes; data[0] is at region.begin. Bytes [address, address + size), within the region, are valid until
+  /// the next call.
   std::uint8_t* bytes(Region& region, std::uint64_t address, std::uint64_t size) {
     const std::uint64_t first = (address - region.begin) / kChunkBytes,
                         last = (address - region.begin + size - 1) / kChunkBytes;
-    // What another thread has made has to be seen with its contents.
+    // Acquire: a chunk that another thread made must be seen with its contents.
     const Chunk chunk = std::atomic_ref(region.chunks[first]).load(std::memory_order_acquire);
     if (first != last || !is_there(chunk)) [[unlikely]]
       make(region, first, last);
@@ -70,10 +70,10 @@ class GlobalMemory {
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  /// From now on what is overwritten is kept, until undo_writes() puts it back.
+  /// From now on overwritten contents are saved, until undo_writes() restores them.
   void keep_writes_undoable() { undoable_ = true; }
   void undo_writes();
-  /// To be called before bytes [address, address + size) of a region are written; bytes() need not be called then.
+  /// Call before writing bytes [address, address + size) of a region, instead of bytes().
   void before_write(Region& region, std::uint64_t address, std::uint64_t size) {
     const std::uint64_t first = (address - region.begin) / kChunkBytes,
                         last = (address - region.begin + size - 1) / kChunkBytes;
@@ -84,24 +84,24 @@ class GlobalMemory {
       save(region, address, size);
   }
 
-  /// Has to be told of every access whose order among blocks counts; `how`: kRead, kWritten or both.
+  /// Must be told of every access whose order among blocks matters; `how`: kRead, kWritten or both.
   void touch(Region& region, std::uint8_t how) {
     const std::uint8_t before = std::atomic_ref(region.touched).load(std::memory_order_relaxed);
     if (before != how && (any_order_ || (before & how) != how)) [[unlikely]]
       note(region, how);
   }
-  /// If no region has been both read and written, and what has been read can be held whole, blocks may run in any order
-  /// until undo_writes(), side by side if none of them writes: nothing that was read is dropped, and a touch after
-  /// which it would be otherwise throws OrderMatters. Returns whether that is so.
+  /// Blocks may run in any order until undo_writes(), in parallel if none of them writes, provided that no region was
+  /// both read and written and that all that was read fits in memory. Nothing that was read is dropped then, and an
+  /// access that breaks the condition throws OrderMatters. Returns whether the condition holds.
   bool allow_any_order();
   bool any_order() const { return any_order_; }
-  /// As if no region had been touched.
+  /// Forgets which regions were touched.
   void forget_touches();
 
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
   /// Contents of the case's buffer `index`.
   std::vector<std::uint8_t> buffer(std::size_t index);
-  /// Which buffer an address lies in or follows, for messages: "buffer a + 0x10".
+  /// The buffer an address lies in or follows, for messages: "buffer a + 0x10".
   std::string describe(std::uint64_t address) const;
 
  private:
@@ -117,21 +117,21 @@ class GlobalMemory {
 
   static constexpr std::uint64_t kPageBytes = 4096;
   static constexpr std::uint64_t kMostChunks =
-      (std::uint64_t{640} << 20) / kChunkBytes;      ///< held before any is dropped
-  static constexpr std::uint64_t kMostRemade = 256;  ///< chunks made again after which no more are dropped
+      (std::uint64_t{640} << 20) / kChunkBytes;      ///< held before chunks are dropped
+  static constexpr std::uint64_t kMostRemade = 256;  ///< remade chunks after which none are dropped any more
 
   std::vector<std::uint64_t> addresses_;
   std::vector<Region> regions_;         ///< ascending
   std::vector<std::size_t> region_of_;  ///< by buffer
   bool undoable_ = false, any_order_ = false;
-  std::mutex mutex_;  ///< while threads read side by side: for what they add
+  std::mutex mutex_;  ///< while threads read in parallel: guards what they add
   struct Place {
     Region* region = nullptr;
     std::uint64_t chunk = 0;
   };
-  std::deque<Place> filled_;  ///< in that order; some have been written since
+  std::deque<Place> filled_;  ///< in order of filling; some were written since
   std::vector<Place> fresh_;
-  std::uint64_t held_ = 0, remade_ = 0;  ///< chunks that are in memory; that were dropped too early
+  std::uint64_t held_ = 0, remade_ = 0;  ///< chunks in memory; chunks dropped too early
   std::map<std::pair<Region*, std::uint64_t>, std::vector<std::uint8_t>> saved_;  ///< by region and page
 };
 
@@ -140,7 +140,7 @@ class GlobalView {
  public:
   enum class Writes : std::uint8_t {
     Done,
-    Noted  ///< nothing is changed: for threads side by side, where no block reads what one writes
+    Noted  ///< not carried out: for parallel threads, where no block reads what another writes
   };
   GlobalView(GlobalMemory& memory, Writes writes) : memory_(memory), writes_(writes) {}
 
@@ -151,8 +151,8 @@ class GlobalView {
     return search(address, size);
   }
 
-  /// The region's bytes (GlobalMemory::bytes) for an access of [address, address + size) that reads (kRead), writes
-  /// (kWritten) or does both; null if there is nothing to be done.
+  /// The region's bytes (GlobalMemory::bytes) for an access to [address, address + size) that reads (kRead), writes
+  /// (kWritten) or both; null if there is nothing to do.
   std::uint8_t* open(GlobalMemory::Region& region, std::uint64_t address, std::uint64_t size, std::uint8_t how) {
     memory_.touch(region, how);
     if ((how & GlobalMemory::kWritten) != 0) {
@@ -169,8 +169,8 @@ class GlobalView {
 
   GlobalMemory& memory_;
   Writes writes_;
-  GlobalMemory::Region* last_ = nullptr;  ///< found last
-  std::uint64_t begin_ = 0, end_ = 0;     ///< of that
+  GlobalMemory::Region* last_ = nullptr;  ///< region found last
+  std::uint64_t begin_ = 0, end_ = 0;     ///< its bounds
 };
 
 }  // namespace forewarp::emulation

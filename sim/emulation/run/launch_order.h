@@ -1,6 +1,6 @@
-// Which launches of a case have to be run for the values that another one reads. A launch touches no buffers but those
-// it has pointers to (as far as no pointers come from files or the program's variables), and writes none but those that
-// its trace shows; what nobody reads need not be computed.
+// Decides which launches of a case must run because another one reads their values. A launch touches only buffers it
+// has pointers to (unless pointers come from files or the program's variables) and writes only those that its trace
+// shows; what nobody reads need not be computed.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ class LaunchOrder {
   /// What launch `index` writes, as far as its trace shows.
   void traced(int index, const KernelTrace&);
 
-  /// Launches that have to be run, in this order, before `index` finds what it reads. They count as run from then on.
+  /// Launches that must run, in this order, before `index` finds what it reads. They count as run from then on.
   std::vector<int> run_before(int index);
 
  private:

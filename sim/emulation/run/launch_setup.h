@@ -1,4 +1,4 @@
-// Everything that emulating one launch needs, in one place that owns it.
+// Owns everything that emulating one launch needs.
 #pragma once
 
 #include "emulation/emulation.h"
@@ -10,7 +10,7 @@ namespace forewarp::emulation {
 
 class LaunchSetup {
  public:
-  /// With a slice, only what it needs is executed and the rest is counted.
+  /// With a slice, only what it needs is executed; the rest is counted.
   LaunchSetup(const Program& program, const Kernel& kernel, const Launch& launch, GlobalMemory& global,
               const EmulationOptions& options, const ProgramSlice* slice = nullptr);
   LaunchSetup(const LaunchSetup&) = delete;
@@ -27,7 +27,7 @@ class LaunchSetup {
   LaunchState state_;
 };
 
-/// Runs the blocks of a launch with values. Returns how many warp instructions were executed.
+/// Runs the blocks of a launch with values. Returns the warp instructions executed.
 std::uint64_t run_all_blocks(const LaunchSetup& setup);
 
 }  // namespace forewarp::emulation

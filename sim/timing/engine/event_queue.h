@@ -1,6 +1,6 @@
-// Future events of the memory system: a ring of one bucket a cycle for the near future, a heap for the far one.
-// Events of one cycle come out in the order they went in, so a run is a pure function of its input. They lie in chunks
-// of a few, in one growing array with a free list; after warming up nothing is allocated.
+// Future events of the memory system: a ring with a bucket per cycle for the near future, a heap for the far future.
+// Events of one cycle come out in the order they went in, so a run is a pure function of its input. Events are stored
+// in chunks from one growing array with a free list; nothing is allocated once it has warmed up.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace forewarp {
 
-/// What happens is the owner's business: `type` and `unit` say where, `subject` to what.
+/// The owner gives it meaning: `type` and `unit` say what happens where, `subject` to what.
 struct Event {
   std::uint32_t subject = 0;
   std::uint16_t unit = 0;
@@ -23,7 +23,7 @@ struct Event {
 
 class EventQueue {
  public:
-  static constexpr std::uint32_t kBuckets = 2048;  ///< cycles ahead that the ring holds
+  static constexpr std::uint32_t kBuckets = 2048;  ///< cycles ahead that the ring covers
 
   EventQueue() { buckets_.fill({kNone, kNone}); }
 
@@ -45,15 +45,15 @@ class EventQueue {
     const std::uint32_t word = start / 64;
     const std::uint64_t here = words_[word] >> (start % 64);
     if (here != 0) return now_ + std::countr_zero(here);
-    // Words after the current one, then (having gone round) those up to and including it.
+    // Words after the current one, then, wrapping around, those up to and including it.
     const std::uint64_t after = word == 63 ? 0 : summary_ >> (word + 1) << (word + 1);
     const std::uint32_t found = std::countr_zero(after != 0 ? after : summary_);
     const std::uint32_t bucket = found * 64 + std::countr_zero(words_[found]);
     return now_ + ((bucket - start) % kBuckets);
   }
 
-  /// Takes all events of the earliest cycle that has any, if it is not after `limit`; the current time moves to it.
-  /// What is pushed for that cycle from then on comes with the next call.
+  /// Takes all events of the earliest cycle that has any, unless it is after `limit`, and moves the current time there.
+  /// Events pushed for that cycle afterwards come with the next call.
   bool take(Cycle limit, std::vector<Event>& events, Cycle& at) {
     events.clear();
     at = next();
@@ -137,7 +137,7 @@ class EventQueue {
   Cycle now_ = 0;
   std::size_t size_ = 0;
   std::uint64_t sequence_ = 0;
-  std::uint64_t summary_ = 0;  ///< bit w: words_[w] is not zero
+  std::uint64_t summary_ = 0;  ///< bit w: words_[w] is nonzero
   std::uint32_t free_ = kNone;
   std::array<std::uint64_t, kBuckets / 64> words_{};  ///< bit of a bucket: it holds events
   std::array<Bucket, kBuckets> buckets_;

@@ -1,4 +1,4 @@
-// Arrays that begin at a cache line of the host, so that a set of an L2 slice lies in as few of them as it can.
+// Arrays aligned to the host's cache lines, so that a set of an L2 slice spans as few of them as possible.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Things that come and go by number: one growing array with a free list, so that nothing is allocated once the run has
-// seen its busiest moment. T has a member `next`, free for the owner's chains while the thing is in use. References are
-// good until the next take().
+// A pool of items addressed by number: one growing array with a free list, so nothing is allocated once the run has
+// passed its peak. T has a member `next`, which the owner may use for chains while the item is taken. References are
+// valid until the next take().
 #pragma once
 
 #include <cstdint>

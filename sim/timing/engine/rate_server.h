@@ -1,6 +1,6 @@
-// A first-in first-out resource that serves so many units a cycle: a port, a wire, a tag pipe. Because callers come in
-// the order of simulated time, its queue is fully described by the time at which it is next free. Times are fixed
-// point, 1/1024 cycle, so rates that do not divide a cycle keep their exact throughput.
+// A FIFO resource with a fixed rate in units per cycle: a port, a wire, a tag pipe. Callers arrive in order of
+// simulated time, so the time at which it is next free describes its whole queue. Times are fixed point, 1/1024 of a
+// cycle, so rates that do not divide a cycle keep their exact throughput.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +29,14 @@ class RateServer {
     return start;
   }
   FineCycle free() const { return free_; }
-  /// Work of others joins the queue.
+  /// Adds other work to the queue.
   void delay(FineCycle cost) { free_ += cost; }
 
  private:
   FineCycle free_ = 0;
 };
 
-/// Cost of one unit at so many units a cycle.
+/// Cost of `units` at `units_per_cycle`.
 inline FineCycle fine_cost(double units_per_cycle, double units = 1) {
   FW_CHECK(units_per_cycle > 0, "a rate of the memory system is not positive");
   return static_cast<FineCycle>(std::llround(units * (1 << kFineBits) / units_per_cycle));

@@ -85,7 +85,7 @@ void HbmChannel::set_candidate(std::uint32_t bank, int mode, std::uint32_t id, s
   changed_[mode] = true;
 }
 
-/// Writes that enter the window have left their slice's responsibility.
+/// Accesses enter the window; a slice need not keep its writes any longer.
 void HbmChannel::announce(const Burst& burst, ChannelOutput& out) const {
   if (burst.write) out.taken.push_back({now_, burst.slice, burst.sectors});
 }
@@ -111,7 +111,7 @@ void HbmChannel::admit(std::uint32_t id, ChannelOutput& out) {
   announce(burst, out);
 }
 
-/// Takes the first so many accesses of a burst as one of their own.
+/// Splits off the first `accesses` of a burst as one of their own.
 std::uint32_t HbmChannel::split(std::uint32_t id, std::uint32_t accesses) {
   const std::uint32_t part = pool_.take();
   Burst& whole = pool_[id];
@@ -125,7 +125,7 @@ std::uint32_t HbmChannel::split(std::uint32_t id, std::uint32_t accesses) {
   return part;
 }
 
-/// True: the accesses follow those of the bank's last burst, to which they belong, at once and have become part of it.
+/// Whether the accesses directly follow those of the bank's last burst, to which they belong, and were joined to it.
 bool HbmChannel::join_last(const Burst& part, ChannelOutput& out) {
   const std::uint32_t id = banks_[part.bank].queue[part.write].last;
   if (id == kNone) return false;
@@ -140,8 +140,8 @@ bool HbmChannel::join_last(const Burst& part, ChannelOutput& out) {
   return true;
 }
 
-/// As many accesses as there is room for enter the window; of reads no more than those of so many lines, however little
-/// is read of each (kernels/micro dram_strided_128).
+/// Fills the window with as many accesses as it has room for; of reads with those of read_requests lines at most,
+/// however little is read of each.
 void HbmChannel::refill(int mode, ChannelOutput& out) {
   Queue& queue = overflow_[mode];
   while (queue.first != kNone && waiting_[mode] < t_.queue_entries && (mode == 1 || reads_ < t_.read_requests)) {
@@ -177,8 +177,8 @@ void HbmChannel::choose_candidate(std::uint32_t b, int mode) {
   set_candidate(b, mode, first, kNone, hit);
 }
 
-/// Where both keep coming, a batch of one follows a batch of the other: the distance of the two marks. Where reads
-/// leave the bus free, writes gather until half a batch can go, or until nothing has come for a while.
+/// Where both keep coming, batches of reads and writes alternate, as long as the distance of the two marks. Where reads
+/// leave the bus free, writes gather until half a batch can go, or until nothing has come for write_idle.
 void HbmChannel::choose_mode() {
   const bool batch_done = batch_ >= t_.write_high - t_.write_low;
   const int before = mode_;
@@ -201,8 +201,8 @@ void HbmChannel::plan() {
 
 namespace {
 
-/// Of commands that could go at the same time the one for the oldest request goes: the earliest time since `now`, then
-/// the order of arrival, as one number. Neither a wait nor a window of orders comes near 32 bits.
+/// Key for choosing a command: the earliest time since `now`, then the order of arrival, as one number. Neither a wait
+/// nor a window of orders comes near 32 bits.
 struct Earliest {
   std::uint64_t key = ~std::uint64_t{0};
   std::uint32_t bank = 0;
@@ -292,8 +292,8 @@ void HbmChannel::advance(Cycle now, MemoryCounters& counters, ChannelOutput& out
   }
 }
 
-/// Refreshes that fell due while nothing waited took place then: they leave closed rows and, the last ones, perhaps a
-/// wait.
+/// Refreshes that fell due while nothing waited have taken place: they leave closed rows and, for the last ones,
+/// perhaps a wait.
 void HbmChannel::catch_up() {
   if (next_refresh_ > now_) return;
   if (const Tick rounds = (now_ - next_refresh_) / t_.round(); rounds != 0) {
@@ -303,8 +303,8 @@ void HbmChannel::catch_up() {
   while (next_refresh_ <= now_) refresh();
 }
 
-/// Refresh of the banks whose turn it is, at its due time or as soon after as their rows may be closed; of a bank by
-/// itself not before what waits for its open row has had it.
+/// Refreshes the banks whose turn it is, when due or as soon after as their rows may be closed; a single bank not
+/// before what waits for its open row has been served.
 void HbmChannel::refresh() {
   const std::uint32_t first = refreshed_, end = first + t_.refresh_banks;
   if (end == first + 1 && hits(first)) {

@@ -1,4 +1,4 @@
-// The ways of requests below the ports, the only place that knows them:
+// The paths of requests below the ports. No other file knows them:
 //
 //   port -> [CPC write path] -> [fabric] -> [slice port] -> slice queue -> tags -> hit: data stage -> response
 //                                                                       -> miss: HBM channel -> fill -> data stage ->
@@ -30,14 +30,14 @@ std::uint32_t MemorySystem::State::next_of(Line& line) {
   return id;
 }
 
-/// True: that many writes of its CPC are in line, and this one waits for those.
+/// Whether this write waits because as many writes of its CPC are in line already.
 bool MemorySystem::State::waits(Turn& turn, int in_line, std::uint32_t id) {
   if (turn.in_line < in_line) return false;
   append(turn, id);
   return true;
 }
 
-/// A write leaves by its CPC's path unless one before it waits for room at the fabric: all of a CPC leave in order.
+/// A write leaves by its CPC's path, in order: not while one before it waits for room at the fabric.
 void MemorySystem::State::leave_cpc(std::uint32_t id, Cycle now) {
   const Record& r = records_[id];
   HeldUp& held = held_up(r);
@@ -77,7 +77,7 @@ void MemorySystem::State::send_to_slice(std::uint32_t id, Cycle at) {
   }
 }
 
-/// Written data gets in line for the fabric.
+/// Write data queues for the fabric.
 void MemorySystem::State::cross(std::uint32_t id, Cycle now) {
   while (id != kNone) {
     const Record& r = records_[id];
@@ -95,8 +95,8 @@ void MemorySystem::State::cross(std::uint32_t id, Cycle now) {
   }
 }
 
-/// Written data gets in line for its slice, which takes it in flit by flit, but for atomics on the line of the last one
-/// (kernels/micro l2_modify: 4.9 cycles for 32 lanes on one line, of twelve flits; l2: 13.9 on lines of their own).
+/// Write data queues for its slice, which takes it in flit by flit. An atomic on the line of the last one comes in with
+/// it (kernels/micro l2_modify; FINDINGS.md, L2).
 void MemorySystem::State::enter(std::uint32_t id, Cycle now) {
   while (id != kNone) {
     const Record& r = records_[id];
@@ -132,7 +132,7 @@ void MemorySystem::State::arrive(std::uint32_t id, Cycle now) {
   if (!slice.serving) serve(r.slice, now);
 }
 
-/// True: the read shares the data of another of its GPC and needs no lookup.
+/// Whether the read shares the data of another of its GPC and needs no lookup.
 bool MemorySystem::State::merge(std::uint32_t id, Cycle now) {
   Record& r = records_[id];
   if (r.crosses) return false;
@@ -149,7 +149,7 @@ bool MemorySystem::State::merge(std::uint32_t id, Cycle now) {
   return true;
 }
 
-/// Looks up requests for as long as the tags are free, the two queues in turn.
+/// Looks up requests while the tags are free, the two queues in turn.
 void MemorySystem::State::serve(std::uint16_t slice_id, Cycle now) {
   Slice& slice = slices_[slice_id];
   slice.serving = false;
@@ -178,7 +178,7 @@ void MemorySystem::State::serve(std::uint16_t slice_id, Cycle now) {
 
 // ---- Slice ----------------------------------------------------------------------------------------------------------
 
-/// One lookup. False: nothing was done, the request keeps its place.
+/// One lookup. False if nothing was done; the request keeps its place.
 bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   if (records_[id].kind == RequestKind::Write) return process_write(id, now);
   Record& r = records_[id];
@@ -234,7 +234,7 @@ bool MemorySystem::State::process_write(std::uint32_t id, Cycle now) {
   return true;
 }
 
-/// Sends for what a lookup found missing: to DRAM, or for a copy to the line's home.
+/// Fetches what a lookup found missing, from DRAM or, for a copy, from the line's home.
 void MemorySystem::State::fetch(Record& r, const L2Slice::Access& a, Cycle now) {
   const std::uint16_t slice = r.slice;
   const std::uint64_t index = r.index;
@@ -275,8 +275,8 @@ void MemorySystem::State::send_to_channel(std::uint16_t slice, std::uint64_t ind
   channel.sent.push_back(b);
 }
 
-/// What a write to a line does to its copy in the other partition: what comes from there stays as one, what does not
-/// ends it. Returns what gives way.
+/// What a write to a line does to its copy in the other partition: data from there stays as a copy, other data
+/// invalidates it. Returns what was evicted.
 Eviction MemorySystem::State::write_copy(std::uint16_t slice, std::uint64_t index, std::uint8_t sectors, bool from_afar,
                                          bool full) {
   if (!replicate_) return {};
@@ -286,9 +286,9 @@ Eviction MemorySystem::State::write_copy(std::uint16_t slice, std::uint64_t inde
   return {};
 }
 
-/// The sectors of a request are all there: read or modify them and send the answer. Arriving data is forwarded without
-/// reading it back: all SMs of an H200 read 40 MB, of which a third must be far hits, as fast as 4 MB (hardware.md
-/// section 4), so a far hit can not take the data stage of two slices.
+/// All sectors of a request are present: read or modify them and send the reply. Arriving data is forwarded without
+/// reading it back: all SMs of an H200 read 40 MB, of which a third must be far hits, as fast as 4 MB, so a far hit
+/// cannot take the data stage of two slices.
 void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
   const Record& r = records_[id];
   Slice& slice = slices_[r.slice];
@@ -299,17 +299,17 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
   if (r.kind == RequestKind::Read) {
     start = forwarded ? now : fine_ceil(slice.data.take(to_fine(now), data_cost_[n]));
   } else {
-    // A sector a pass, after the first. An atomic waits for the word that one of the same line has just changed, as a
-    // lane does for another's (kernels/micro l2_modify).
+    // One sector a pass, after the first. An atomic waits for the one before it on the same line, as a lane waits for
+    // another on the same word (kernels/micro l2_modify).
     const FineCycle passes = atomic_cost_ + (n - 1) * sector_cost_;
     const bool depends = r.rounds > 1 || slice.changed == r.index;
     slice.changed = r.index;
     const FineCycle busy = depends ? std::max<FineCycle>(passes, r.rounds * word_cost_) : passes;
-    // The answer follows the last pass; that of a single one is part of hit_cycles.
+    // The reply follows the last pass; a single pass is part of hit_cycles.
     const FineCycle taken = slice.atomics.take(to_fine(now), busy);
     start = fine_ceil(taken + busy - std::min(busy, atomic_cost_));
-    // What arrives in the time of an unloaded round trip waits at the slice, the rest on the way to it, where nothing
-    // gets past.
+    // What arrives within an unloaded round trip waits at the slice, the rest on its way, where it blocks what is
+    // behind it.
     crossbar_.hold(r.sm, fine_floor(taken) - std::min(fine_floor(taken), round_trip_));
     const Eviction cleaned = slice.cache.modify(r.way, r.sectors);
     if (cleaned.dirty != 0) evict(r.slice, cleaned, now);
@@ -325,8 +325,8 @@ void MemorySystem::State::finish(std::uint32_t id, Cycle now, bool forwarded) {
   }
 }
 
-/// A read's data (or an atomic's, near) leaves the slice for the SM and those whose reads were merged into its own.
-/// Others could join until some time after the data was found.
+/// A read's data (or a near atomic's) leaves the slice for the SM and for those whose reads were merged into it. Others
+/// could join until some time after the data was found.
 void MemorySystem::State::answer(std::uint32_t id, Cycle leaves, Cycle now) {
   const auto send = [&](std::uint32_t one) {
     if (records_[one].crosses) {
@@ -369,7 +369,7 @@ void MemorySystem::State::fill(std::uint16_t slice_id, std::uint16_t miss_id, st
   resume(slice_id, now);
 }
 
-/// Entries have become free: queues that stopped for want of one may go on.
+/// Miss entries are free again: queues that stalled for want of one continue.
 void MemorySystem::State::resume(std::uint16_t slice_id, Cycle now) {
   Slice& slice = slices_[slice_id];
   bool go = false;
@@ -396,8 +396,8 @@ void MemorySystem::State::fabric_back(std::uint32_t id, Cycle now) {
   }
 }
 
-/// The request is done with below the ports. A model whose SMs are nearer to their slices than response_cycles allows
-/// for is answered after a cycle.
+/// The request is finished below the ports. A model whose SMs are nearer to their slices than response_cycles allows
+/// for gets its reply after one cycle.
 void MemorySystem::State::respond(std::uint32_t id, Step step, Cycle at, Cycle now) {
   const Record& r = records_[id];
   at = std::max(at, now + answer_cycles_);
@@ -414,7 +414,7 @@ void MemorySystem::State::respond(std::uint32_t id, Step step, Cycle at, Cycle n
 
 // ---- DRAM -----------------------------------------------------------------------------------------------------------
 
-/// What channels have done since the last exchange, on its way to the slices.
+/// Collects what the channels did since the last exchange; it is on its way to the slices.
 void MemorySystem::State::hear_of_channels() {
   for (ChannelGroup& group : groups_) {
     for (const std::uint16_t id : group.active) {
@@ -432,7 +432,7 @@ void MemorySystem::State::hear_of_channels() {
   }
 }
 
-/// What slices have sent since the last exchange becomes the channels' own.
+/// Hands the channels what slices have sent since the last exchange.
 void MemorySystem::State::tell_channels() {
   for (const std::uint16_t id : sent_to_) {
     Channel& channel = channels_[id];
