@@ -40,7 +40,7 @@ void CommandLine::add_simulation() {
 
 void CommandLine::add_threads() {
   output()("threads", po::value<int>()->value_name("N"),
-           "cases side by side, or one launch on several processors; results do not depend on it (default: all)");
+           "threads for parallel cases or, with one case, for its launch; results do not depend on it (default: all)");
 }
 
 void CommandLine::add_assume_opcodes() {
@@ -53,10 +53,10 @@ void CommandLine::add_json() {
 }
 
 void CommandLine::add_cache() {
-  output()("no-cache", "make everything anew, and keep nothing of it")(
+  output()("no-cache", "neither read nor write the cache")(
       "cache-folder", po::value<std::string>()->value_name("FOLDER"),
-      "where finished predictions are kept (default: FOREWARP_CACHE, else forewarp in the user's cache folder), up to "
-      "FOREWARP_CACHE_MIB (2048): what has not been used for longest goes first");
+      "folder of finished predictions (default: FOREWARP_CACHE, else forewarp in the user's cache folder), kept below "
+      "FOREWARP_CACHE_MIB (2048)");
 }
 
 bool CommandLine::parse(const Arguments& arguments) {
