@@ -132,7 +132,7 @@ PICTURES = [
             "@measured\n" + _cases("sigmoids_stored_64mi", "sigmoids_recomputed_64mi") + "\n--level\nasked by loads\n--level\nasked by stores\n--level\nHBM read\n--level\nHBM written" +
             "".join(f"\n--formula\nsigmoids_{case}_64mi:asked by {op}={count * 268435456}:{count} an element"
                     for case, op, count in (("stored", "loads", 4), ("stored", "stores", 4), ("recomputed", "loads", 3), ("recomputed", "stores", 2))),
-            "Three stacked sigmoids, forward and backward: 8 accesses an element with stored activations, 5 with recomputed "
+            "Three stacked sigmoids, forward and backward: 8 accesses per element with stored activations, 5 with recomputed "
             "ones. The recomputing version executes more instructions and asks for 5/8 of the bytes.",
             "HBM bytes of stored and recomputed sigmoids"),
     Picture("S10 Precision", "s10_precision", "roofline",
@@ -186,7 +186,7 @@ PICTURES = [
             "ahead of the GPU, so a captured graph saves calls, and saves time only where kernels are shorter than a call.",
             "Timelines of five small kernels in a stream and as a graph, and of the fused one"),
     Picture("S19 Occupancy", "s19_occupancy", "occupancy", "@overhang\n--case\nsgemm_warp_tiled_256x256",
-            "What limits the best product: at 130 registers a thread only one block of 256 threads fits. At 128 registers two "
+            "What limits the best product: at 130 registers per thread only one block of 256 threads fits. At 128 registers two "
             "would. Shared memory and warps would allow more.",
             "Occupancy limits of the warp-tiled product and what would change them"),
     Picture("S20 A TPU beside it", "s20_tpu", "roofline",
