@@ -4,7 +4,7 @@ namespace forewarp {
 namespace {
 
 constexpr std::uint32_t kNoMore = 1u << 31;
-// A step takes some hundred microseconds: looks before a thread that waits for the others goes to sleep.
+// A step takes some hundred microseconds: spins before a waiting thread goes to sleep.
 constexpr int kLooks = 2000;
 
 void pause() {
@@ -15,7 +15,7 @@ void pause() {
 #endif
 }
 
-/// Until the value is another; returns it.
+/// Waits until the value changes and returns it.
 std::uint32_t wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   for (;;) {
     for (int look = 0; look < kLooks; ++look) {
@@ -69,7 +69,7 @@ void Crew::take_part(unsigned member) {
   for (std::uint32_t piece = 0; take(member == 0, piece);) {
     try {
       call_(called_, piece, member);
-    } catch (...) {  // carried to the thread that asked for the step
+    } catch (...) {  // rethrown by the thread that asked for the step
       failures_[piece] = std::current_exception();
     }
   }

@@ -1,4 +1,4 @@
-// What is kept comes back; what is damaged or belongs to something else does not.
+// Stored work comes back; damaged entries and those of other keys do not.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

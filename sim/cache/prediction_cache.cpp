@@ -29,7 +29,7 @@ std::optional<PredictionCache::Traced> PredictionCache::trace(const ContentKey& 
     found.trace = std::make_shared<KernelTrace>(std::move(traces.front()));
     store_.used(key, kTraceKind);
     return found;
-  } catch (const InputError&) {  // absent or damaged: traced again, and written again
+  } catch (const InputError&) {  // absent or damaged: trace and store it again
     return std::nullopt;
   } catch (const wire::Malformed&) {
     return std::nullopt;

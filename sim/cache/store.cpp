@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::array<char, 8> kMagic{'F', 'W', 'K', 'E', 'P', 'T', '1', '\n'};
 constexpr int kCompressionLevel = 3;
 
-/// An entry: this, then the compressed bytes.
+/// The header of an entry; the compressed bytes follow.
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint64_t key[2]{};
@@ -34,7 +34,7 @@ struct Header {
 };
 
 constexpr std::uint32_t kKeptBetweenLooks = 32;
-constexpr double kKeep = 0.8;  // of its size, when it has become too large
+constexpr double kKeep = 0.8;  // share of its limit that trimming leaves
 
 bool is_hexadecimal(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -46,13 +46,13 @@ struct Entry {
   fs::path path;
 };
 
-/// A store's files in one of its folders, also what a killed process left half written beside them.
+/// A store's files in one of its folders, including temporary files that a killed process left.
 void add_entries(const fs::path& folder, std::vector<Entry>& entries) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name.size() < 32 || name[30] != '.' || !is_hexadecimal(std::string_view(name).substr(0, 30))) continue;
-    std::error_code gone;  // another process may remove it as we look
+    std::error_code gone;  // another process may remove it meanwhile
     Entry entry{it->last_write_time(gone), 0, it->path()};
     if (!gone) entry.bytes = it->file_size(gone);
     if (!gone) entries.push_back(std::move(entry));
@@ -128,7 +128,7 @@ void Store::put(const ContentKey& key, const char* kind, const std::vector<std::
   entry.resize(sizeof header + n);
   try {
     write_file(place(key, kind), entry);
-  } catch (const InputError&) {  // no room, no permission: the prediction is as good without
+  } catch (const InputError&) {  // no room or no permission: the prediction does not need it
   }
 }
 

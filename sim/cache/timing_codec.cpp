@@ -55,7 +55,7 @@ class Reader {
   void operator()(std::vector<T>& values) {
     std::size_t n = 0;
     (*this)(n);
-    if (!has(n)) return;  // each takes a byte at least
+    if (!has(n)) return;  // each takes at least a byte
     values.resize(n);
     for (T& value : values) (*this)(value);
   }
@@ -70,7 +70,7 @@ class Reader {
   bool good_ = true;
 };
 
-/// One list of fields serves both ways.
+/// One list of fields serves both directions.
 template <class Codec, class Result>
 void fields(Codec& codec, Result& r) {
   codec(r.elapsed_cycles);
@@ -86,7 +86,7 @@ void fields(Codec& codec, Result& r) {
   codec(r.warnings);
 }
 
-// A field that is new must be added above, or cached predictions would lack it.
+// Add new fields above, or cached predictions lack them.
 static_assert(sizeof(TimingResult) ==
               sizeof(Cycle) + sizeof(TimingCounters) + 4 * sizeof(std::vector<int>) + sizeof(Coverage));
 static_assert(sizeof(Coverage) == 4 * sizeof(std::uint64_t) + sizeof(std::string));

@@ -1,5 +1,5 @@
-// forewarp bench: how fast it is itself, and how much memory it takes, by class of kernel. Each prediction runs in a
-// process of its own, so that its peak memory is its own.
+// forewarp bench: forewarp's own speed and memory, by class of kernel. Each prediction runs in a process of its own, so
+// that its peak memory can be told.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace forewarp::cli {
 
 namespace {
 
-/// One representative a class; `detailed`: small enough to be simulated whole.
+/// One representative per class; `detailed`: small enough to be simulated in full.
 struct BenchCase {
   const char* kernel_class;
   const char* stem;
@@ -43,7 +43,7 @@ constexpr BenchCase kCases[] = {
     {"rows, normalised", "reduce_02_layer_norm_rows", "layer_norm_rows_65536x768", false},
 };
 
-/// What a prediction's process hands to its parent.
+/// What a prediction's process reports to its parent.
 struct Sample {
   double seconds = 0;
   std::uint64_t instructions = 0, simulated = 0;
@@ -53,7 +53,7 @@ struct Sample {
 struct Run {
   const BenchCase* item = nullptr;
   bool full = false;
-  double seconds = 0;  ///< of a processor, which other work on the machine hardly changes; median
+  double seconds = 0;  ///< processor time, hardly affected by other load; median
   double peak_mib = 0;
   std::uint64_t instructions = 0, simulated = 0;
   double rate() const { return seconds > 0 ? static_cast<double>(simulated) / seconds : 0; }

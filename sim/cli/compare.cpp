@@ -1,4 +1,4 @@
-// forewarp compare: the same cases on several GPUs.
+// forewarp compare: predicts the same cases on several GPUs.
 #include <boost/program_options.hpp>
 
 #include "cli/command_line.h"

@@ -1,4 +1,4 @@
-// forewarp emulate: what a kernel computes.
+// forewarp emulate: computes a kernel's results on the CPU.
 #include <boost/program_options.hpp>
 
 #include "base/error.h"

@@ -14,7 +14,7 @@ namespace forewarp::cli {
 
 namespace {
 
-/// Can `path` be opened for writing? Appending changes nothing that is there.
+/// Whether `path` can be opened for writing. Opening for append changes nothing.
 void probe(const std::string& path, const std::string& named) {
   std::FILE* file = std::fopen(path.c_str(), "ab");
   if (file == nullptr) {
@@ -36,7 +36,7 @@ void check_writable(const std::string& path) {
     probe(path, path);
     if (!std::filesystem::is_regular_file(path, error)) return;  // devices and pipes are written in place
   }
-  // Files are replaced through a neighbour, so that has to be possible as well.
+  // Files are replaced through a temporary neighbour, which must be possible as well.
   const std::string neighbour = path + ".probe" + std::to_string(::getpid());
   probe(neighbour, path);
   std::filesystem::remove(neighbour, error);

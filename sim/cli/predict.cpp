@@ -1,4 +1,4 @@
-// forewarp predict: every stage in a row.
+// forewarp predict: all stages in order.
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"

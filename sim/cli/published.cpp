@@ -1,4 +1,4 @@
-// forewarp validate --suite published: what others measured on GPUs that we had none of.
+// forewarp validate --suite published: compares predictions with measurements that others published.
 #include "report/published.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// forewarp simulate: the timing model on a trace file.
+// forewarp simulate: runs the timing model on a trace file.
 #include <boost/program_options.hpp>
 
 #include "base/error.h"

@@ -15,7 +15,7 @@ namespace forewarp::cli {
 
 namespace {
 
-/// One case on the GPUs that run the same code: traced once for all of them.
+/// One case on all GPUs that run the same code, traced once.
 struct Job {
   std::vector<std::size_t> runs;  ///< in step with the models
   std::vector<const GpuModel*> models;
@@ -123,7 +123,7 @@ std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::strin
   std::vector<SuiteRun> runs;
   for (std::size_t g = 0; g < models.size(); ++g) runs.push_back(planner.plan(g, models[g], jobs));
 
-  // The largest first, so that none is left for one worker at the end.
+  // Largest first, so that no large one is left for a single worker at the end.
   std::vector<std::size_t> order(jobs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),

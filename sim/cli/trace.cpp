@@ -1,4 +1,4 @@
-// forewarp trace: what every warp of the launches executes, to a file.
+// forewarp trace: writes what every warp of the launches executes to a file.
 #include <boost/program_options.hpp>
 #include <filesystem>
 

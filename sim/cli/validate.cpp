@@ -1,4 +1,4 @@
-// forewarp validate: predictions against measured profiles.
+// forewarp validate: compares predictions with measured profiles.
 #include <algorithm>
 #include <boost/program_options.hpp>
 

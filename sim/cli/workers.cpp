@@ -58,7 +58,7 @@ std::vector<std::exception_ptr> run_side_by_side(std::size_t count, unsigned thr
       if (i >= count) return;
       try {
         work(i);
-      } catch (...) {  // carried to the thread that asked for the work
+      } catch (...) {  // rethrown by the thread that asked for the work
         failures[i] = std::current_exception();
         failed = true;
       }

@@ -17,7 +17,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text.empty() ? "none" : text;
 }
 
-/// Edits that turn a into b; for "did you mean".
+/// Edit distance from a to b; for "did you mean".
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -35,7 +35,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t fewest = name.size() / 3 + 2;  // more edits than that is no misspelling
+  std::size_t fewest = name.size() / 3 + 2;  // more edits than that are not a misspelling
   if (name.size() > 64) return best;
   for (const std::string& candidate : candidates) {
     if (name.size() >= 3 && (candidate.starts_with(name) || name.starts_with(candidate))) return candidate;

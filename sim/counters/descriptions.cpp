@@ -1,4 +1,4 @@
-// Meanings of the metrics that need the timing model; the exact ones carry theirs in the table of metrics.cpp.
+// Meanings of the metrics that need timing; exact metrics have theirs in the table of metrics.cpp.
 #include "counters/metrics.h"
 
 namespace forewarp {

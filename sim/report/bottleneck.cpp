@@ -1,5 +1,5 @@
-// One sentence: what holds the kernel back, and the numbers that say so. Rules in order: work too small for its launch,
-// a unit near its limit, SMs without work, queues in front of a unit, and latency that too few warps hide.
+// One sentence: what limits the kernel, and the numbers that show it. The rules, in order: too little work for a
+// launch, a unit near its limit, idle SMs, queues in front of a unit, latency that too few warps hide.
 #include <algorithm>
 #include <cmath>
 
@@ -41,9 +41,9 @@ namespace report {
 namespace {
 
 constexpr double kLaunchShare = 40;  ///< percent of the cycles spent outside the blocks
-constexpr double kBusy = 60;         ///< Nsight Compute's own line between "bound by" and "latency issues"
-constexpr double kIdleSms = 35;      ///< percent of SM-time without a block
-constexpr double kQueueShare = 30;   ///< percent of warp-cycles in front of one unit's queue
+constexpr double kBusy = 60;         ///< Nsight Compute's own threshold between "bound by" and "latency issues"
+constexpr double kIdleSms = 35;      ///< percent of SM time without a block
+constexpr double kQueueShare = 30;   ///< percent of warp-cycles spent in front of one unit's queue
 constexpr double kFewLanes = 20;     ///< working lanes of 32
 constexpr double kWasteful = 25;     ///< percent of sectors or wavefronts beyond need
 
@@ -146,7 +146,7 @@ double stall_share(const Prediction& p, Stall reason) {
   return found == p.stalls.end() ? 0 : found->share_pct;
 }
 
-/// No unit is near its limit: what do warps wait for?
+/// No unit is near its limit: names what warps wait for.
 Bottleneck waiting_bound(const Inputs& in, const Prediction& p, const std::string& highest) {
   const double lg = stall_share(p, Stall::LgThrottle), mio = stall_share(p, Stall::MioThrottle);
   const double math = stall_share(p, Stall::MathPipeThrottle);

@@ -18,8 +18,8 @@ using report::fixed;
 using report::percent_text;
 using report::Table;
 
-constexpr double kLeastResponse = 0.002;  // of the quantity, for the whole step of a leaf: else it does not follow it
-constexpr double kFarthest = 3;           // times the leaf, up or down, that a slope is believed
+constexpr double kLeastResponse = 0.002;  // of the quantity, for a leaf's whole step: less counts as independent
+constexpr double kFarthest = 3;           // factor of the leaf, up or down, over which a slope is trusted
 
 Quantity read_quantity(const config::Node& node) {
   Quantity q;
@@ -37,7 +37,7 @@ Quantity read_quantity(const config::Node& node) {
   return q;
 }
 
-/// Five digits, as many as the measurements have.
+/// Five digits, as many as measurements have.
 std::string digits(double value) {
   if (value == 0) return "0";
   const int before = static_cast<int>(std::floor(std::log10(std::abs(value)))) + 1;
@@ -46,7 +46,7 @@ std::string digits(double value) {
 
 std::string signed_percent(double value) { return (value >= 0 ? "+" : "") + percent_text(value); }
 
-/// As the files write a number: whole where it is whole now.
+/// As GPU files write a number: whole if it is whole now.
 std::string leaf_text(const Leaf& leaf, double value) {
   const bool whole = leaf.value.find_first_of(".e") == std::string::npos;
   return whole ? fixed(std::round(value), 0) : digits(value);
@@ -60,7 +60,7 @@ double median(std::vector<double> values) {
 
 std::string short_stem(const std::string& stem) { return stem.starts_with("micro_") ? stem.substr(6) : stem; }
 
-/// One unit's quantities.
+/// The quantities of one unit.
 std::string unit_table(const std::vector<CalibratedQuantity>& all, const std::string& stem,
                        const std::map<std::string, std::string>& values) {
   Table t({{"quantity", Table::Left},
@@ -87,7 +87,7 @@ std::string unit_table(const std::vector<CalibratedQuantity>& all, const std::st
          ", median " + percent_text(e.median) + ", worst " + percent_text(e.worst) + "\n" + t.text("  ") + "\n";
 }
 
-/// Every leaf that a quantity asks to change: the line for the GPU file, and how many say so.
+/// Every leaf that quantities ask to change: the line for the GPU file, and how many agree.
 std::string proposals_text(const std::vector<CalibratedQuantity>& all) {
   struct Asked {
     Leaf leaf;

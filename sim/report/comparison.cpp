@@ -30,7 +30,7 @@ const Prediction* find_launch(const ComparedGpu& gpu, const Prediction& row) {
   return found == gpu.predictions.end() ? nullptr : &*found;
 }
 
-/// Each launch once, in the order of the first GPU that has it.
+/// Each launch once, in order of the first GPU that has it.
 std::vector<const Prediction*> all_launches(const std::vector<ComparedGpu>& gpus) {
   std::vector<const Prediction*> all;
   for (const ComparedGpu& gpu : gpus)

@@ -1,5 +1,5 @@
-// What pictures and the view by instruction need beyond the tables: rows of all instructions, example accesses, what a
-// warp executes in order, other occupancies, and the blocks' stays.
+// What plots and the instruction view need beyond the tables: rows of all instructions, example accesses, a warp's
+// instruction stream, other occupancies, and block spans.
 #include <algorithm>
 #include <map>
 
@@ -30,10 +30,10 @@ bool leaves_access(const Instruction& i) {
           i.space == MemorySpace::Generic);
 }
 
-/// How often the walked warps met a pattern at an instruction.
+/// How often the inspected warps used a pattern at an instruction.
 using Meetings = std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>;
 
-/// False when the accesses do not belong to the instructions one by one, as with instructions not counted on here.
+/// False if accesses and instructions do not match one to one, as for instructions unknown here.
 bool count_meetings(const Inputs& in, const BlockClass& cls, const WarpTrace& warp, std::uint64_t& walked,
                     Meetings& meetings) {
   std::size_t next = 0;
@@ -51,8 +51,8 @@ bool count_meetings(const Inputs& in, const BlockClass& cls, const WarpTrace& wa
   return next == warp.accesses.size();
 }
 
-/// The pattern met most often among those that touch as many sections as is met most often: rows that begin anywhere
-/// make many patterns, of which the few aligned ones would be no fair example.
+/// The most frequent pattern among those with the most frequent number of sectors: rows that begin anywhere make many
+/// patterns, and the few aligned ones would not be a fair example.
 std::uint32_t typical_pattern(const Inputs& in, const std::map<std::uint32_t, std::uint64_t>& patterns) {
   const auto sections_of = [&](std::uint32_t pattern) { return coalesce(in.trace.patterns[pattern]).sectors; };
   std::map<std::uint16_t, std::uint64_t> by_sections;
@@ -78,7 +78,7 @@ AccessExample make_example(std::uint32_t instruction, const AccessPattern& patte
   std::int32_t lowest = INT32_MAX;
   for (std::size_t lane = 0; lane < kWarpLanes; ++lane)
     if ((pattern.lanes >> lane & 1) != 0) lowest = std::min(lowest, pattern.offsets[lane]);
-  // Counted from the line that holds the lowest byte.
+  // Relative to the line of the lowest byte.
   const std::int32_t at = lowest + pattern.base_offset;
   constexpr auto kLine = static_cast<std::int32_t>(kLineBytes);
   const std::int32_t boundary = at - ((at % kLine) + kLine) % kLine;
@@ -87,12 +87,12 @@ AccessExample make_example(std::uint32_t instruction, const AccessPattern& patte
   return e;
 }
 
-/// Warps on an SM with other registers or another block; 0 when not a single block fits.
+/// Warps on an SM with other registers or another block size; 0 if no block fits.
 int resident_warps(const Inputs& in, const Kernel& kernel, const Dim3& block, std::uint32_t dynamic) {
   try {
     const Occupancy o = compute_occupancy(in.model, kernel, in.trace.launch.grid, block, dynamic);
     return o.blocks_per_sm * o.warps_per_block;
-  } catch (const InputError&) {  // a choice that the GPU refuses is a point of the picture, not an error
+  } catch (const InputError&) {  // a choice that the GPU refuses is a point of the plot, not an error
     return 0;
   }
 }
@@ -187,7 +187,7 @@ std::vector<BlockSpan> drawn_spans(const Inputs& in) {
     return a.sm != b.sm ? a.sm < b.sm : a.start < b.start;
   });
   if (spans.size() > kMostSpans) {
-    // Whole SMs only: an SM that is cut would look idle.
+    // Whole SMs only: a truncated SM would look idle.
     const std::uint16_t cut = spans[kMostSpans].sm;
     std::erase_if(spans, [&](const BlockSpan& s) { return s.sm >= cut && cut > 0; });
     if (spans.size() > kMostSpans) spans.resize(kMostSpans);

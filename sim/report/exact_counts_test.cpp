@@ -1,5 +1,5 @@
-// Counters that follow from a kernel's code and data alone, without timing, against what an H200 measured: every launch
-// of the ladders that was profiled.
+// Counters that follow from code and data alone, without timing, against an H200's: every profiled launch of the
+// ladders.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>

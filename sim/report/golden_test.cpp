@@ -1,5 +1,5 @@
-// Whole reports of a hand-made launch, byte by byte. After a wanted change, run the tests once with FOREWARP_APPROVE=1
-// and look at the difference of the golden files.
+// Whole reports of a hand-made launch, byte by byte. After an intended change, run the tests once with
+// FOREWARP_APPROVE=1 and review the diff of the golden files.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>

@@ -16,7 +16,7 @@ std::optional<double> find(const Metrics& metrics, const std::string& name) {
   return found->second;
 }
 
-/// Bytes asked for in a global sector, over loads and stores; nothing where there are neither.
+/// Bytes requested per global sector, over loads and stores; nothing if there are neither.
 std::optional<double> bytes_per_sector(const Metrics& metrics) {
   double sectors = 0, bytes = 0;
   for (const char* op : {"ld", "st"}) {

@@ -82,7 +82,7 @@ class Row {
   SourcePosition where_;
 };
 
-/// Nothing when the row lacks cycles for this state of the caches: its launch was only timed by events, say.
+/// Nothing if the row lacks cycles for this cache state, for example because its launch was only timed by events.
 std::optional<MeasuredLaunch> read_row(const Row& row, const std::string& stem, CacheState caches) {
   const std::string prefix = caches == CacheState::Warm ? "warm:" : "";
   const auto cycles = row.find(prefix + kCycles);

@@ -1,4 +1,4 @@
-// The hierarchical roofline: work per byte at L1, L2 and HBM against what each level and each pipe can sustain.
+// The hierarchical roofline: arithmetic intensity at L1, L2 and HBM against the peaks of each level and pipe.
 #include <algorithm>
 #include <limits>
 
@@ -8,7 +8,7 @@ namespace forewarp::report {
 
 namespace {
 
-/// Floating-point operations of one thread's instruction, as the SpeedOfLight roofline sections count them.
+/// Floating-point operations per thread instruction, as the SpeedOfLight roofline sections count them.
 struct OperationWeight {
   OperationClass operation;
   int precision;  ///< 0 fp32, 1 fp16, 2 fp64
@@ -21,7 +21,7 @@ constexpr OperationWeight kWeights[] = {
     {OperationClass::Dadd, 2, 1}, {OperationClass::Dmul, 2, 1}, {OperationClass::Dfma, 2, 2},
 };
 
-/// Peak of a fused multiply-add stream through a pipe: lanes a cycle times operations, times the clock.
+/// Peak of a fused multiply-add stream through a pipe: lanes per cycle times operations times clock.
 double pipe_peak(const Inputs& in, Pipe pipe, double operations) {
   const PipeSpec& spec = in.model.pipe(pipe);
   if (spec.interval <= 0) return 0;

@@ -1,4 +1,4 @@
-// Tables by instruction: memory accesses, branches, and where warps waited.
+// Tables by instruction: memory accesses, branches and stalls.
 #include <algorithm>
 
 #include "report/analysis.h"
@@ -13,7 +13,7 @@ std::uint64_t sum_of(const StallCycles& stalls) {
   return sum;
 }
 
-/// Can lanes part here? Branches with a guard, and indirect ones.
+/// Whether lanes can diverge here: guarded and indirect branches.
 bool is_branch(const Instruction& instruction) {
   switch (instruction.opcode) {
     case Opcode::BRA:
@@ -108,7 +108,7 @@ std::vector<HotSpot> hot_spots(const Inputs& in) {
     const std::uint64_t cycles = sum_of(stalls);
     all += static_cast<double>(cycles);
     if (cycles == 0) continue;
-    // Issuing is no reason to wait: name the largest other one if there is any.
+    // Issuing is not a stall: name the largest other reason, if any.
     stalls[static_cast<std::size_t>(Stall::Selected)] = 0;
     const auto largest = std::max_element(stalls.begin(), stalls.end());
     HotSpot spot;

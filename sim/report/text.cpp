@@ -33,7 +33,7 @@ class Section {
 
 std::string rate_unit(const Roofline& r) { return r.precision == std::string("none") ? "OP/s" : "FLOP/s"; }
 
-/// What the prediction leans on: the GPU's numbers that nobody measured or published as such.
+/// What the prediction leans on: numbers of the GPU that were neither measured nor published.
 std::string leaves_text(const Prediction& p) {
   const int all = std::accumulate(p.leaves.begin(), p.leaves.end(), 0);
   const auto of = [&](Provenance source) { return std::to_string(p.leaves[static_cast<std::size_t>(source)]); };

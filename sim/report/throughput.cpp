@@ -1,5 +1,5 @@
-// Constituents of Nsight Compute's throughputs, in percent of what the model's units can sustain over the elapsed
-// cycles. Names are those of the GH100 breakdown; a constituent whose unit the model does not have is left out.
+// The constituents of Nsight Compute's throughputs, in percent of what the model's units can sustain over the elapsed
+// cycles. Names are those of the GH100 breakdown; constituents of units the model does not have are left out.
 #include <algorithm>
 
 #include "report/analysis.h"
@@ -34,8 +34,8 @@ double executed_on_pipe(const Inputs& in, Pipe pipe) {
   return sum;
 }
 
-/// Cycles in which loads write results back. As measured on an H200: a shared load takes its wavefronts less its bank
-/// conflicts (broadcasts are not multiplied), a global one a cycle for each register.
+/// Write-back cycles of loads, as measured on an H200: a shared load takes its wavefronts minus its bank conflicts
+/// (broadcasts count once), a global load one cycle per register.
 double writeback_cycles(const Inputs& in) {
   double cycles = 0;
   for (std::size_t i = 0; i < in.totals.size(); ++i) {
@@ -113,7 +113,7 @@ std::vector<ThroughputTerm> memory_throughputs(const Inputs& in) {
       returned - static_cast<double>(m.merged_sectors) * kSectorBytes, slice_cycles * g.l2.slice_bytes_per_cycle);
   add(terms, "dram__throughput", "HBM", static_cast<double>(m.dram_read_bytes + m.dram_write_bytes),
       g.hbm.bytes_per_ns * in.seconds * 1e9);
-  // Not a constituent of Nsight Compute's: the ports into the GPCs, which an SM's own port does not show.
+  // Not one of Nsight Compute's constituents: the ports into the GPCs, which an SM's own port does not show.
   add(terms, "forewarp__xbar2gpc", "crossbar into the GPCs", returned,
       static_cast<double>(g.chip.tpcs_per_gpc.size()) * g.crossbar.gpc_response_bytes_per_cycle * in.cycles);
   sort_terms(terms);

@@ -1,4 +1,4 @@
-// Counters that need time, from the raw sums of a simulated launch, by Nsight Compute's names, units and semantics.
+// Counters that need timing, from the raw sums of a simulated launch, with Nsight Compute's names, units and semantics.
 #include <algorithm>
 #include <initializer_list>
 
@@ -26,7 +26,7 @@ void add_scheduler(const Inputs& in, MetricSet& m) {
   const double active = number(c.smsp_active_cycles);
   const double eligible = number(c.stalls[static_cast<std::size_t>(Stall::Selected)] +
                                  c.stalls[static_cast<std::size_t>(Stall::NotSelected)]);
-  // Warps count for the SM from when they have a slot, for their sub-partition from when it has them.
+  // Warps count for the SM as soon as they have a slot, for their sub-partition once it has them.
   double warps = 0;
   for (const std::uint64_t stall : c.stalls) warps += number(stall);
   double executed = 0;
@@ -52,8 +52,8 @@ void add_scheduler(const Inputs& in, MetricSet& m) {
 void add_caches(const Inputs& in, MetricSet& m) {
   const TimingCounters& c = in.timing.counters;
   const MemoryCounters& mem = c.memory;
-  // A load's sector that an earlier miss has already asked L2 for counts as found: on an H200 the misses are the
-  // sectors that came from L2 and the stores that went there.
+  // A load's sector that an earlier miss already requested counts as a hit: on an H200 the misses are the sectors that
+  // came from L2 and the stores that went there.
   const double l1 = number(c.l1_load_sectors + c.l1_store_sectors);
   const double load_misses = std::min(number(mem.read_sectors), number(c.l1_load_sectors));
   const double l1_hits = number(c.l1_load_sectors) - load_misses + number(c.l1_store_hit_sectors);
@@ -73,8 +73,8 @@ void add_caches(const Inputs& in, MetricSet& m) {
         number(mem.read_requests - mem.merged_requests + mem.write_requests + mem.atomic_requests));
   m.set("lts__t_sectors_srcunit_tex_lookup_hit.sum", number(mem.hit_sectors));
   m.set("lts__t_sectors_srcunit_tex_lookup_miss.sum", number(mem.miss_sectors));
-  // Lookups on behalf of the other partition count as well, and those for what was written in part and has to be read;
-  // sectors fetched along with missed ones count in neither.
+  // Lookups for the other partition count as well, and those that merge partly written sectors; sectors fetched along
+  // with missed ones count in neither.
   const std::uint64_t besides = mem.fabric_hit_sectors + mem.fabric_miss_sectors + mem.merge_sectors;
   const std::uint64_t asked =
       mem.read_sectors - mem.merged_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors;

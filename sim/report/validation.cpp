@@ -29,16 +29,16 @@ const Prediction* find_prediction(const std::vector<PredictedTrace>& traces, con
 
 bool is_percentage(const std::string& name) { return name.find("pct") != std::string::npos; }
 
-/// Exact: equal but for the digits that a profile keeps; ratios and percentages are printed with two decimals.
+/// Exact: equal within the digits that a profile keeps; ratios and percentages have two decimals.
 bool is_exact(const std::string& name, const CounterPair& c) {
   const double difference = std::abs(c.predicted - c.measured);
   const bool whole = name.ends_with(".sum");
   return difference <= 1e-6 * std::abs(c.measured) || (!whole && difference <= 0.0051);
 }
 
-/// What the card counts now and then in launches that should have none, or one time and not the next: a measured value
-/// of less than ten times that differs by more than a tenth from launch to launch. Of DRAM writes 256 KiB, on an H200:
-/// validation/profiles/h200-sxm/counter_repeats.csv.
+/// What the card counts at times in launches that should have none. A measured value below ten times this varies by
+/// more than a tenth from launch to launch. For DRAM writes on an H200 it is 256 KiB
+/// (validation/profiles/h200-sxm/counter_repeats.csv).
 double noise_of(const std::string& name) { return name == "dram__bytes_write.sum" ? 262144 : 0; }
 
 std::vector<CounterAccuracy> compare_counters(const std::vector<ValidatedLaunch>& launches) {
@@ -81,7 +81,7 @@ std::vector<ClassAccuracy> compare_classes(const std::vector<ValidatedLaunch>& l
   return classes;
 }
 
-/// Every class has its line, with or without launches. Launches under 10 microseconds are in a class as well.
+/// Every class has a line, with or without launches. Launches under 10 microseconds also count in their class.
 std::vector<ClassAccuracy> compare_kinds(const std::vector<ValidatedLaunch>& launches) {
   std::array<std::vector<double>, kKernelClasses> errors;
   std::vector<double> brief;
@@ -139,7 +139,7 @@ std::string launches_table(const Validation& v) {
   return t.text("  ");
 }
 
-/// Fewer launches than this would show single ones of a sealed suite.
+/// Fewer launches than this would reveal single ones of a sealed suite.
 constexpr std::size_t kLeastShown = 5;
 
 bool is_sealed(const Validation& v) { return v.suite.part == SuitePart::Sealed; }
@@ -259,7 +259,7 @@ Validation validate(const Suite& suite, const std::string& gpu, const std::vecto
   std::vector<double> errors, predicted_cycles, measured_cycles;
   for (const MeasuredLaunch& m : measured) {
     const Prediction* p = find_prediction(traces, m);
-    if (p == nullptr) continue;  // its case is among the failures, or not of this suite
+    if (p == nullptr) continue;  // its case failed, or is not in this suite
     const double error = error_pct(p->cycles(), m.cycles);
     v.launches.push_back({m.stem, &m, p, error});
     errors.push_back(error);

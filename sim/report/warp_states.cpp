@@ -8,7 +8,7 @@ namespace forewarp {
 namespace {
 constexpr std::string_view kPrefix = "smsp__average_warps_issue_stalled_";
 constexpr std::string_view kSuffix = "_per_issue_active.ratio";
-constexpr double kLead = 1.2;  // a top that leads by less may change between two runs
+constexpr double kLead = 1.2;  // a smaller lead may change between two runs
 }  // namespace
 
 WarpStates warp_states(const std::vector<MetricPair>& pairs) {

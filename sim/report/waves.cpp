@@ -1,4 +1,4 @@
-// Waves of blocks and what the last one leaves idle.
+// Waves of blocks, and the idle time of the last one.
 #include <algorithm>
 
 #include "report/analysis.h"
@@ -7,7 +7,7 @@ namespace forewarp::report {
 
 namespace {
 
-/// SM-time without any block and the tail, from the blocks' stays.
+/// Idle SM time and tail, from the block spans.
 void measure_spans(const Inputs& in, Waves& w) {
   const auto sms = static_cast<std::size_t>(in.model.chip.sm_count);
   std::vector<std::vector<std::pair<Cycle, Cycle>>> stays(sms);
@@ -31,7 +31,7 @@ void measure_spans(const Inputs& in, Waves& w) {
   w.from_spans = true;
 }
 
-/// The same from counts alone: all blocks take equally long.
+/// The same from counts alone, if all blocks take equally long.
 void compute_from_counts(const Inputs& in, Waves& w) {
   const double waves = static_cast<double>(w.full_waves) + (w.last_wave_blocks > 0 ? 1 : 0);
   if (waves == 0) return;

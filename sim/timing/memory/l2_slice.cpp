@@ -28,7 +28,7 @@ L2Geometry::L2Geometry(const GpuModel& model) {
         "4 and hbm access_bytes 32, 64 or 128");
   }
   ways = static_cast<std::uint32_t>(l2.ways);
-  // Capacity need not divide evenly (50 MB over 96 slices): the nearest number of sets.
+  // Capacity need not divide evenly (50 MB over 96 slices): take the nearest number of sets.
   const double per_slice = static_cast<double>(l2.bytes) / kLineBytes / l2.slices;
   sets = FastDivisor(static_cast<std::uint64_t>(std::max(1.0, std::round(per_slice / l2.ways))));
   miss_entries = static_cast<std::uint32_t>(l2.miss_entries);
@@ -47,7 +47,7 @@ L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
   lines_.resize(ways);
   partial_bytes_.assign(ways, 0);
   dirty_lines_.assign(geometry.sets.divisor(), 0);
-  // Every entry has at least one sector in flight, home lines and copies each within their own limit.
+  // Every entry has at least one sector in flight; home lines and copies have a limit each.
   misses_.resize(std::size_t{2} * geometry.miss_entries);
   FW_CHECK(misses_.size() < kNoMiss, "too many miss entries a slice");
   for (std::size_t i = misses_.size(); i-- > 0;) free_misses_.push_back(static_cast<std::uint16_t>(i));
@@ -69,8 +69,8 @@ std::uint64_t L2Slice::index_of(std::uint32_t way) const {
   return unplace_rotated({way / geometry_.ways, tags_[way] >> 1}, geometry_.sets);
 }
 
-/// Calls look(ways): with a constant where there are as many as in all GPUs so far, so that the host's processor takes
-/// several at a time and foresees no branch wrong.
+/// Calls look(ways), with a constant for the number of ways that all GPUs so far have, so that the compiler can
+/// vectorise it without branches.
 template <typename Look>
 auto L2Slice::over_ways(Look&& look) const {
   constexpr std::uint32_t kUsual = 16;
@@ -80,7 +80,7 @@ auto L2Slice::over_ways(Look&& look) const {
 std::uint32_t L2Slice::find(Place p) const {
   const std::uint32_t* tags = tags_.data() + p.first_way;
   const std::uint32_t found = over_ways([&](auto ways) {
-    std::uint32_t place = 0;  // counted from 1
+    std::uint32_t place = 0;  // from 1
     for (std::uint32_t w = 0; w < ways; ++w) place |= tags[w] == p.tag ? w + 1 : 0;
     return place;
   });
@@ -114,11 +114,11 @@ std::uint32_t L2Slice::copies_in_flight(std::uint32_t first_way) const {
 }
 
 std::uint32_t L2Slice::victim(Place p, bool copy, std::uint32_t busy) const {
-  // Two partitions whose sets are full of copies in flight, each waiting for a way in the other, would wait for ever.
+  // Two partitions whose sets are full of copies in flight, each waiting for a way in the other, would deadlock.
   const std::size_t in_flight = misses_.size() - free_misses_.size();
   if (copy && in_flight + 1 >= geometry_.ways && copies_in_flight(p.first_way) + 1 >= geometry_.ways) return kNoWay;
-  // Age and place as one number, of ways of the same age the first the highest; 0 while it is in flight. A free way is
-  // older than any line. Of a line as one number `used` is the lower half, `miss` the upper end.
+  // Age and place as one number, the first of equally old ways highest; 0 while in flight. A free way is older than any
+  // line. In a line read as one number, `used` is the lower half and `miss` the top.
   static_assert(sizeof(Line) == sizeof(std::uint64_t) && std::endian::native == std::endian::little);
   const Line* lines = lines_.data() + p.first_way;
   const auto key = [&](std::uint32_t w) {
@@ -191,7 +191,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
     const Line& line = lines_[way];
     a.missing = bits(sectors & ~line.valid);
     a.missed = bits(a.missing & ~line.pending);
-    // A sector of the piece may be here already or on its way: then it is not fetched (DRAM brings whole bursts
+    // A sector of the piece that is present or in flight is not fetched (DRAM brings whole bursts
     // anyway).
     a.fetch = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
     if (!room(copy, a.fetch, kNoWay)) return a;
@@ -244,7 +244,7 @@ std::uint32_t L2Slice::to_clean(std::uint32_t way, std::uint32_t more, std::uint
 }
 
 std::uint32_t L2Slice::lines_of(std::uint32_t limit, std::uint32_t set) {
-  // Sets are numbered in the order of addresses: those that hold one more are spread over them.
+  // Sets are numbered in order of addresses: those with one line more are spread over them.
   const std::uint32_t turn = (set * 0x9E3779B1u) >> 24;
   return (limit + turn) / L2Geometry::kDirtyUnit;
 }
@@ -270,7 +270,7 @@ Eviction L2Slice::clean_for_read(std::uint32_t way, bool copy, bool found, std::
   if (!copy)
     if (const Eviction cleaned = clean(way, geometry_.dirty_read); cleaned.dirty != 0) return cleaned;
   if (!found) return {};
-  // What has been found costs DRAM nothing: the next line to leave becomes clean. A free way is older than any line.
+  // A read that finds all leaves DRAM idle: the next line to leave becomes clean. A free way is older than any line.
   const std::uint32_t oldest = oldest_of(set, [this](std::uint32_t other) { return lines_[other].miss == kNoMiss; });
   return oldest == kNoWay || lines_[oldest].dirty == 0 || spared(oldest, busy) ? Eviction{} : write_back(oldest);
 }
@@ -308,7 +308,7 @@ void L2Slice::write_line(std::uint32_t way, std::uint8_t sectors, bool full, std
 
 void L2Slice::set_partial(std::uint32_t way, std::uint8_t sectors) {
   Line& line = lines_[way];
-  if (sectors == 0 && line.partial == 0) return;  // nearly always, and then partial_bytes_ is not looked at
+  if (sectors == 0 && line.partial == 0) return;  // nearly always, without a look at partial_bytes_
   partial_lines_ += (sectors != 0 ? 1u : 0u) - (line.partial != 0 ? 1u : 0u);
   line.partial = bits(sectors);
   if (sectors == 0) partial_bytes_[way] = 0;

@@ -1,5 +1,5 @@
 // The memory system's ports and its clock. The units (crossbar, slices, channels) keep state; memory_paths.cpp moves
-// requests between them as events, which are handled here.
+// requests between them as events, which are dispatched here.
 #include "timing/memory/memory.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace forewarp {
 namespace {
 
-constexpr std::uint64_t kForeignLine = std::uint64_t{1} << 34;  ///< from here on: data of no launch
+constexpr std::uint64_t kForeignLine = std::uint64_t{1} << 34;  ///< lines from here on belong to no launch
 
 }  // namespace
 
@@ -58,7 +58,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   at_slices_.resize(slices_.size() * cpcs_);
   round_trip_ = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
   if (start == L2Start::Empty) return;
-  // What a profiler leaves in the caches it has flushed: lines that no buffer of a kernel lies in.
+  // What a profiler's flush leaves in the caches: lines of no buffer of the kernel.
   std::int64_t left = l2.cold_dirty_bytes / kLineBytes;
   for (std::uint64_t line = kForeignLine; left > 0; ++line) {
     const AddressMap::Home home = map_.home(line);
@@ -112,7 +112,7 @@ void MemorySystem::State::take_in(const Port::Sent& sent) {
     ++counters_.write_requests;
     counters_.write_sectors += sectors;
   } else {
-    // Lanes that meet on one word are requests of their own to L2 (kernels/micro l2_modify, modify_lanes_*_by0).
+    // Lanes on one word are separate requests to L2 (kernels/micro l2_modify, modify_lanes_*_by0).
     counters_.atomic_requests += r.rounds;
     (r.kind == RequestKind::Atomic ? counters_.atomic_sectors : counters_.reduction_sectors) += sectors * r.rounds;
   }
@@ -121,9 +121,9 @@ void MemorySystem::State::take_in(const Port::Sent& sent) {
 
 // ---- Events ---------------------------------------------------------------------------------------------------------
 
-/// Requests, channels and sets are spread over more memory than the host's nearest caches hold: what the events of a
-/// cycle will look at is fetched before the first of them is handled, what has to be looked at to know where it is
-/// first.
+/// Requests, channels and sets do not fit in the host's near caches, so what the events of a cycle will look at is
+/// prefetched before the first of them is handled, beginning with what must be read to know the rest of the
+/// addresses.
 void MemorySystem::State::prefetch_due() const {
   for (const Event& e : due_) {
     switch (static_cast<Step>(e.type)) {
@@ -259,7 +259,7 @@ void MemorySystem::exchange() {
   Cycle first = kNever;
   for (const State::Port& port : s.ports_)
     if (!port.sent.empty())
-      first = std::min(first, port.sent.front().pushed);  // the first of each port is its earliest
+      first = std::min(first, port.sent.front().pushed);  // the first of each port is the earliest
   if (first != kNever) s.events_.advance(std::min(first, s.events_.next()));
   for (State::Port& port : s.ports_) {
     for (const State::Port::Sent& sent : port.sent) s.take_in(sent);
