@@ -169,7 +169,7 @@ def _coverage(w, one):
     c = one.case["coverage"]
     how = f"extrapolated ({c.get('method', '')})" if c["extrapolated"] else "all of it simulated"
     w.add(f"<p>{c['simulated_warp_instructions']:,} of {c['warp_instructions']:,} warp instructions simulated, {html.escape(how)}; "
-          f"uncertainty of the cycles from this ±{c.get('uncertainty_pct', 0):.1f} %. Caches {one.case.get('cache', 'cold')}.</p>\n")
+          f"uncertainty of the cycles from this ±{c.get('uncertainty_pct', 0):.1f} %. Caches {html.escape(str(one.case.get('cache', 'cold')))}.</p>\n")
     if one.case["warnings"]:
         w.add("<ul class=warnings>" + "".join(f"<li>{html.escape(text)}</li>" for text in one.case["warnings"]) + "</ul>\n")
     else:
@@ -177,7 +177,7 @@ def _coverage(w, one):
 
 
 def _launch_section(w, one, identity, is_open):
-    grid, block = ("x".join(str(n) for n in one.case[key]) for key in ("grid", "block"))
+    grid, block = (html.escape("x".join(str(n) for n in one.case[key])) for key in ("grid", "block"))
     w.add(f'<details class="launch" id="{identity}"{" open" if is_open else ""}><summary><h2>{html.escape(one.label)} on '
           f'{html.escape(one.gpu)}</h2> <span>{html.escape(one.short_kernel)}, grid {grid}, block {block}, '
           f'{duration(one.nanoseconds)}</span></summary>\n')

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -36,8 +37,8 @@ std::vector<std::string> split_line(const std::string& line, const SourcePositio
 double number(const std::string& text, const std::string& column, const SourcePosition& where) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw InputError(where, "column " + column + " is '" + text + "', not a number");
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    throw InputError(where, "column " + column + " is '" + text + "', not a finite number");
   return value;
 }
 
