@@ -100,10 +100,10 @@ def divergence(launches, options):
                 stream.append({"case": name, "kind": "lanes", "from": at, "to": at + count, "lanes": lanes,
                                "state": "all lanes" if lanes > 31.99 else "some lanes", "pc": f"{pc:#06x}",
                                "sass": _short(sass.get(pc, "")), "count": count})
-            for branch_pc in (pc + 16 * i for i in range(count)):
-                branch = branches.get(branch_pc)
-                if branch is None or drawn >= _MOST_BRANCHES:
-                    continue
+            for branch_pc in sorted(b for b in branches if pc <= b < pc + 16 * count and (b - pc) % 16 == 0):
+                branch = branches[branch_pc]
+                if drawn >= _MOST_BRANCHES:
+                    break
                 drawn += 1
                 # A name where there is room for it.
                 first = branch_pc not in named and len(named) < _NAMED_BRANCHES and at - last_name > 0.25 * kept

@@ -13,7 +13,11 @@
 namespace forewarp {
 
 std::string read_text_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) throw InputError({path}, "is a folder, not a file");
+  std::error_code absent;
+  const std::filesystem::file_status status = std::filesystem::status(path, absent);
+  if (std::filesystem::is_directory(status)) throw InputError({path}, "is a folder, not a file");
+  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status))
+    throw InputError({path}, "is a device, not a file");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw InputError({path}, std::string("cannot be opened: ") + std::strerror(errno));
   std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
@@ -38,13 +42,14 @@ void write_file(const std::string& path, std::string_view bytes) {
   const bool replace = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
   const std::string beside = replace ? path + ".tmp" + std::to_string(::getpid()) : path;
   {
+    errno = 0;
     std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-    const int open_errno = errno;
     if (out) out.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush();
     if (!out) {
+      const int write_errno = errno;
       std::error_code ignored;
       if (replace) std::filesystem::remove(beside, ignored);
-      throw InputError({path}, std::string("cannot be written: ") + std::strerror(open_errno),
+      throw InputError({path}, std::string("cannot be written: ") + std::strerror(write_errno),
                        "name a file in a folder that exists and that you may write to");
     }
   }

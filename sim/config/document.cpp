@@ -9,6 +9,7 @@
 
 #include <map>
 #include <sstream>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "config/config.h"
@@ -51,12 +52,12 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open_.push_back({make(ValueKind::List, mark), anchor, {}, false});
+    open_.push_back({make(ValueKind::List, mark), anchor, {}, false, {}});
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open_.push_back({make(ValueKind::Map, mark), anchor, {}, false});
+    open_.push_back({make(ValueKind::Map, mark), anchor, {}, false, {}});
   }
   void OnMapEnd() override { close(); }
 
@@ -66,6 +67,7 @@ class TreeBuilder final : public YAML::EventHandler {
     YAML::anchor_t anchor;
     Value key;
     bool has_key;
+    std::unordered_map<std::string, int> lines;  ///< of a map's keys
   };
 
   SourcePosition place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1}; }
@@ -105,7 +107,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (top.value.kind == ValueKind::List) {
       top.value.items.push_back(std::move(value));
     } else if (!top.has_key) {
-      check_key(top.value, value);
+      check_key(top, value);
       top.key = std::move(value);
       top.has_key = true;
     } else {
@@ -114,13 +116,13 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  void check_key(const Value& map, const Value& key) const {
+  void check_key(Open& map, const Value& key) const {
     const SourcePosition where{file_, key.line, key.column};
     if (key.kind != ValueKind::Scalar) throw InputError(where, "a key must be a name");
-    for (const auto& [other, value] : map.entries)
-      if (other.text == key.text)
-        throw InputError(
-            where, "key " + quoted(key.text) + " is repeated; it stands first in line " + std::to_string(other.line));
+    const auto [first, is_new] = map.lines.emplace(key.text, key.line);
+    if (!is_new)
+      throw InputError(
+          where, "key " + quoted(key.text) + " is repeated; it stands first in line " + std::to_string(first->second));
   }
 
   std::string file_;
