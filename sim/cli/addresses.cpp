@@ -80,7 +80,7 @@ bool accesses_memory(const Instruction& in) {
 
 void list_warp(const KernelTrace& trace, const BlockClass& cls, std::size_t warp, std::uint64_t block,
                const Buffers& buffers, std::string& out) {
-  const BlockDistance distance(cls.representative, trace.block_index(block));
+  const BlockDistance distance = trace.distance(cls.representative, trace.block_index(block));
   LaneLines lines;
   const std::uint64_t threads = trace.launch.block.count();
   const auto who = [&](std::size_t lane) {

@@ -65,7 +65,7 @@ KernelTrace sample(int sm) {
   trace.launch.grid = {10, 1, 1};
   trace.classes.resize(1);
   trace.classes[0].population = 10;
-  auto& counts = trace.classes[0].counts;
+  auto& counts = trace.classes[0].counts.edit();
   counts.resize(kCount);
   for (auto& c : counts) {
     c.executed = 1;
@@ -217,9 +217,9 @@ KernelTrace straight_line(std::vector<Instruction> code, std::uint32_t again) {
   trace.classes[0].population = 3;
   trace.classes[0].paths = {{{{0, size}, {size - again, again}}, size + again}};
   trace.classes[0].warps.resize(1);
-  trace.classes[0].counts.resize(size);
+  trace.classes[0].counts.edit().resize(size);
   for (std::uint32_t i = 0; i < size; ++i) {
-    InstructionCount& c = trace.classes[0].counts[i];
+    InstructionCount& c = trace.classes[0].counts.edit()[i];
     c.executed = c.executed_on = i < size - again ? 1 : 2;
   }
   return trace;

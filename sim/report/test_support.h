@@ -79,28 +79,28 @@ inline KernelTrace small_trace() {
   t.slopes.resize(1);
   BlockClass c;
   c.population = 10;
-  c.counts.resize(6);
-  for (InstructionCount& count : c.counts) {
+  c.counts.edit().resize(6);
+  for (InstructionCount& count : c.counts.edit()) {
     count.executed = 2;
     count.executed_on = 2;
     count.active_lanes = 64;
     count.enabled_lanes = 64;
   }
-  InstructionCount& load = c.counts[0];
+  InstructionCount& load = c.counts.edit()[0];
   load.requests = 2;
   load.sectors = load.tag_sectors = 64;  // a sector a lane
   load.ideal_sectors = 8;
   load.lines = 64;
   load.bytes = 256;
-  InstructionCount& shared = c.counts[1];
+  InstructionCount& shared = c.counts.edit()[1];
   shared.shared_requests = 2;
   shared.wavefronts = 8;
   shared.ideal_wavefronts = 2;
   shared.bank_conflicts = 6;
   shared.bytes = 256;
-  c.counts[3].divergent = 1;
-  c.counts[3].enabled_lanes = 32;
-  InstructionCount& store = c.counts[4];
+  c.counts.edit()[3].divergent = 1;
+  c.counts.edit()[3].enabled_lanes = 32;
+  InstructionCount& store = c.counts.edit()[4];
   store.requests = 2;
   store.sectors = store.tag_sectors = store.ideal_sectors = 8;
   store.lines = 2;

@@ -192,7 +192,7 @@ BlockClass BlockTraceBuilder::finish() {
     result.warps[w].accesses = std::move(state.accesses);
     result.warps[w].accesses.shrink_to_fit();
   }
-  result.counts = std::move(counts_);
+  result.counts = SharedCounts(std::move(counts_));
 
   warps_.assign(result.warps.size(), {});
   counts_.assign(kernel_.instructions.size(), {});

@@ -186,15 +186,39 @@ TEST_CASE("classes tell their blocks by conditions") {
   BlockClass c;
   c.representative = {2, 1, 0};
   c.conditions = {{{1, 0, 0}, 0, 4, 1}, {{1, 2, 0}, INT64_MIN, INT64_MAX, 2}};
-  CHECK(c.contains({2, 1, 0}));
-  CHECK(c.contains({6, 1, 0}));
-  CHECK_FALSE(c.contains({3, 1, 0}));
-  CHECK_FALSE(c.contains({0, 1, 0}));
-  CHECK_FALSE(c.contains({8, 1, 0}));
-  CHECK(c.contains({2, 0, 5}));
+  const auto holds = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    return c.contains({{2, 1, 0, {}}, {x, y, z, {}}});
+  };
+  CHECK(holds(2, 1, 0));
+  CHECK(holds(6, 1, 0));
+  CHECK_FALSE(holds(3, 1, 0));
+  CHECK_FALSE(holds(0, 1, 0));
+  CHECK_FALSE(holds(8, 1, 0));
+  CHECK(holds(2, 0, 5));
   c.single = true;
-  CHECK_FALSE(c.contains({6, 1, 0}));
-  CHECK(c.contains({2, 1, 0}));
+  CHECK_FALSE(holds(6, 1, 0));
+  CHECK(holds(2, 1, 0));
+}
+
+TEST_CASE("quotients are coordinates of a block") {
+  KernelTrace trace;
+  trace.launch.grid = {100, 1, 1};
+  trace.quotients = {{{3, 0, 0, {}}, 5, 10}, {{0, 0, 0, {1}}, -4, 7}};
+  for (std::uint32_t x = 0; x < 100; ++x) {
+    const BlockPlace place = trace.place({x, 0, 0});
+    const std::int64_t tenth = (3 * x + 5) / 10;
+    CHECK(place.quotients[0] == tenth);
+    CHECK(place.quotients[1] == (tenth + 3) / 7 - 1);  // rounded down below zero too
+  }
+  BlockClass c;
+  c.conditions = {{{3, 0, 0, {-10}}, -5, 4, 1}};  // the remainder, 5 at the representative
+  for (std::uint32_t x = 0; x < 100; ++x) {
+    INFO(x);
+    CHECK(c.contains(trace.distance({0, 0, 0}, {x, 0, 0})) == ((3 * x + 5) % 10 <= 9));
+  }
+  c.conditions[0].high = 1;
+  for (std::uint32_t x = 0; x < 100; ++x)
+    CHECK(c.contains(trace.distance({0, 0, 0}, {x, 0, 0})) == ((3 * x + 5) % 10 <= 6));
 }
 
 TEST_CASE("blocks find their class and totals add up") {
@@ -211,10 +235,10 @@ TEST_CASE("blocks find their class and totals add up") {
   trace.classes[2].representative = {3, 2, 1};
   trace.classes[2].single = true;
   trace.classes[2].population = 1;
-  for (auto& c : trace.classes) c.counts.resize(6);
-  trace.classes[0].counts[1].executed = 2;
-  trace.classes[1].counts[1].sectors = 10;
-  trace.classes[2].counts[1].executed = 7;
+  for (auto& c : trace.classes) c.counts.edit().resize(6);
+  trace.classes[0].counts.edit()[1].executed = 2;
+  trace.classes[1].counts.edit()[1].sectors = 10;
+  trace.classes[2].counts.edit()[1].executed = 7;
   const ClassIndex index(trace);
   std::array<std::uint64_t, 3> population{};
   for (std::uint64_t b = 0; b < trace.launch.grid.count(); ++b) {

@@ -12,6 +12,21 @@ using wire::Malformed;
 template <class A, class T>
 void slope_fields(A& a, T& slope) {
   a(slope.x, slope.y, slope.z);
+  for (auto& quotient : slope.quotients) a(quotient);
+}
+
+template <class A, class T>
+void quotients_fields(A& a, T& quotients) {
+  const std::size_t n = a.count(quotients.size());
+  if constexpr (A::kDecodes) {
+    if (n > kMostQuotients) throw Malformed("it has too many quotients of the block index");
+    quotients.resize(n);
+  }
+  for (auto& quotient : quotients) {
+    slope_fields(a, quotient.numerator);
+    a(quotient.offset, quotient.divisor);
+    if (A::kDecodes && quotient.divisor < 1) throw Malformed("it divides the block index by less than one");
+  }
 }
 
 template <class A, class T>
@@ -48,7 +63,10 @@ void class_fields(A& a, T& c) {
     slope_fields(a, condition.coefficient);
     a(condition.low, condition.high, condition.modulus);
   }
-  counts_fields(a, c.counts);
+  if constexpr (A::kDecodes)
+    counts_fields(a, c.counts.edit());
+  else
+    counts_fields(a, c.counts);
 }
 
 // Differences are taken modulo 2^64, so that any pair of values has one.
@@ -251,6 +269,9 @@ void decode_patterns(Decoder& in, std::vector<AccessPattern>& patterns) {
     patterns.push_back(p);
   }
 }
+
+void encode_quotients(Encoder& out, const std::vector<BlockQuotient>& quotients) { quotients_fields(out, quotients); }
+void decode_quotients(Decoder& in, std::vector<BlockQuotient>& quotients) { quotients_fields(in, quotients); }
 
 void encode_slopes(Encoder& out, const std::vector<BlockSlope>& slopes, std::size_t first) {
   out.varint(slopes.size() - first);

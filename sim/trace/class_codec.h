@@ -13,6 +13,8 @@ LaunchInfo decode_launch(wire::Decoder& in);
 /// Patterns [first, end) of a table; decoding appends.
 void encode_patterns(wire::Encoder& out, const std::vector<AccessPattern>& patterns, std::size_t first);
 void decode_patterns(wire::Decoder& in, std::vector<AccessPattern>& patterns);
+void encode_quotients(wire::Encoder& out, const std::vector<BlockQuotient>& quotients);
+void decode_quotients(wire::Decoder& in, std::vector<BlockQuotient>& quotients);
 void encode_slopes(wire::Encoder& out, const std::vector<BlockSlope>& slopes, std::size_t first);
 void decode_slopes(wire::Decoder& in, std::vector<BlockSlope>& slopes);
 

@@ -10,10 +10,12 @@ ClassIndex::ClassIndex(const KernelTrace& trace) : trace_(trace) {
     const std::uint64_t linear =
         (std::uint64_t{c.representative.z} * trace.launch.grid.y + c.representative.y) * trace.launch.grid.x +
         c.representative.x;
-    if (c.single)
+    if (c.single) {
       singles_.emplace(linear, i);
-    else
+    } else {
       shared_.push_back(i);
+      places_.push_back(trace.place(c.representative));
+    }
   }
 }
 
@@ -22,9 +24,9 @@ std::uint32_t ClassIndex::class_of(std::uint64_t linear_block) const {
     const auto found = singles_.find(linear_block);
     if (found != singles_.end()) return found->second;
   }
-  const Dim3 block = trace_.block_index(linear_block);
-  for (const std::uint32_t i : shared_)
-    if (trace_.classes[i].contains(block)) return i;
+  const BlockPlace place = trace_.place(trace_.block_index(linear_block));
+  for (std::size_t i = 0; i < shared_.size(); ++i)
+    if (trace_.classes[shared_[i]].contains({places_[i], place})) return shared_[i];
   throw InternalError("block " + std::to_string(linear_block) + " belongs to no class of the trace");
 }
 

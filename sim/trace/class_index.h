@@ -19,6 +19,7 @@ class ClassIndex {
   const KernelTrace& trace_;
   std::unordered_map<std::uint64_t, std::uint32_t> singles_;  ///< linear block to class
   std::vector<std::uint32_t> shared_;                         ///< classes of several blocks
+  std::vector<BlockPlace> places_;                            ///< of their representatives
 };
 
 }  // namespace forewarp

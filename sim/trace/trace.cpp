@@ -24,15 +24,34 @@ void InstructionCount::add(const InstructionCount& other, std::uint64_t times) {
   addresses += other.addresses * times;
 }
 
-bool BlockClass::contains(const Dim3& block) const {
-  if (single) return block == representative;
-  const BlockDistance distance(representative, block);
+std::int64_t BlockQuotient::at(const BlockPlace& place) const {
+  const BlockSlope::Wide n = numerator.exactly_over(place) + offset;
+  const BlockSlope::Wide q = n / divisor;
+  return static_cast<std::int64_t>(q - (n % divisor < 0 ? 1 : 0));
+}
+
+std::vector<InstructionCount>& SharedCounts::edit() {
+  if (!held_)
+    held_ = std::make_shared<std::vector<InstructionCount>>();
+  else if (held_.use_count() > 1)
+    held_ = std::make_shared<std::vector<InstructionCount>>(*held_);
+  return *held_;
+}
+
+bool BlockClass::contains(const BlockDistance& distance) const {
+  if (single) return distance.x == 0 && distance.y == 0 && distance.z == 0;
   for (const BlockCondition& condition : conditions) {
-    const std::int64_t value = condition.coefficient.over(distance);
+    const BlockSlope::Wide value = condition.coefficient.exactly_over(distance);
     if (value < condition.low || value > condition.high) return false;
     if (condition.modulus > 1 && value % condition.modulus != 0) return false;
   }
   return true;
+}
+
+BlockPlace KernelTrace::place(const Dim3& block) const {
+  BlockPlace place{block.x, block.y, block.z, {}};
+  for (std::size_t i = 0; i < quotients.size(); ++i) place.quotients[i] = quotients[i].at(place);
+  return place;
 }
 
 Dim3 KernelTrace::block_index(std::uint64_t linear_block) const {
@@ -46,8 +65,9 @@ std::uint32_t KernelTrace::class_of(std::uint64_t linear_block) const {
   // A grid of data-dependent blocks has one class each, in block order: found without a scan.
   if (linear_block < classes.size() && classes[linear_block].single && classes[linear_block].representative == block)
     return static_cast<std::uint32_t>(linear_block);
+  const BlockPlace to = place(block);
   for (std::size_t i = 0; i < classes.size(); ++i)
-    if (classes[i].contains(block)) return static_cast<std::uint32_t>(i);
+    if (classes[i].contains({place(classes[i].representative), to})) return static_cast<std::uint32_t>(i);
   throw InternalError("block " + std::to_string(linear_block) + " belongs to no class of the trace");
 }
 

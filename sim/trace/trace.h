@@ -6,9 +6,11 @@
 // per block. Nothing here refers to strings or to the emulator.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,18 +48,48 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
-/// From one block to another, in blocks.
-struct BlockDistance {
-  BlockDistance(const Dim3& from, const Dim3& to)
-      : x(std::int64_t{to.x} - from.x), y(std::int64_t{to.y} - from.y), z(std::int64_t{to.z} - from.z) {}
-  std::int64_t x, y, z;
+/// How many quotients of the block index a launch may have as further coordinates.
+inline constexpr int kMostQuotients = 8;
+
+/// Where a block lies: its index, and the launch's quotients of it (KernelTrace::quotients).
+struct BlockPlace {
+  std::int64_t x = 0, y = 0, z = 0;
+  std::array<std::int64_t, kMostQuotients> quotients{};
+  bool operator==(const BlockPlace&) const = default;
 };
 
-/// Bytes by which an access moves per unit of block index; multiples of kLineBytes within a class.
+/// From one block to another, in blocks and steps of the quotients.
+struct BlockDistance : BlockPlace {
+  BlockDistance(const BlockPlace& from, const BlockPlace& to) : BlockPlace{to.x - from.x, to.y - from.y, to.z - from.z, {}} {
+    for (std::size_t i = 0; i < quotients.size(); ++i) quotients[i] = to.quotients[i] - from.quotients[i];
+  }
+};
+
+/// Per unit of each coordinate of a block. Of an access: bytes by which it moves, multiples of kLineBytes within a
+/// class.
 struct BlockSlope {
   std::int64_t x = 0, y = 0, z = 0;
-  std::int64_t over(const BlockDistance& d) const { return x * d.x + y * d.y + z * d.z; }
+  std::array<std::int64_t, kMostQuotients> quotients{};
+
+  /// Modulo 2^64, as addresses are.
+  std::int64_t over(const BlockDistance& d) const { return static_cast<std::int64_t>(exactly_over(d)); }
+  __extension__ using Wide = __int128;
+  Wide exactly_over(const BlockPlace& d) const {
+    Wide sum = Wide{x} * d.x + Wide{y} * d.y + Wide{z} * d.z;
+    for (std::size_t i = 0; i < quotients.size(); ++i)
+      if (quotients[i] != 0) sum += Wide{quotients[i]} * d.quotients[i];
+    return sum;
+  }
   bool operator==(const BlockSlope&) const = default;
+};
+
+/// floor((numerator . place + offset) / divisor): a coordinate that index arithmetic of the kernel makes of others.
+struct BlockQuotient {
+  BlockSlope numerator;  ///< of the block index and of quotients before this one
+  std::int64_t offset = 0;
+  std::int64_t divisor = 1;  ///< positive
+  std::int64_t at(const BlockPlace& place) const;
+  bool operator==(const BlockQuotient&) const = default;
 };
 
 /// A half-space or residue condition on d = b - representative: lo <= c . d <= hi, and (c . d) mod modulus == 0.
@@ -107,6 +139,28 @@ struct InstructionCount {
   bool operator==(const InstructionCount&) const = default;
 };
 
+/// Counts by instruction. Copies share them until one is edited, and classes of a launch share equal ones
+/// (TracePools::share): many classes differ in their accesses alone.
+class SharedCounts {
+ public:
+  SharedCounts() = default;
+  explicit SharedCounts(std::vector<InstructionCount> counts)
+      : held_(std::make_shared<std::vector<InstructionCount>>(std::move(counts))) {}
+
+  std::size_t size() const { return held_ ? held_->size() : 0; }
+  const InstructionCount& operator[](std::size_t i) const { return (*held_)[i]; }
+  auto begin() const { return std::span<const InstructionCount>(held_ ? held_->data() : nullptr, size()).begin(); }
+  auto end() const { return std::span<const InstructionCount>(held_ ? held_->data() : nullptr, size()).end(); }
+  std::vector<InstructionCount>& edit();
+  bool shares(const SharedCounts& other) const { return held_ == other.held_; }
+  bool operator==(const SharedCounts& other) const {
+    return shares(other) || std::equal(begin(), end(), other.begin(), other.end());
+  }
+
+ private:
+  std::shared_ptr<std::vector<InstructionCount>> held_;
+};
+
 struct BlockClass {
   Dim3 representative{0, 0, 0};            ///< block index that was emulated
   bool single = false;                     ///< holds the representative alone (data-dependent)
@@ -114,9 +168,10 @@ struct BlockClass {
   std::uint64_t population = 0;            ///< blocks of the grid that belong here
   std::vector<WarpPath> paths;
   std::vector<WarpTrace> warps;          ///< one per warp of the block
-  std::vector<InstructionCount> counts;  ///< by instruction index, for one block
+  SharedCounts counts;                   ///< by instruction index, for one block
 
-  bool contains(const Dim3& block) const;
+  /// Whether a block that lies so far from the representative belongs here.
+  bool contains(const BlockDistance& distance) const;
   bool operator==(const BlockClass&) const = default;
 };
 
@@ -145,13 +200,16 @@ struct KernelTrace {
   std::shared_ptr<const Kernel> kernel;
   int sm = 0;
   std::vector<AccessPattern> patterns;
-  std::vector<BlockSlope> slopes;   ///< slopes[0] is zero
+  std::vector<BlockSlope> slopes;         ///< slopes[0] is zero
+  std::vector<BlockQuotient> quotients;   ///< at most kMostQuotients, each of those before it
   std::vector<BlockClass> classes;  ///< partition of the grid
 
   /// Class of a block, by linear index (x fastest): an index into classes. Scans the classes; who asks for many blocks
   /// builds a ClassIndex (trace/class_index.h).
   std::uint32_t class_of(std::uint64_t linear_block) const;
   Dim3 block_index(std::uint64_t linear_block) const;
+  BlockPlace place(const Dim3& block) const;
+  BlockDistance distance(const Dim3& from, const Dim3& to) const { return {place(from), place(to)}; }
 
   /// Grid totals by instruction: LaunchInfo::counted, or the sum over classes of counts x population. Exact unless
   /// samples differ and nothing was counted.

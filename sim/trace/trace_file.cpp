@@ -103,6 +103,7 @@ void TraceWriter::begin_launch(const KernelTrace& trace) {
   FW_CHECK(trace.kernel, "a trace without a kernel cannot be replayed");
   wire::Encoder out;
   encode_launch(out, trace.launch);
+  encode_quotients(out, trace.quotients);
   out(trace.sm);
   encode_kernel(out, *trace.kernel);
   section(kLaunch, out.bytes);
@@ -218,6 +219,7 @@ bool TraceReader::next_launch(KernelTrace& trace) {
     wire::Decoder in(peek().payload);
     trace = {};
     trace.launch = decode_launch(in);
+    decode_quotients(in, trace.quotients);
     in(trace.sm);
     trace.kernel = std::make_shared<const Kernel>(decode_kernel(in));
     if (!in.finished()) throw wire::Malformed("bytes are left over");

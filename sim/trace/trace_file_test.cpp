@@ -109,8 +109,8 @@ BlockClass random_class(Random& r, const KernelTrace& trace) {
                                static_cast<std::uint32_t>(r() % trace.slopes.size())});
     c.warps.push_back(warp);
   }
-  c.counts.resize(static_cast<std::size_t>(below(r, instructions + 1)));
-  for (InstructionCount& count : c.counts) {
+  c.counts.edit().resize(static_cast<std::size_t>(below(r, instructions + 1)));
+  for (InstructionCount& count : c.counts.edit()) {
     count.executed = any<std::uint64_t>(r);
     count.addresses = any<std::uint64_t>(r);
     count.bank_conflicts = any<std::uint64_t>(r);

@@ -2,22 +2,58 @@
 // index, collected while the representative runs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "trace/trace.h"
 
 namespace forewarp::emulation {
 
-inline constexpr std::uint8_t kAllDims = 7;  ///< bit 0: x, bit 1: y, bit 2: z
+/// Coordinates of a block that something depends on. Bit 0: x, bit 1: y, bit 2: z, from bit 4 on the launch's quotients.
+using Dims = std::uint16_t;
+inline constexpr Dims kAllDims = 7;
 /// Beside them: what is in memory, which other blocks find different without its being a matter of their index.
-inline constexpr std::uint8_t kDataDim = 8;
+inline constexpr Dims kDataDim = 8;
+inline constexpr int kFirstQuotientDim = 4;
+static_assert(kFirstQuotientDim + kMostQuotients <= 16);
 
-inline bool is_zero(const BlockSlope& s) { return (s.x | s.y | s.z) == 0; }
-inline BlockSlope add(const BlockSlope& a, const BlockSlope& b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
-inline BlockSlope scale(const BlockSlope& a, std::int64_t f) { return {a.x * f, a.y * f, a.z * f}; }
-inline std::uint8_t dims_of(const BlockSlope& s) {
-  return static_cast<std::uint8_t>((s.x != 0 ? 1 : 0) | (s.y != 0 ? 2 : 0) | (s.z != 0 ? 4 : 0));
+inline bool is_zero(const BlockSlope& s) { return s == BlockSlope{}; }
+/// Calls `visit` with each coefficient, x first.
+template <class Slope, class Visit>
+void for_each_part(Slope& s, const Visit& visit) {
+  visit(s.x);
+  visit(s.y);
+  visit(s.z);
+  for (auto& q : s.quotients) visit(q);
+}
+inline BlockSlope add(BlockSlope a, const BlockSlope& b) {
+  a.x += b.x;
+  a.y += b.y;
+  a.z += b.z;
+  for (std::size_t i = 0; i < a.quotients.size(); ++i) a.quotients[i] += b.quotients[i];
+  return a;
+}
+inline BlockSlope scale(BlockSlope a, std::int64_t f) {
+  for_each_part(a, [f](std::int64_t& part) { part *= f; });
+  return a;
+}
+inline BlockSlope quotient_slope(int i) {
+  BlockSlope s;
+  s.quotients[static_cast<std::size_t>(i)] = 1;
+  return s;
+}
+inline std::int64_t largest_part(const BlockSlope& s) {
+  std::int64_t largest = 0;
+  for_each_part(s, [&](const std::int64_t& part) { largest = std::max(largest, std::abs(part)); });
+  return largest;
+}
+inline Dims dims_of(const BlockSlope& s) {
+  unsigned dims = (s.x != 0 ? 1u : 0u) | (s.y != 0 ? 2u : 0u) | (s.z != 0 ? 4u : 0u);
+  for (int i = 0; i < kMostQuotients; ++i)
+    if (s.quotients[static_cast<std::size_t>(i)] != 0) dims |= 1u << (kFirstQuotientDim + i);
+  return static_cast<Dims>(dims);
 }
 
 /// Smallest and largest value.
@@ -27,7 +63,8 @@ struct Span {
 
 class BlockConditions {
  public:
-  explicit BlockConditions(const Dim3& grid) : grid_(grid) {}
+  /// `quotients`, the launch's, grow as quotient() asks for them.
+  BlockConditions(const Dim3& grid, std::vector<BlockQuotient>& quotients) : grid_(grid), quotients_(&quotients) {}
   /// Forgets everything; conditions from now on are relative to `representative`.
   void start(const Dim3& representative);
 
@@ -37,9 +74,12 @@ class BlockConditions {
   void interval(const BlockSlope& c, std::int64_t low, std::int64_t high);
   /// c . d is a multiple of `modulus`.
   void residue(const BlockSlope& c, std::int64_t modulus);
+  /// The quotient of `numerator`, which is `now` at the representative, by `divisor`: an index, or -1 if the launch has
+  /// too many.
+  int quotient(const BlockSlope& numerator, BlockSlope::Wide now, std::int64_t divisor);
   /// The block index must equal the representative's along these dims.
-  void fix(std::uint8_t dims);
-  std::uint8_t fixed() const { return fixed_; }
+  void fix(Dims dims);
+  Dims fixed() const { return fixed_; }
   /// Something was decided by data: blocks that satisfy the conditions may still go another way.
   bool data_dependent() const { return data_dependent_; }
 
@@ -56,11 +96,15 @@ class BlockConditions {
     std::int64_t modulus;
   };
   BlockSlope without_fixed(BlockSlope c) const;
-  std::uint8_t extended_dims() const;
+  Span quotient_reach(std::size_t i) const;
+  Span real_reach(const BlockSlope& c) const;
+  Dims extended_dims() const;
 
   Dim3 grid_;
+  std::vector<BlockQuotient>* quotients_;
   Dim3 representative_{0, 0, 0};
-  std::uint8_t fixed_ = 0;
+  BlockPlace place_;  ///< of the representative
+  Dims fixed_ = 0;
   bool data_dependent_ = false;
   std::vector<Interval> intervals_;
   std::vector<Residue> residues_;

@@ -11,22 +11,26 @@ namespace forewarp::test {
 /// Runs of a warp, independent of how its class stores them.
 inline const std::vector<Run>& runs(const BlockClass& c, std::size_t warp) { return c.paths[c.warps[warp].path].runs; }
 
-inline std::uint64_t shifted(const KernelTrace& trace, const Access& a, const Dim3& from, const Dim3& to) {
+inline std::uint64_t shifted(const KernelTrace& trace, const Access& a, const BlockDistance& d) {
   const BlockSlope& s = trace.slopes[a.slope];
-  const auto move = [](std::int64_t slope, std::uint32_t x, std::uint32_t y) {
-    return static_cast<std::uint64_t>(slope * (std::int64_t{y} - std::int64_t{x}));
-  };
-  return a.base + move(s.x, from.x, to.x) + move(s.y, from.y, to.y) + move(s.z, from.z, to.z);
+  std::uint64_t at = a.base;
+  const auto move = [&at](std::int64_t slope, std::int64_t steps) { at += static_cast<std::uint64_t>(slope * steps); };
+  move(s.x, d.x);
+  move(s.y, d.y);
+  move(s.z, d.z);
+  for (std::size_t i = 0; i < s.quotients.size(); ++i) move(s.quotients[i], d.quotients[i]);
+  return at;
 }
 
 inline bool same_accesses(const KernelTrace& trace, const BlockClass& c, const KernelTrace& truth,
                           const BlockClass& block, std::size_t warp) {
   const auto &a = c.warps[warp].accesses, &b = block.warps[warp].accesses;
   if (a.size() != b.size()) return false;
+  const BlockDistance distance = trace.distance(c.representative, block.representative);
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (trace.patterns[a[i].pattern] != truth.patterns[b[i].pattern]) return false;
     if (trace.patterns[a[i].pattern].lanes == 0) continue;
-    if (shifted(trace, a[i], c.representative, block.representative) != b[i].base) return false;
+    if (shifted(trace, a[i], distance) != b[i].base) return false;
   }
   return true;
 }

@@ -9,25 +9,30 @@ namespace {
 // Beyond this a slope is noise (a hash, say): following it would overflow.
 constexpr std::int64_t kLargestSlope = std::int64_t{1} << 40;
 
-bool too_large(const BlockSlope& s) { return std::max({std::abs(s.x), std::abs(s.y), std::abs(s.z)}) > kLargestSlope; }
+bool too_large(const BlockSlope& s) { return largest_part(s) > kLargestSlope; }
 
-std::uint8_t tag_dims(const Tag& t) { return static_cast<std::uint8_t>(t.dims | dims_of(t.slope)); }
+Dims tag_dims(const Tag& t) { return static_cast<Dims>(t.dims | dims_of(t.slope)); }
 
-BlockSlope without(BlockSlope s, std::uint8_t dims) {
+BlockSlope without(BlockSlope s, Dims dims) {
   if ((dims & 1) != 0) s.x = 0;
   if ((dims & 2) != 0) s.y = 0;
   if ((dims & 4) != 0) s.z = 0;
+  for (std::size_t i = 0; i < s.quotients.size(); ++i)
+    if ((dims >> (kFirstQuotientDim + i) & 1) != 0) s.quotients[i] = 0;
   return s;
 }
 
 }  // namespace
 
-Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps)
+Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps, std::vector<BlockQuotient>& quotients)
     : plans_(plan_shadow(kernel)),
       uniform_row_(kernel.uniform_row),
-      conditions_(grid),
+      conditions_(grid, quotients),
       warps_(static_cast<std::size_t>(warps)) {
-  for (WarpTags& w : warps_) w.rows.resize(kernel.rows);
+  for (WarpTags& w : warps_) {
+    w.rows.resize(kernel.rows);
+    w.numerators.resize(kernel.rows);
+  }
 }
 
 void Shadow::start(const Dim3& block) {
@@ -39,6 +44,7 @@ void Shadow::start(const Dim3& block) {
     w.carries = {};
     w.carry_lanes = 0;
     w.local.clear();
+    w.waits = false;
   }
 }
 
@@ -46,8 +52,8 @@ void Shadow::Gathered::take(const Tag& t) {
   if (t.kind == TagKind::None) return;
   lost |= (t.dims & kDataDim) != 0 || (lanes != 0 && lanes != t.lanes);
   lanes |= t.lanes;
-  dims = static_cast<std::uint8_t>(dims | tag_dims(t));
-  opaque = static_cast<std::uint8_t>(opaque | t.dims);
+  dims = static_cast<Dims>(dims | tag_dims(t));
+  opaque = static_cast<Dims>(opaque | t.dims);
   linear += t.kind == TagKind::Linear;
   high += t.kind == TagKind::High;
   slope = add(slope, t.slope);
@@ -55,8 +61,8 @@ void Shadow::Gathered::take(const Tag& t) {
 
 Tag Shadow::Gathered::result(TagKind kind) const {
   if (lanes == 0) return {};
-  if (lost) return {TagKind::Opaque, dims, lanes, {}};
-  return {kind, opaque, lanes, without(slope, opaque)};
+  if (lost) return {TagKind::Opaque, dims, lanes, {}, 0};
+  return {kind, opaque, lanes, without(slope, opaque), 0};
 }
 
 Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
@@ -66,10 +72,13 @@ Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
   if ((first | second) == 0) return {};
   if (first != 0 && second != 0) {
     return {
-        TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}};
+        TagKind::Opaque, static_cast<Dims>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}, 0};
   }
   Tag t = first != 0 ? row.part[0] : row.part[1];
   t.lanes = first | second;
+  t.shift = 0;
+  // Whoever can take it as it is looks at the row itself.
+  if (t.kind == TagKind::Fraction || t.kind == TagKind::Masked) return {TagKind::Opaque, tag_dims(t), t.lanes, {}, 0};
   return t;
 }
 
@@ -109,8 +118,9 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
   }
   if (next.kind == TagKind::Linear || next.kind == TagKind::High) {
     if (is_zero(next.slope)) next.kind = next.dims != 0 ? TagKind::Opaque : TagKind::None;
-    if (too_large(next.slope)) next = {TagKind::Opaque, tag_dims(next), next.lanes, {}};
+    if (too_large(next.slope)) next = {TagKind::Opaque, tag_dims(next), next.lanes, {}, 0};
   }
+  if (next.kind == TagKind::Fraction || next.kind == TagKind::Masked) warp(x).waits = true;
   if (next.kind == TagKind::None) next.lanes = 0;
   RowTags& row = warp(x).rows[offset / kRowBytes];
   const LaneMask kept = lanes == ~LaneMask{0} ? 0 : ~lanes & x.warp->live;
@@ -124,7 +134,7 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
   }
   if (next.lanes == 0) return;
   for (Tag& part : row.part) {
-    if (part.lanes != 0 && part.kind == next.kind && part.slope == next.slope && part.dims == next.dims) {
+    if (part.lanes != 0 && part.like(next)) {
       part.lanes |= next.lanes;
       return;
     }
@@ -135,12 +145,12 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
   }
   // A third kind of lanes: what was there before is given up.
   row.part[0] = {
-      TagKind::Opaque, static_cast<std::uint8_t>(tag_dims(row.part[0]) | tag_dims(row.part[1])), row.lanes(), {}};
+      TagKind::Opaque, static_cast<Dims>(tag_dims(row.part[0]) | tag_dims(row.part[1])), row.lanes(), {}, 0};
   row.part[1] = next;
 }
 
-void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims) {
-  const Tag t{TagKind::Opaque, dims, lanes_, {}};
+void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, Dims dims) {
+  const Tag t{TagKind::Opaque, dims, lanes_, {}, 0};
   WarpTags& w = warp(x);
   for (const std::uint32_t row : plan.writes) {
     // What a loop computes from data has this tag already.
@@ -173,8 +183,8 @@ bool Shadow::any_tagged(const Exec& x, const ShadowPlan& plan) {
   });
 }
 
-std::uint8_t Shadow::carry_dims(const Carry& a, const Carry& b) {
-  return static_cast<std::uint8_t>(a.dims | b.dims | dims_of(a.slope) | dims_of(b.slope));
+Dims Shadow::carry_dims(const Carry& a, const Carry& b) {
+  return static_cast<Dims>(a.dims | b.dims | dims_of(a.slope) | dims_of(b.slope));
 }
 
 void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
@@ -305,7 +315,7 @@ bool Shadow::index_slope(const Exec& x, const Source& s, bool wide, bool far, La
   Gathered g;
   g.take(low);
   g.take(high);
-  sum.dims = static_cast<std::uint8_t>(sum.dims | g.dims);
+  sum.dims = static_cast<Dims>(sum.dims | g.dims);
   if (g.lanes == 0) return true;
   if (g.lost || (g.lanes & lanes) != lanes) return false;
   if (low.kind == TagKind::High || low.kind == TagKind::None || high.kind == TagKind::Linear) return false;
@@ -316,7 +326,7 @@ bool Shadow::index_slope(const Exec& x, const Source& s, bool wide, bool far, La
     const Operand o = operand(x, s, true);
     keep_range(x, o.tag, o.value, true);
   }
-  sum.opaque = static_cast<std::uint8_t>(sum.opaque | g.opaque);
+  sum.opaque = static_cast<Dims>(sum.opaque | g.opaque);
   sum.slope = add(sum.slope, scale(low.slope, factor));
   return true;
 }
@@ -337,6 +347,7 @@ BlockSlope Shadow::access(const Exec& x, const Op& op, LaneMask lanes, MemorySpa
   const ShadowPlan& plan = plans_[x.pc];
   lanes_ = x.enabled;
   if (lanes == 0) return {};
+  if (warp(x).waits) settle(x, plan.reads);
   Gathered sum;
   if (any_tagged(x, plan)) follow_address(x, op, lanes, space, sum);
   if (op.value_needed) {
@@ -376,15 +387,15 @@ void Shadow::follow_address(const Exec& x, const Op& op, LaneMask lanes, MemoryS
 /// What a load brings may differ by block, unless no block writes it and all read the same place, or it was put into
 /// shared memory and did not.
 void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space,
-                       std::uint8_t address_dims) {
+                       Dims address_dims) {
   const bool shared = space == MemorySpace::Shared && op.space == MemorySpace::Shared;
   if (shared) {
     if (op.memory != MemoryKind::Load) {
-      shared_dims_ = static_cast<std::uint8_t>(shared_dims_ | address_dims);
+      shared_dims_ = static_cast<Dims>(shared_dims_ | address_dims);
       for (const std::uint32_t row : plan.reads) {
         const Tag t = row_tag(x, row * kRowBytes);
         if (t.kind == TagKind::None) continue;
-        shared_dims_ = static_cast<std::uint8_t>(shared_dims_ | (tag_dims(t)));
+        shared_dims_ = static_cast<Dims>(shared_dims_ | (tag_dims(t)));
       }
     }
   } else if (op.kind == OpKind::Copy || op.space == MemorySpace::Generic) {
@@ -392,7 +403,7 @@ void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, Memo
   }
   if (op.memory != MemoryKind::Load && op.memory != MemoryKind::Atomic) return;
   const bool constant = space == MemorySpace::Global && plan.read_only && address_dims == 0;
-  const std::uint8_t dims = shared ? static_cast<std::uint8_t>(shared_dims_ | address_dims) : constant ? 0 : kDataDim;
+  const Dims dims = shared ? static_cast<Dims>(shared_dims_ | address_dims) : constant ? 0 : kDataDim;
   if (dims == 0) {
     clear(x, plan);
   } else {
@@ -421,15 +432,15 @@ void Shadow::access_local(const Exec& x, const Op& op, LaneMask lanes, const Sha
     if (same) {
       Tag& word = local[offset / 4 + w];
       const bool mixes = (word.lanes & ~lanes & x.warp->live) != 0;
-      if (mixes && !(word.kind == t.kind && word.slope == t.slope && word.dims == t.dims)) {
-        word = {TagKind::Opaque, kAllDims, word.lanes | lanes, {}};
+      if (mixes && !word.like(t)) {
+        word = {TagKind::Opaque, kAllDims, word.lanes | lanes, {}, 0};
       } else {
         const LaneMask kept = mixes ? word.lanes & ~lanes : 0;
         word = t;
         word.lanes |= kept;
       }
     } else if (t.kind != TagKind::None) {
-      local.assign(local.size(), Tag{TagKind::Opaque, kAllDims, ~LaneMask{0}, {}});
+      local.assign(local.size(), Tag{TagKind::Opaque, kAllDims, ~LaneMask{0}, {}, 0});
     }
   }
 }

@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "emulation/classes/block_conditions.h"
@@ -18,13 +20,24 @@
 
 namespace forewarp::emulation {
 
-enum class TagKind : std::uint8_t { None, Linear, High, Opaque };
+/// Fraction and Masked wait for their use: they become Linear, under a condition, by Shadow::settle().
+enum class TagKind : std::uint8_t {
+  None,
+  Linear,
+  High,
+  Opaque,
+  Fraction,  ///< floor((n + slope . d) / 2^shift), n by lane in WarpTags::numerators
+  Masked,    ///< Linear if slope . d is a multiple of 2^shift; the sign is the same in every block
+};
 
 struct Tag {
   TagKind kind = TagKind::None;
-  std::uint8_t dims = 0;  ///< along which the value moves in a way that is not followed; the slope is zero there
+  Dims dims = 0;  ///< along which the value moves in a way that is not followed; the slope is zero there
   LaneMask lanes = 0;     ///< the lanes it holds for; the others are the same in every block
   BlockSlope slope;
+  std::uint8_t shift = 0;  ///< of Fraction and Masked; of High, 32 where its numerators are kept as a Fraction's are
+
+  bool like(const Tag& o) const { return kind == o.kind && dims == o.dims && shift == o.shift && slope == o.slope; }
 };
 
 /// The tags of a register row: guarded code leaves other lanes what they had, mostly values that nobody reads again.
@@ -42,6 +55,7 @@ enum class Rule : std::uint8_t {
   Sum,
   Multiply,
   MultiplyWide,
+  MultiplyHigh,
   LeaLow,
   LeaHigh,
   ShiftLeft,
@@ -54,6 +68,7 @@ enum class Rule : std::uint8_t {
   CompareExtended,
   MinMax,
   AddMinMax,
+  Absolute,
   Shuffle,
   ToUniform,
 };
@@ -61,6 +76,7 @@ enum class Rule : std::uint8_t {
 struct ShadowPlan {
   Rule rule = Rule::Generic;
   bool is_unsigned = false;                                     ///< of comparisons, wide products
+  bool is_lazy = false;                                         ///< takes some Fractions as they are
   bool carry_in = false;                                        ///< .X
   bool read_only = false;                                       ///< a load of data that no block writes
   std::uint8_t dimension = 0;                                   ///< BlockIndex: 0 x, 1 y, 2 z
@@ -70,7 +86,8 @@ struct ShadowPlan {
 
 class Shadow {
  public:
-  Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps);
+  /// `quotients`, the launch's, grow with what blocks turn out to compute.
+  Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps, std::vector<BlockQuotient>& quotients);
 
   void start(const Dim3& block);
   /// Before the handler of a plain instruction runs: x.enabled are the lanes it writes.
@@ -93,20 +110,24 @@ class Shadow {
   struct Carry {
     LaneMask lanes = 0;
     BlockSlope slope;
-    std::uint8_t dims = 0;  ///< as of tags
+    Dims dims = 0;  ///< as of tags
     bool second = false;    ///< the other half of a carry of up to 2: counts only together with the first
   };
+  __extension__ using Wide = __int128;
+  using Numerators = std::array<std::int64_t, kWarpLanes>;
   struct WarpTags {
     std::vector<RowTags> rows;
     std::array<std::array<Carry, 2>, kPredicateSlots> carries{};  ///< disjoint lanes, as of rows
     LaneMask carry_lanes = 0;                                     ///< of any carry: a quick way out
     std::vector<Tag> local;                                       ///< by word of the local frame
+    std::vector<std::unique_ptr<Numerators>> numerators;          ///< by row, made when needed
+    bool waits = false;                                           ///< some row may be a Fraction or Masked
   };
   /// Tags of several sources put together.
   struct Gathered {
     LaneMask lanes = 0;
-    std::uint8_t dims = 0;    ///< all that any source depends on
-    std::uint8_t opaque = 0;  ///< of those, what is not followed
+    Dims dims = 0;    ///< all that any source depends on
+    Dims opaque = 0;  ///< of those, what is not followed
     bool lost = false;        ///< data among the sources, or lanes that differ
     int linear = 0, high = 0;
     BlockSlope slope;
@@ -119,6 +140,14 @@ class Shadow {
     std::array<std::int64_t, kWarpLanes> value{};
   };
 
+  /// floor((n + slope . d) / 2^shift) for `lanes`.
+  struct Fraction {
+    LaneMask lanes = 0;
+    BlockSlope slope;
+    int shift = 0;
+    std::array<Wide, kWarpLanes> n{};
+  };
+
   WarpTags& warp(const Exec& x) { return warps_[static_cast<std::size_t>(x.warp->index)]; }
   Tag tag(const Exec& x, const Source& s) const;
   Tag high_tag(const Exec& x, const Source& s) const;
@@ -126,15 +155,15 @@ class Shadow {
   Operand operand(const Exec& x, const Source& s, bool is_unsigned) const;
   void assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask lanes);
   void set(const Exec& x, std::uint32_t offset, const Tag& t) { assign(x, offset, t, lanes_); }
-  void set_opaque(const Exec& x, const ShadowPlan& plan, std::uint8_t dims);
+  void set_opaque(const Exec& x, const ShadowPlan& plan, Dims dims);
   void clear(const Exec& x, const ShadowPlan& plan);
-  void fix(const Exec& x, std::uint8_t dims) {
-    const std::uint8_t before = conditions_.fixed();
+  void fix(const Exec& x, Dims dims) {
+    const Dims before = conditions_.fixed();
     conditions_.fix(dims);
     if (cause_ == kNowhere && conditions_.fixed() != before) cause_ = x.pc;
   }
   bool any_tagged(const Exec& x, const ShadowPlan& plan);
-  static std::uint8_t carry_dims(const Carry& a, const Carry& b);
+  static Dims carry_dims(const Carry& a, const Carry& b);
   void set_carry(const Exec& x, int slot, const Carry& carry);
   Carry carry(const Exec& x, const PredicateSource& p);
   void read_predicate(const Exec& x, int slot);
@@ -158,6 +187,26 @@ class Shadow {
   void apply_min_max(const Exec& x, const Op& op, Operand l, Operand r, bool is_unsigned);
   void apply_shuffle(const Exec& x, const Op& op, const ShadowPlan& plan);
 
+  void apply_high(const Exec& x, const Op& op, const ShadowPlan& plan);
+  void apply_absolute(const Exec& x, const Op& op);
+
+  // Fractions (shadow_fractions.cpp).
+  const Tag& raw_tag(const Exec& x, std::uint32_t offset) const;
+  std::optional<Fraction> fraction(const Exec& x, const Source& s, bool is_unsigned);
+  std::optional<Fraction> product_fraction(const Exec& x, const Op& op, bool is_unsigned);
+  bool shift_fraction(Fraction& f, int by, bool is_unsigned);
+  std::optional<Fraction> difference(const Exec& x, const Op& op);
+  bool is_zero_word(const Exec& x, const Source& s) const;
+  bool constant(const Fraction& f) const;
+  static bool fits(const Fraction& f);
+  bool set_fraction(const Exec& x, std::uint32_t offset, const Fraction& f);
+  void keep_numerators(const Exec& x, std::uint32_t offset, const Fraction& f);
+  bool lea_fraction(const Exec& x, const Op& op);
+  void settle(const Exec& x, const std::vector<std::uint32_t>& rows);
+  void settle_part(const Exec& x, std::uint32_t row, Tag& part);
+  bool sign_stays(const Exec& x, const Tag& t, const Source& s) const;
+  bool compares_sign(const Exec& x, const Op& op, const ShadowPlan& plan) const;
+
   Tag product(const Exec& x, const Op& op, bool wide, bool is_unsigned);
   Tag wide_summand(const Exec& x, const Source& s);
   void keep_range(const Exec& x, const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned);
@@ -167,13 +216,13 @@ class Shadow {
   void follow_address(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space, Gathered& sum);
   void keep_bounds(const Exec& x, const Op& op, const BlockSlope& slope);
   void access_local(const Exec& x, const Op& op, LaneMask lanes, const ShadowPlan& plan);
-  void load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, std::uint8_t address_dims);
+  void load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, Dims address_dims);
 
   std::vector<ShadowPlan> plans_;
   std::uint32_t uniform_row_;  ///< byte offset of UR0; only uniform registers lie behind it
   BlockConditions conditions_;
   std::vector<WarpTags> warps_;
-  std::uint8_t shared_dims_ = 0;  ///< what the contents of shared memory depend on
+  Dims shared_dims_ = 0;  ///< what the contents of shared memory depend on
   LaneMask lanes_ = 0;  ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
   std::uint32_t cause_ = kNowhere;
 };

@@ -36,7 +36,8 @@ Rule special_register_rule(const Instruction& in, ShadowPlan& plan) {
 
 Rule multiply_rule(const Instruction& in) {
   if (in.has(Modifier::WIDE)) return in.has(Modifier::X) ? Rule::Generic : Rule::MultiplyWide;
-  return in.has(Modifier::HI) ? Rule::Generic : Rule::Multiply;
+  if (in.has(Modifier::HI)) return in.has(Modifier::X) ? Rule::Generic : Rule::MultiplyHigh;
+  return Rule::Multiply;
 }
 
 Rule choose_rule(const Instruction& in, const Op& op, ShadowPlan& plan) {
@@ -77,6 +78,9 @@ Rule choose_rule(const Instruction& in, const Op& op, ShadowPlan& plan) {
       return Rule::MinMax;
     case Opcode::VIADDMNMX:
       return in.has(Modifier::RELU) ? Rule::Generic : Rule::AddMinMax;
+    case Opcode::IABS:
+    case Opcode::UIABS:
+      return Rule::Absolute;
     case Opcode::SHFL:
       return Rule::Shuffle;
     case Opcode::R2UR:
@@ -114,6 +118,7 @@ std::vector<ShadowPlan> plan_shadow(const DecodedKernel& kernel) {
     plan.rule = choose_rule(in, kernel.ops[i], plan);
     plan.is_unsigned = is_unsigned(in);
     plan.carry_in = in.has(Modifier::X);
+    plan.is_lazy = plan.rule == Rule::ShiftRight || plan.rule == Rule::LeaHigh || plan.rule == Rule::Sum;
     plan.read_only = in.has(Modifier::CONSTANT);
     const Effects effect = effects(in);
     for (const LocationSet* set : {&effect.value_reads, &effect.address_reads}) {

@@ -9,7 +9,7 @@
 namespace forewarp::emulation {
 namespace {
 
-Tag opaque(std::uint8_t dims, LaneMask lanes) { return {TagKind::Opaque, dims, lanes, {}}; }
+Tag opaque(Dims dims, LaneMask lanes) { return {TagKind::Opaque, dims, lanes, {}, 0}; }
 
 /// Whether the lanes hold one value, and which.
 bool uniform_value(const std::array<std::int64_t, kWarpLanes>& values, LaneMask lanes, std::int64_t& value) {
@@ -21,7 +21,11 @@ bool uniform_value(const std::array<std::int64_t, kWarpLanes>& values, LaneMask 
 }
 
 /// The largest k such that 2^k divides every part of a slope (not all zero).
-int common_shift(const BlockSlope& s) { return std::countr_zero(static_cast<std::uint64_t>(s.x | s.y | s.z)); }
+int common_shift(const BlockSlope& s) {
+  std::int64_t bits = 0;
+  for_each_part(s, [&](const std::int64_t& part) { bits |= part; });
+  return std::countr_zero(static_cast<std::uint64_t>(bits));
+}
 
 }  // namespace
 
@@ -29,14 +33,15 @@ void Shadow::compute(const Exec& x, const Op& op) {
   const ShadowPlan& plan = plans_[x.pc];
   lanes_ = x.enabled;
   if (plan.rule == Rule::BlockIndex) {
-    const BlockSlope unit{plan.dimension == 0, plan.dimension == 1, plan.dimension == 2};
-    set(x, op.dst, {TagKind::Linear, 0, lanes_, unit});
+    const BlockSlope unit{plan.dimension == 0, plan.dimension == 1, plan.dimension == 2, {}};
+    set(x, op.dst, {TagKind::Linear, 0, lanes_, unit, 0});
     return;
   }
   if (plan.rule == Rule::Clear || !any_tagged(x, plan)) {
     clear(x, plan);
     return;
   }
+  if (warp(x).waits && !plan.is_lazy && !compares_sign(x, op, plan)) settle(x, plan.reads);
   std::array<LaneMask, 8> groups;
   const std::size_t count = split_lanes(x, plan, groups);
   for (std::size_t i = 0; i < count; ++i) {
@@ -86,6 +91,8 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
       break;
     }
     case Rule::Sum: {
+      if (const auto f = difference(x, op); f && set_fraction(x, op.dst, *f)) break;
+      settle(x, plan.reads);
       Gathered g;
       for (const Source* s : {&op.a, &op.b, &op.c}) g.take(tag(x, *s));
       if (plan.carry_in) {
@@ -100,6 +107,12 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
       break;
     case Rule::MultiplyWide:
       apply_wide(x, op, plan);
+      break;
+    case Rule::MultiplyHigh:
+      apply_high(x, op, plan);
+      break;
+    case Rule::Absolute:
+      apply_absolute(x, op);
       break;
     case Rule::LeaLow:
       apply_lea(x, op);
@@ -163,17 +176,17 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
 
 void Shadow::apply_generic(const Exec& x, const ShadowPlan& plan) {
   WarpTags& w = warp(x);
-  std::uint8_t dims = 0;
+  Dims dims = 0;
   for (const std::uint32_t row : plan.reads) {
     for (const Tag& part : w.rows[row].part) {
       if ((part.lanes & lanes_) == 0) continue;
-      dims = static_cast<std::uint8_t>(dims | part.dims | dims_of(part.slope));
+      dims = static_cast<Dims>(dims | part.dims | dims_of(part.slope));
     }
   }
   if (w.carry_lanes != 0) {
     for (const std::uint8_t slot : plan.predicate_reads) {
       const Carry c = carry(x, {slot, 0});
-      if (c.lanes != 0) dims = static_cast<std::uint8_t>(dims | carry_dims(c, c));
+      if (c.lanes != 0) dims = static_cast<Dims>(dims | carry_dims(c, c));
     }
     for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{});
   }
@@ -205,11 +218,11 @@ void Shadow::apply_carry_sum(const Exec& x, const Op& op, Gathered g) {
   const bool words = g.linear == 0;
   Gathered sum;
   for (const Carry& c : {c0, c1}) {
-    if (c.lanes != 0) sum.take({TagKind::High, c.dims, c.lanes, c.second ? BlockSlope{} : c.slope});
+    if (c.lanes != 0) sum.take({TagKind::High, c.dims, c.lanes, c.second ? BlockSlope{} : c.slope, 0});
   }
   // The words' own slopes are what the carry already tells; what is not followed adds up.
-  if (g.lanes != 0) sum.take({TagKind::Opaque, g.opaque, g.lanes, {}});
-  sum.dims = static_cast<std::uint8_t>(sum.dims | g.dims);
+  if (g.lanes != 0) sum.take({TagKind::Opaque, g.opaque, g.lanes, {}, 0});
+  sum.dims = static_cast<Dims>(sum.dims | g.dims);
   if (op.carry_out) fix(x, sum.dims);
   for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
   set(x, op.dst, complete && words && !g.lost ? sum.result(TagKind::High) : opaque(sum.dims, sum.lanes));
@@ -235,9 +248,8 @@ Tag Shadow::product(const Exec& x, const Op& op, bool wide, bool is_unsigned) {
   if (std::abs(f) > (std::int64_t{1} << 33)) return opaque(g.dims, g.lanes);
   const BlockSlope s = moving.tag.slope;
   // What would overflow is noise and not followed.
-  const std::int64_t largest = std::max({std::abs(s.x), std::abs(s.y), std::abs(s.z)});
-  if (largest > (std::int64_t{1} << 40) / std::max<std::int64_t>(1, std::abs(f))) return opaque(g.dims, g.lanes);
-  return {moving.tag.kind, moving.tag.dims, g.lanes, scale(s, f)};
+  if (largest_part(s) > (std::int64_t{1} << 40) / std::max<std::int64_t>(1, std::abs(f))) return opaque(g.dims, g.lanes);
+  return {moving.tag.kind, moving.tag.dims, g.lanes, scale(s, f), 0};
 }
 
 void Shadow::apply_multiply(const Exec& x, const Op& op, const ShadowPlan& plan) {
@@ -272,19 +284,58 @@ Tag Shadow::wide_summand(const Exec& x, const Source& s) {
 }
 
 void Shadow::apply_wide(const Exec& x, const Op& op, const ShadowPlan& plan) {
+  // Without a summand, the upper word may be what a division begins with.
+  Source upper = op.c;
+  upper.row += kRowBytes;
+  const bool plain = !op.carry_out && is_zero_word(x, op.c) && is_zero_word(x, upper);
+  const auto f = plain ? product_fraction(x, op, plan.is_unsigned) : std::nullopt;
   Gathered g;
   g.take(product(x, op, true, plan.is_unsigned));
   g.take(wide_summand(x, op.c));
   for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
   if (op.carry_out && g.lanes != 0) fix(x, g.dims);
   set(x, op.dst, g.result(TagKind::Linear));
-  set(x, op.dst + kRowBytes, g.result(TagKind::High));
+  const Tag high = g.result(TagKind::High);
+  if (f && fits(*f) && high.kind == TagKind::High) {
+    keep_numerators(x, op.dst + kRowBytes, *f);
+    Tag kept = high;
+    kept.shift = 32;
+    set(x, op.dst + kRowBytes, kept);
+    return;
+  }
+  if (!f || !set_fraction(x, op.dst + kRowBytes, *f)) set(x, op.dst + kRowBytes, high);
+}
+
+/// The upper word alone.
+void Shadow::apply_high(const Exec& x, const Op& op, const ShadowPlan& plan) {
+  const auto f = op.carry_out ? std::nullopt : product_fraction(x, op, plan.is_unsigned);
+  if (!f || !set_fraction(x, op.dst, *f)) apply_generic(x, plan);
+}
+
+void Shadow::apply_absolute(const Exec& x, const Op& op) {
+  const Operand v = operand(x, op.a, false);
+  const Tag& t = v.tag;
+  if (t.kind != TagKind::Linear || t.dims != 0) {
+    set(x, op.dst, opaque(static_cast<Dims>(t.dims | dims_of(t.slope)), t.lanes));
+    return;
+  }
+  keep_range(x, t, v.value, false);
+  keep_outcome(v, Operand{}, t.lanes, kLess);
+  LaneMask negative = 0;
+  for (LaneMask m = t.lanes; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (v.value[static_cast<std::size_t>(lane)] < 0) negative |= LaneMask{1} << lane;
+  }
+  Tag turned = t;
+  turned.slope = scale(t.slope, -1);
+  assign(x, op.dst, t, lanes_ & ~negative);
+  assign(x, op.dst, turned, lanes_ & negative);
 }
 
 void Shadow::apply_lea(const Exec& x, const Op& op) {
   Gathered g;
   Tag a = tag(x, op.a);
-  if (a.kind == TagKind::High) a = opaque(static_cast<std::uint8_t>(a.dims | dims_of(a.slope)), a.lanes);
+  if (a.kind == TagKind::High) a = opaque(static_cast<Dims>(a.dims | dims_of(a.slope)), a.lanes);
   a.slope = scale(a.slope, std::int64_t{1} << op.immediate);
   g.take(a);
   g.take(tag(x, op.b));
@@ -293,21 +344,23 @@ void Shadow::apply_lea(const Exec& x, const Op& op) {
 
 /// The upper half of base + (index << s), its lower half made by the LEA whose carry comes in.
 void Shadow::apply_lea_high(const Exec& x, const Op& op, const ShadowPlan& plan) {
+  if (!plan.carry_in && !op.carry_out && lea_fraction(x, op)) return;
+  settle(x, plan.reads);
   const Tag a = tag(x, op.a), b = tag(x, op.b), c = op.variant != 0 ? Tag{} : tag(x, op.c);
   Gathered g;
   for (const Tag& t : {a, b, c}) g.take(t);
   const Carry in = plan.carry_in ? carry(x, op.p[0]) : Carry{};
   const bool shapes = a.kind != TagKind::High && b.kind != TagKind::Linear && c.kind != TagKind::Linear && !g.lost;
   const bool lanes_agree = g.lanes == 0 || g.lanes == in.lanes;
-  const auto dims = static_cast<std::uint8_t>(g.dims | (in.lanes != 0 ? carry_dims(in, in) : 0));
+  const auto dims = static_cast<Dims>(g.dims | (in.lanes != 0 ? carry_dims(in, in) : 0));
   for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
   if (op.carry_out) fix(x, dims);
   if (in.lanes != 0 && shapes && lanes_agree && !in.second) {
     const Operand index = operand(x, op.a, op.variant == 0);
     if (c.kind == TagKind::None) keep_range(x, index.tag, index.value, op.variant == 0);
     Gathered sum;
-    sum.take({TagKind::High, in.dims, in.lanes, in.slope});
-    if (g.lanes != 0) sum.take({TagKind::Opaque, g.opaque, g.lanes, {}});
+    sum.take({TagKind::High, in.dims, in.lanes, in.slope, 0});
+    if (g.lanes != 0) sum.take({TagKind::Opaque, g.opaque, g.lanes, {}, 0});
     set(x, op.dst, sum.result(TagKind::High));
     return;
   }
@@ -320,7 +373,7 @@ void Shadow::apply_lea_high(const Exec& x, const Op& op, const ShadowPlan& plan)
 
 void Shadow::apply_shift_left(const Exec& x, const Op& op) {
   Tag t = tag(x, op.a);
-  if (t.kind == TagKind::High) t = opaque(static_cast<std::uint8_t>(t.dims | dims_of(t.slope)), t.lanes);
+  if (t.kind == TagKind::High) t = opaque(static_cast<Dims>(t.dims | dims_of(t.slope)), t.lanes);
   t.slope = scale(t.slope, std::int64_t{1} << op.immediate);
   set(x, op.dst, t);
 }
@@ -328,10 +381,18 @@ void Shadow::apply_shift_left(const Exec& x, const Op& op) {
 void Shadow::apply_shift_right(const Exec& x, const Op& op) {
   const bool is_unsigned = (op.variant & kShiftSigned) == 0;
   const int k = static_cast<int>(op.immediate);
+  const Tag& raw = raw_tag(x, op.a.row);
+  if (raw.kind == TagKind::Fraction || (raw.kind == TagKind::High && raw.shift != 0)) {
+    auto f = fraction(x, op.a, is_unsigned);
+    if (f && shift_fraction(*f, k, is_unsigned) && set_fraction(x, op.dst, *f)) return;
+    settle(x, plans_[x.pc].reads);
+  } else if (raw.kind == TagKind::Masked) {
+    settle(x, plans_[x.pc].reads);
+  }
   const Operand v = operand(x, op.a, is_unsigned);
   Tag t = v.tag;
   if (t.kind != TagKind::Linear || t.dims != 0) {
-    set(x, op.dst, opaque(static_cast<std::uint8_t>(t.dims | dims_of(t.slope)), t.lanes));
+    set(x, op.dst, opaque(static_cast<Dims>(t.dims | dims_of(t.slope)), t.lanes));
     return;
   }
   keep_range(x, t, v.value, is_unsigned);
@@ -344,10 +405,12 @@ void Shadow::apply_shift_right(const Exec& x, const Op& op) {
   if (constant) {
     t = Tag{};
   } else if (common_shift(t.slope) >= k) {
-    t.slope = {t.slope.x >> k, t.slope.y >> k, t.slope.z >> k};
+    for_each_part(t.slope, [k](std::int64_t& part) { part >>= k; });
   } else if (!is_unsigned && k == 31) {
     t.kind = TagKind::High;  // the sign: upper word of the value as 64 bits
   } else {
+    auto f = fraction(x, op.a, is_unsigned);
+    if (f && shift_fraction(*f, k, is_unsigned) && set_fraction(x, op.dst, *f)) return;
     t = opaque(dims_of(t.slope), t.lanes);
   }
   set(x, op.dst, t);
@@ -370,7 +433,7 @@ void Shadow::apply_shift_left_high(const Exec& x, const Op& op) {
     const Operand o = operand(x, op.a, true);
     keep_range(x, o.tag, o.value, true);
   }
-  set(x, op.dst, {TagKind::High, g.opaque, g.lanes, scale(low.slope, std::int64_t{1} << s)});
+  set(x, op.dst, {TagKind::High, g.opaque, g.lanes, scale(low.slope, std::int64_t{1} << s), 0});
 }
 
 namespace {
@@ -421,8 +484,14 @@ void Shadow::apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan) {
     set(x, op.dst, opaque(g.dims, g.lanes));
     return;
   }
+  const bool linear = to_constant > to_same;
+  if (linear && bits > steady && sign_stays(x, tag(x, *sources[moving]), *sources[moving])) {
+    // If only its sign is asked for, nothing else has to stay.
+    set(x, op.dst, {TagKind::Masked, 0, g.lanes, g.slope, static_cast<std::uint8_t>(bits)});
+    return;
+  }
   if (bits > steady) conditions_.residue(g.slope, std::int64_t{1} << bits);
-  set(x, op.dst, to_constant <= to_same ? Tag{} : Tag{TagKind::Linear, 0, g.lanes, g.slope});
+  set(x, op.dst, linear ? Tag{TagKind::Linear, 0, g.lanes, g.slope, 0} : Tag{});
 }
 
 /// PRMT that moves a linear word up by whole bytes and fills in below: (a << 8k) | constant.
@@ -449,7 +518,7 @@ void Shadow::apply_permute(const Exec& x, const Op& op, const ShadowPlan& plan) 
     apply_generic(x, plan);
     return;
   }
-  set(x, op.dst, {TagKind::Linear, 0, t.lanes, up});
+  set(x, op.dst, {TagKind::Linear, 0, t.lanes, up, 0});
 }
 
 void Shadow::apply_select(const Exec& x, const Op& op) {
@@ -461,6 +530,12 @@ void Shadow::apply_select(const Exec& x, const Op& op) {
 }
 
 void Shadow::apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan) {
+  if (compares_sign(x, op, plan)) {
+    if (warp(x).carry_lanes == 0) return;
+    for (const PredicateSource& p : op.p) read_predicate(x, p.slot);
+    for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
+    return;
+  }
   const Operand l = operand(x, op.a, plan.is_unsigned), r = operand(x, op.b, plan.is_unsigned);
   for (const Operand* o : {&l, &r}) {
     fix(x, o->tag.dims);

@@ -1,6 +1,7 @@
 // How the block index travels through a program: each example is traced by classes and block by block, which must
 // agree, and needs no more classes than it should.
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <string>
 
 #include "base/error.h"
@@ -349,4 +350,145 @@ TEST_CASE("what a slice does not need may be unknown", "[shadow]") {
   CHECK(trace->classes.size() == 1);
   CHECK(trace->totals()[5].executed == 16);
   CHECK_THROWS_AS(emulate_values(example.program, example.item), InputError);
+}
+
+// --- quotients -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// R16 = the element of this thread in a grid of blocks of 64.
+const std::string kElement = kStart + "IMAD R16, R3, c[0x0][0x0], R0\n";
+
+/// R`q` = R`u` / d and R`r` = R`u` % d for signed ints as the compiler divides by what it does not know: by the
+/// reciprocal, its error mended twice, signs apart. Destroys R30 to R39 and P2 to P4.
+std::string divide(int u, const std::string& d, int q, int r) {
+  const std::string U = "R" + std::to_string(u), Q = "R" + std::to_string(q), R = "R" + std::to_string(r);
+  return "IABS R30, " + d + R"(
+    I2F.RP R31, R30
+    MUFU.RCP R31, R31
+    IADD3 R32, R31, 0xffffffe, RZ
+    F2I.FTZ.U32.TRUNC.NTZ R33, R32
+    MOV R32, RZ
+    IADD3 R34, RZ, -R33, RZ
+    IMAD R35, R34, R30, RZ
+    IMAD.HI.U32 R33, R33, R35, R32
+    IABS R36, )" +
+         U + R"(
+    IMAD.HI.U32 R37, R33, R36, RZ
+    IADD3 R38, -R37, RZ, RZ
+    IMAD R39, R30, R38, R36
+    ISETP.GT.U32.AND P2, PT, R30, R39, PT
+    @!P2 IADD3 R39, R39, -R30, RZ
+    @!P2 IADD3 R37, R37, 0x1, RZ
+    ISETP.GE.U32.AND P3, PT, R39, R30, PT
+    LOP3.LUT R38, )" +
+         U + ", " + d + R"(, RZ, 0x3c, !PT
+    ISETP.GE.AND P4, PT, R38, RZ, PT
+    @P3 IADD3 R37, R37, 0x1, RZ
+    @!P4 IADD3 R37, -R37, RZ, RZ
+    ISETP.NE.AND P2, PT, RZ, )" +
+         d + R"(, PT
+    @!P2 LOP3.LUT R37, RZ, )" +
+         d + R"(, RZ, 0x33, !PT
+    MOV )" + Q + R"(, R37
+    IADD3 R38, -R37, RZ, RZ
+    IMAD )" +
+         R + ", " + d + ", R38, " + U + "\n";
+}
+
+std::string hex(std::uint32_t v) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%x", v);
+  return text;
+}
+
+/// R`q` = R`u` / d as the compiler divides signed ints by what it knows.
+std::string divide_by_constant(int u, std::uint32_t d, int q) {
+  // The least s for which 2^(32 + s) / d rounded up is right for every u.
+  int s = 0;
+  std::uint64_t m = 0;
+  for (;; ++s) {
+    __extension__ using Wide = unsigned __int128;
+    const Wide n = Wide{1} << (32 + s);
+    m = static_cast<std::uint64_t>((n + d - 1) / d);
+    if ((Wide{m} * d - n) <= (Wide{1} << (s + 1))) break;
+  }
+  const std::string magic = hex(static_cast<std::uint32_t>(m));
+  const std::string shift = hex(static_cast<std::uint32_t>(s == 0 ? 0 : 32 - s));
+  const std::string U = "R" + std::to_string(u), Q = "R" + std::to_string(q);
+  // A multiplier with the upper bit set reads as negative: the dividend is added once.
+  const bool negative = (m >> 31 & 1u) != 0;
+  return "MOV R30, RZ\nMOV R31, " + (negative ? U : std::string("RZ")) + "\nIMAD.HI R32, " + U + ", " + magic +
+         ", R30\nSHF.R.U32.HI R33, RZ, 0x1f, R32\nLEA.HI.SX32 " + Q + ", R32, R33, " + shift + "\n" + (s == 0 ? "IADD3 " + Q + ", R32, R33, RZ\n" : "");
+}
+
+}  // namespace
+
+TEST_CASE("quotients by launch constants are followed", "[shadow][quotients]") {
+  // Rows of 640 elements, ten blocks a row: the quotient is a coordinate, the remainder too, and two classes are enough: the
+  // estimate of the quotient is one less at the start of some rows.
+  const std::string rows = divide(16, "R6", 17, 18) + "IMAD R6, R17, 0x400, R18" + kAccess;
+  CHECK(classes_of(kElement + "MOV R6, 0x280\n" + rows, {400, 1, 1}) <= 2);
+  // Rows of 1000 elements: eight of them are 125 blocks, whose lines repeat; blocks that two rows share differ.
+  CHECK(classes_of(kElement + "MOV R6, 0x3e8\n" + rows, {500, 1, 1}) <= 40);
+  // Powers of two leave no error to mend, and one less does.
+  CHECK(classes_of(kElement + "MOV R6, 0x400\n" + rows, {400, 1, 1}) <= 4);
+  CHECK(classes_of(kElement + "MOV R6, 0x3ff\n" + rows, {200, 1, 1}) <= 200);
+  // By what the compiler knows.
+  const std::string to_line = "IMAD R6, R17, 0x80, R0" + kAccess;
+  CHECK(classes_of(kElement + divide_by_constant(16, 640, 17) + to_line, {400, 1, 1}) == 1);
+  CHECK(classes_of(kElement + divide_by_constant(16, 7 * 64, 17) + to_line, {400, 1, 1}) == 1);
+  CHECK(classes_of(kElement + divide_by_constant(16, 3, 17) + to_line, {300, 1, 1}) <= 3);
+  // Unsigned, from the upper word of a product.
+  CHECK(classes_of(kElement + "IMAD.WIDE.U32 R18, R16, -0x33333333, RZ\nSHF.R.U32.HI R17, RZ, 0x9, R19\n" + to_line,
+                   {400, 1, 1}) == 1);
+  // A multiplier of 33 bits: u / 448 is ((u - t) / 2 + t) / 2^8 with t the upper word of u times 2^32 (2^9 / 448 - 1).
+  CHECK(classes_of(kElement + "IMAD.WIDE.U32 R18, R16, 0x24924925, RZ\nIADD3 R18, -R19, R16, RZ\n"
+                              "LEA.HI R18, R18, R19, RZ, 0x1f\nSHF.R.U32.HI R17, RZ, 0x8, R18\n" +
+                       to_line,
+                   {400, 1, 1}) == 1);
+}
+
+TEST_CASE("a triangle needs a class for each way through its diagonal", "[shadow][quotients]") {
+  // Element (t, t2) of squares of 128 x 128, as attention scores number them; nothing is done above the diagonal.
+  const std::string triangle = kElement + "MOV R20, 0x80\n" + divide(16, "R20", 17, 18) + divide(17, "R20", 21, 22) +
+                               "ISETP.GT.AND P0, PT, R18, R22, PT\n@P0 EXIT\nIMAD R6, R21, 0x4000, R18" + kAccess;
+  CHECK(classes_of(triangle, {768, 1, 1}) <= 200);
+}
+
+TEST_CASE("random divisions are what brute force finds", "[shadow][quotients]") {
+  std::uint32_t state = 1;
+  const auto below = [&state](std::uint32_t n) {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<std::uint32_t>(std::uint64_t{state} * n >> 32);
+  };
+  for (int round = 0; round < 40; ++round) {
+    const std::uint32_t blocks = 20 + below(60), rows = 1 + below(3);
+    const std::uint32_t first = 1 + below(round % 2 == 0 ? 40 : 2000), second = 1 + below(12);
+    const std::uint32_t end = below(2) == 0 ? 64 * blocks * rows : below(64 * blocks * rows);
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "IMAD R16, R4, 0x%x, R16\nISETP.GE.AND P0, PT, R16, 0x%x, PT\n@P0 EXIT\nMOV R20, 0x%x\nMOV R24, 0x%x\n",
+                  64 * blocks, end, first, second);
+    std::string source = kElement + text;
+    switch (below(4)) {
+      case 0:
+        source += divide(16, "R20", 17, 18) + divide(17, "R24", 21, 22);
+        break;
+      case 1:
+        source += divide_by_constant(16, first + 1, 17) + "MOV R20, " + hex(first + 1) + "\nIADD3 R20, -R20, RZ, RZ\nIMAD R18, R17, R20, R16\n" +
+                  divide(18, "R24", 21, 22);
+        break;
+      case 2:
+        source += "SHF.R.S32.HI R17, RZ, " + hex(1 + below(9)) + ", R16\nIADD3 R17, R17, -0x5, RZ\n" +
+                  divide(17, "R24", 21, 22) + "MOV R18, R16\n";
+        break;
+      default:
+        source += "IADD3 R17, R16, -0x3e8, RZ\n" + divide(17, "R20", 21, 18) + divide(21, "R24", 17, 22);
+        break;
+    }
+    source += below(2) == 0 ? "ISETP.GT.AND P0, PT, R22, 0x1, PT\n@P0 EXIT\n" : "";
+    source += "IMAD R6, R21, 0x40, R18\nIMAD R6, R22, 0x20, R6\nIADD3 R6, R6, 0x4000, RZ" + kAccess;
+    CHECK(classes_of(source, {blocks, rows, 1}) <= std::size_t{blocks} * rows);
+  }
 }

@@ -16,41 +16,75 @@ namespace {
 
 using namespace emulation;
 
-/// Marks the blocks that have a class.
+/// Says which blocks of the grid have a class.
 class Cover {
  public:
-  explicit Cover(const Dim3& grid) : grid_(grid), taken_(grid.count(), false) {}
+  explicit Cover(const KernelTrace& trace) : trace_(trace), grid_(trace.launch.grid) {}
 
-  bool taken(std::uint64_t linear) const { return taken_[linear]; }
+  /// A class whose conditions tell exactly who belongs to it: later blocks find it by themselves.
+  void add(std::uint32_t index) {
+    const BlockClass& c = trace_.classes[index];
+    if (!c.single) classes_.push_back({index, trace_.place(c.representative)});
+  }
+  /// Whether a block was given to a class by take().
+  bool taken(std::uint64_t linear) const { return !taken_.empty() && taken_[linear]; }
+  /// The class from add() that a block belongs to, or kNone.
+  static constexpr std::uint32_t kNone = ~0u;
+  std::uint32_t find(const BlockPlace& place) {
+    const auto holds = [&](std::size_t i) {
+      return trace_.classes[classes_[i].index].contains({classes_[i].representative, place});
+    };
+    // Neighbours mostly behave alike, and a block that two classes describe is the same in both.
+    if (classes_.size() > kMostInOrder && holds(latest_)) return classes_[latest_].index;
+    for (std::size_t i = 0; i < classes_.size(); ++i) {
+      if (!holds(i)) continue;
+      latest_ = i;
+      return classes_[i].index;
+    }
+    return kNone;
+  }
 
   /// Blocks without a class that satisfy the conditions of this one, the representative first.
-  std::vector<std::uint64_t> members(const BlockClass& c) const {
+  std::vector<std::uint64_t> members(const BlockClass& c) {
     std::vector<std::uint64_t> found;
-    each(c, [&](std::uint64_t linear) { found.push_back(linear); });
+    each(c, [&](std::uint64_t linear, const BlockPlace& place) {
+      if (find(place) == kNone) found.push_back(linear);
+    });
     return found;
   }
 
-  /// Gives a class every block that satisfies its conditions and has none yet; returns how many.
-  std::uint64_t take(const BlockClass& c) {
+  /// Gives a class those of `members` that satisfy its conditions and have none yet; returns how many.
+  std::uint64_t take(const BlockClass& c, const std::vector<std::uint64_t>& members) {
+    if (taken_.empty()) taken_.resize(grid_.count(), false);
+    const BlockPlace representative = trace_.place(c.representative);
     std::uint64_t population = 0;
-    each(c, [&](std::uint64_t linear) {
+    for (const std::uint64_t linear : members) {
+      if (taken_[linear] || !c.contains({representative, trace_.place(trace_.block_index(linear))})) continue;
       taken_[linear] = true;
       ++population;
-    });
+    }
     return population;
   }
 
  private:
+  static constexpr std::size_t kMostInOrder = 16;
+  struct Known {
+    std::uint32_t index;
+    BlockPlace representative;
+  };
+
   template <class Visit>
   void each(const BlockClass& c, const Visit& visit) const {
     Dim3 first{0, 0, 0}, last{grid_.x - 1, grid_.y - 1, grid_.z - 1};
-    if (c.single) first = last = c.representative;
     for (const BlockCondition& condition : c.conditions) narrow(condition, c.representative, first, last);
+    const BlockPlace representative = trace_.place(c.representative);
     for (std::uint32_t z = first.z; z <= last.z; ++z) {
       for (std::uint32_t y = first.y; y <= last.y; ++y) {
         for (std::uint32_t x = first.x; x <= last.x; ++x) {
           const std::uint64_t linear = (std::uint64_t{z} * grid_.y + y) * grid_.x + x;
-          if (!taken_[linear] && c.contains({x, y, z})) visit(linear);
+          if (taken(linear)) continue;
+          const BlockPlace place = trace_.place({x, y, z});
+          if (c.contains({representative, place})) visit(linear, place);
         }
       }
     }
@@ -59,9 +93,9 @@ class Cover {
   /// Conditions along one dimension bound the box that has to be searched.
   static void narrow(const BlockCondition& c, const Dim3& at, Dim3& first, Dim3& last) {
     const BlockSlope axis = c.coefficient;
-    if (axis == BlockSlope{1, 0, 0}) clip(c, at.x, first.x, last.x);
-    if (axis == BlockSlope{0, 1, 0}) clip(c, at.y, first.y, last.y);
-    if (axis == BlockSlope{0, 0, 1}) clip(c, at.z, first.z, last.z);
+    if (axis == BlockSlope{1, 0, 0, {}}) clip(c, at.x, first.x, last.x);
+    if (axis == BlockSlope{0, 1, 0, {}}) clip(c, at.y, first.y, last.y);
+    if (axis == BlockSlope{0, 0, 1, {}}) clip(c, at.z, first.z, last.z);
   }
   static void clip(const BlockCondition& c, std::uint32_t at, std::uint32_t& first, std::uint32_t& last) {
     const std::int64_t low = c.low < -std::int64_t{at} ? 0 : at + c.low;
@@ -70,8 +104,11 @@ class Cover {
     last = std::min(last, static_cast<std::uint32_t>(high));
   }
 
+  const KernelTrace& trace_;
   Dim3 grid_;
-  std::vector<bool> taken_;
+  std::vector<Known> classes_;
+  std::size_t latest_ = 0;
+  std::vector<bool> taken_;  ///< made when the first block is taken
 };
 
 BlockClass trace_block(BlockExecutor& executor, Shadow& shadow, BlockTraceBuilder& builder, const Dim3& block,
@@ -103,7 +140,7 @@ std::uint64_t executed(const BlockClass& c) {
 
 /// Whether block `b` accesses what block `a` does, moved by the slopes: with same_way, the same trace.
 bool same_accesses(const KernelTrace& trace, const BlockClass& a, const BlockClass& b) {
-  const BlockDistance distance(a.representative, b.representative);
+  const BlockDistance distance = trace.distance(a.representative, b.representative);
   for (std::size_t w = 0; w < a.warps.size(); ++w) {
     const std::vector<Access>&p = a.warps[w].accesses, &q = b.warps[w].accesses;
     if (p.size() != q.size()) return false;
@@ -132,10 +169,10 @@ void follow_all(KernelTrace& trace, Cover& cover, BlockClass first, const std::v
     if (same_way(first, own) && same_accesses(trace, first, own)) continue;
     own.single = true;
     own.conditions.clear();
-    own.population = cover.take(own);
+    own.population = cover.take(own, {b});
     trace.classes.push_back(std::move(own));
   }
-  first.population = cover.take(first);
+  first.population = cover.take(first, members);
   trace.classes.push_back(std::move(first));
 }
 
@@ -217,7 +254,7 @@ void follow_sample(KernelTrace& trace, Cover& cover, BlockClass first, const std
       // The representatives need not lie in different residues; the last class takes what is left.
       if (i + 1 < sample.size()) sample[i].conditions.push_back(share);
     }
-    sample[i].population = cover.take(sample[i]);
+    sample[i].population = cover.take(sample[i], members);
   }
   if (!alike) counter.count(trace, members, sample, instructions);
   for (BlockClass& c : sample)
@@ -248,11 +285,11 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   // What the followed blocks write is taken back: later launches find what the whole launch leaves.
   global.keep_writes_undoable();
   BlockExecutor executor(setup.state());
-  Shadow shadow(setup.decoded(), trace.launch.grid, executor.warps());
+  Shadow shadow(setup.decoded(), trace.launch.grid, executor.warps(), trace.quotients);
   TracePools pools(trace);
   BlockTraceBuilder builder(*trace.kernel, executor.warps(), pools);
   SampleCounter counter(setup.state(), options, in_order);
-  Cover cover(trace.launch.grid);
+  Cover cover(trace);
   const std::uint64_t blocks = trace.launch.grid.count();
   std::uint64_t spent = 0;
   const auto follow = [&](std::uint64_t b) {
@@ -262,12 +299,18 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   };
   for (std::uint64_t b = 0; b < blocks; ++b) {
     if (cover.taken(b)) continue;
+    const std::uint32_t known = cover.find(trace.place(trace.block_index(b)));
+    if (known != Cover::kNone) {
+      ++trace.classes[known].population;
+      continue;
+    }
     BlockClass next = follow(b);
     if (shadow.conditions().data_dependent() && !next.single) {
       add_data_dependent(trace, cover, std::move(next), executor.executed(), spent, counter, follow);
     } else {
-      next.population = cover.take(next);
+      next.population = 1;
       trace.classes.push_back(std::move(next));
+      cover.add(static_cast<std::uint32_t>(trace.classes.size() - 1));
     }
     if (options.progress) options.progress(b + 1, blocks);
   }

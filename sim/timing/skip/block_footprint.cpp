@@ -146,7 +146,7 @@ std::shared_ptr<const BlockFootprint::Footprint> BlockFootprint::footprint(std::
 void BlockFootprint::start(std::uint64_t block, std::uint16_t sm, Running& running) {
   const KernelTrace& trace = context_.trace;
   const std::uint32_t cls = context_.classes.class_of(block);
-  const BlockDistance distance(trace.classes[cls].representative, trace.block_index(block));
+  const BlockDistance distance = trace.distance(trace.classes[cls].representative, trace.block_index(block));
   running.footprint = footprint(cls);
   running.sm = sm;
   running.shifts.clear();

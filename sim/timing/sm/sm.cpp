@@ -39,7 +39,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   block.live_warps = static_cast<int>(cls.warps.size());
   block.warps.clear();
   block.shifts.resize(trace.slopes.size());
-  const BlockDistance distance(cls.representative, trace.block_index(linear));
+  const BlockDistance distance = trace.distance(cls.representative, trace.block_index(linear));
   for (std::size_t s = 0; s < trace.slopes.size(); ++s) block.shifts[s] = trace.slopes[s].over(distance) / kLineBytes;
   if (resident_++ == 0) active_since_ = now;
 
