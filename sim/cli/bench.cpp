@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/places.h"
+#include "report/case_json.h"
 #include "report/format.h"
 #include "report/table.h"
 
@@ -142,10 +143,11 @@ std::string write_text(const std::vector<Run>& runs) {
   return t.text("");
 }
 
-std::string write_json(const std::string& gpu, int times, const std::vector<Run>& runs) {
+std::string write_json(const GpuModel& gpu, int times, const std::vector<Run>& runs) {
   nlohmann::ordered_json root;
   root["forewarp"] = FOREWARP_VERSION;
-  root["gpu"] = gpu;
+  root["gpu"] = gpu.name;
+  report::add_changes(gpu.changes, root);
   root["times"] = times;
   root["runs"] = nlohmann::ordered_json::array();
   for (const Run& r : runs)
@@ -170,6 +172,7 @@ CommandLine make_command_line() {
       {"forewarp bench", "forewarp bench --times 5 --class copy --json bench.json"});
   namespace po = boost::program_options;
   c.model()("gpu", po::value<std::string>()->value_name("NAME|FILE")->default_value("h200-sxm"), "GPU model");
+  c.add_set();
   c.model()("class", po::value<std::string>()->value_name("TEXT"), "only classes whose name holds this");
   c.model()("times", po::value<int>()->value_name("N")->default_value(3), "runs of each, of which the median counts");
   c.add_json();
@@ -185,7 +188,7 @@ int run_bench(const Arguments& arguments) {
   if (times < 1 || times > 1000) throw UsageError("--times is 1 to 1000, not " + std::to_string(times));
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
-  const GpuModel model = load_gpu_model(c.text("gpu"));
+  const GpuModel model = c.gpu();
   const std::string wanted = c.has("class") ? c.text("class") : "";
   std::vector<Run> runs;
   for (const bool full : {true, false}) {
@@ -196,7 +199,7 @@ int run_bench(const Arguments& arguments) {
     }
   }
   if (runs.empty()) throw UsageError("there is no class that holds '" + wanted + "'");
-  write_results(write_text(runs), json_path, json_path ? write_json(model.name, times, runs) : "");
+  write_results(write_text(runs), json_path, json_path ? write_json(model, times, runs) : "");
   return kDone;
 }
 

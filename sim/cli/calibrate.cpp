@@ -33,6 +33,7 @@ CommandLine make_command_line() {
             "only this unit (issue, branch, shared, l1, l2, dram, ...); may be repeated");
   c.model()("gpu", po::value<std::string>()->value_name("NAME|FILE")->default_value("h200-sxm"),
             "GPU model that is calibrated");
+  c.add_set();
   c.model()("measured", po::value<std::string>()->value_name("NAME")->default_value("h200-sxm"),
             "GPU whose profiles are compared with");
   c.model()("tolerance", po::value<double>()->value_name("PERCENT")->default_value(5),
@@ -46,10 +47,11 @@ CommandLine make_command_line() {
 
 class Calibration {
  public:
-  Calibration(std::string gpu, unsigned threads, std::optional<PredictionCache> cache)
+  Calibration(std::string gpu, std::vector<std::string> changes, unsigned threads, std::optional<PredictionCache> cache)
       : gpu_(std::move(gpu)),
-        model_(load_gpu_model(gpu_)),
-        leaves_(describe_gpu(gpu_)),
+        changes_(std::move(changes)),
+        model_(load_gpu_model(gpu_, changes_)),
+        leaves_(describe_gpu(gpu_, changes_)),
         threads_(threads),
         cache_(std::move(cache)) {}
 
@@ -124,7 +126,9 @@ class Calibration {
     const bool whole = text.find_first_of(".e") == std::string::npos;
     c.value = c.now + (whole ? std::max(1.0, std::round(kStep * c.now)) : kStep * c.now);
     try {
-      c.model = load_gpu_model_with(gpu_, path, c.value);
+      std::vector<std::string> changes = changes_;
+      changes.push_back(leaf_change(path, c.value));
+      c.model = load_gpu_model(gpu_, changes);
     } catch (const InputError&) {  // the schema does not let it be so, for a power of two, say: it is no number to tune
     }
     return c;
@@ -199,6 +203,7 @@ class Calibration {
   }
 
   std::string gpu_;
+  std::vector<std::string> changes_;
   GpuModel model_;
   std::vector<Leaf> leaves_;
   unsigned threads_;
@@ -234,11 +239,11 @@ int run_calibrate(const Arguments& arguments) {
   if (json_path) check_writable(*json_path);
   const double tolerance = c.number("tolerance");
   const std::vector<Quantity> quantities = chosen_quantities(quantities_file(), c.texts("unit"));
-  Calibration calibration(c.text("gpu"), c.threads(), c.cache());
+  Calibration calibration(c.text("gpu"), c.changes(), c.threads(), c.cache());
   std::vector<CalibratedQuantity> all = calibration.compare(quantities, c.text("measured"));
   if (!c.has("no-proposals")) calibration.propose_leaves(all, tolerance);
   write_results(write_calibration_text(c.text("gpu"), all, calibration.leaves()), json_path,
-                json_path ? write_calibration_json(c.text("gpu"), all) : "");
+                json_path ? write_calibration_json(c.text("gpu"), c.changes(), all) : "");
   return kDone;
 }
 

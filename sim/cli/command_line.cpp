@@ -28,6 +28,12 @@ void CommandLine::rest(const std::string& name, bool optional) {
 void CommandLine::add_gpu() {
   model()("gpu", po::value<std::string>()->value_name("NAME|FILE"),
           "GPU model: a name (`forewarp describe gpu` lists them) or a YAML file");
+  add_set();
+}
+
+void CommandLine::add_set() {
+  model()("set", po::value<std::vector<std::string>>()->value_name("LEAF=VALUE"),
+          "gives a number of the GPU model another value, like l2.hit_cycles=120; may be repeated");
 }
 
 void CommandLine::add_simulation() {
@@ -104,6 +110,8 @@ std::optional<std::string> CommandLine::json() const {
   if (values_.count("json") == 0) return std::nullopt;
   return values_["json"].as<std::string>();
 }
+
+GpuModel CommandLine::gpu() const { return load_gpu_model(text("gpu"), changes()); }
 
 SimulateOptions CommandLine::simulation() const {
   SimulateOptions options;

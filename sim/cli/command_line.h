@@ -8,6 +8,7 @@
 
 #include "cache/prediction_cache.h"
 #include "cli/command.h"
+#include "hardware/gpu_model.h"
 #include "timing/simulate.h"
 
 namespace forewarp::cli {
@@ -25,7 +26,8 @@ class CommandLine {
   void rest(const std::string& name, bool optional = false);
 
   // Options that several commands share.
-  void add_gpu();
+  void add_gpu();  ///< --gpu and --set
+  void add_set();
   void add_simulation();  ///< --full, --cache
   void add_threads();
   void add_assume_opcodes();
@@ -41,6 +43,8 @@ class CommandLine {
   std::vector<std::string> texts(const std::string& name) const;
   double number(const std::string& name) const;
   std::optional<std::string> json() const;
+  GpuModel gpu() const;  ///< of --gpu with the changes of --set
+  std::vector<std::string> changes() const { return texts("set"); }
   SimulateOptions simulation() const;
   unsigned threads() const;
   std::optional<PredictionCache> cache() const;  ///< nothing if switched off or without a folder

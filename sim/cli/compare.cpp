@@ -26,6 +26,7 @@ CommandLine make_command_line() {
   c.model()("gpu", po::value<std::vector<std::string>>()->value_name("NAME|FILE"),
             "GPU model; repeat it for each column (default: the suite's)");
   c.model()("full", "simulate every instruction of every block instead of extrapolating from a part");
+  c.add_set();
   c.add_json();
   c.add_threads();
   c.add_cache();
@@ -40,6 +41,7 @@ int run_compare(const Arguments& arguments) {
   SuiteOptions options;
   options.threads = c.threads();
   options.cache = c.cache();
+  options.changes = c.changes();
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
   const std::string path = c.has("suites") ? c.text("suites") : suites_file();

@@ -39,8 +39,23 @@ double pipe_rate(const GpuModel& g, Pipe pipe, double operations) {
   return units * kWarpLanes / spec.interval * operations * g.chip.sm_count * g.chip.sm_clock_mhz * 1e6;
 }
 
-std::string gpu_text(const std::string& name) {
-  const GpuModel g = load_gpu_model(name);
+/// "transferred from h200-sxm": how a number came here; fitted and published ones say that they are.
+std::string source_text(const Leaf& leaf) {
+  std::string text = provenance_text(leaf.source);
+  if (leaf.source != Provenance::Transferred) return text;
+  text += " from " + leaf.on;
+  return leaf.written == Provenance::Measured ? text : text + std::string(", ") + provenance_text(leaf.written);
+}
+
+/// "gh100.yaml:34"
+std::string place_text(const SourcePosition& where) {
+  const std::size_t slash = where.line > 0 ? where.file.rfind('/') : std::string::npos;
+  const std::string file = slash == std::string::npos ? where.file : where.file.substr(slash + 1);
+  return where.line > 0 ? file + ":" + std::to_string(where.line) : file;
+}
+
+std::string gpu_text(const std::string& name, const std::vector<std::string>& changes) {
+  const GpuModel g = load_gpu_model(name, changes);
   const double clock = g.chip.sm_clock_mhz * 1e6;
   Table t({{"", Table::Left}, {"", Table::Right}});
   const auto line = [&](const std::string& label, const std::string& value) { t.row({label, value}); };
@@ -70,10 +85,11 @@ std::string gpu_text(const std::string& name) {
                 {"value", Table::Right},
                 {"unit", Table::Left},
                 {"source", Table::Left},
+                {"stands in", Table::Left},
                 {"reference", Table::Left}});
-  for (const Leaf& leaf : describe_gpu(name))
-    leaves.row({leaf.path, leaf.value, leaf.unit, provenance_text(leaf.source), leaf.ref});
-  return g.name + ": " + g.title + ", runs code for sm_" + std::to_string(g.sm) + "\n" + t.text("  ") + "\n" +
+  for (const Leaf& leaf : describe_gpu(name, changes))
+    leaves.row({leaf.path, leaf.value, leaf.unit, source_text(leaf), place_text(leaf.where), leaf.ref});
+  return g.name + ": " + g.title + (g.family.empty() ? "" : ", of the family " + g.family) + ", runs code for sm_" + std::to_string(g.sm) + "\n" + t.text("  ") + "\n" +
          leaves.text("  ");
 }
 
@@ -102,17 +118,19 @@ std::string list_opcodes() {
 
 int run_describe(const Arguments& arguments) {
   CommandLine c(
-      "describe gpu [NAME|FILE] | metrics | opcodes",
+      "describe gpu [NAME|FILE] [--set LEAF=VALUE] | metrics | opcodes",
       "Lists the GPUs that can be predicted and what is known about one, the metrics of a prediction, or the\n"
       "opcodes that are read.",
       {"forewarp describe gpu h200-sxm", "forewarp describe metrics"});
   c.positional("TOPIC");
   c.positional("NAME", true);
+  c.add_set();
   if (!c.parse(arguments)) return kDone;
   const std::string topic = c.text("TOPIC");
   if (topic != "gpu" && c.has("NAME")) throw UsageError("describe " + topic + " takes no name");
+  if (c.has("set") && (topic != "gpu" || !c.has("NAME"))) throw UsageError("--set needs describe gpu NAME");
   if (topic == "gpu") {
-    write_file("-", c.has("NAME") ? gpu_text(c.text("NAME")) : list_gpus());
+    write_file("-", c.has("NAME") ? gpu_text(c.text("NAME"), c.changes()) : list_gpus());
   } else if (topic == "metrics") {
     write_file("-", list_metrics());
   } else if (topic == "opcodes") {

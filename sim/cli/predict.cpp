@@ -38,14 +38,14 @@ CommandLine make_command_line() {
 int run_predict(const Arguments& arguments) {
   CommandLine c = make_command_line();
   if (!c.parse(arguments)) return kDone;
-  const std::string launch_file = c.text("launch"), gpu = c.text("gpu");
+  const std::string launch_file = c.text("launch");
   SimulateOptions options = c.simulation();
   const unsigned threads = c.threads();
   const std::optional<PredictionCache> cache = c.cache();
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
 
-  const GpuModel model = load_gpu_model(gpu);
+  const GpuModel model = c.gpu();
   const Workload workload = load_workload(c.text("IMAGE"), launch_file, c.has("assume-opcodes"));
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
   for (const Case* item : cases) check_case(model, workload, *item);
@@ -66,7 +66,7 @@ int run_predict(const Arguments& arguments) {
     for (Prediction& p : of_case) predictions.push_back(std::move(p));
   for (const Prediction& p : predictions)
     for (const std::string& warning : p.warnings) warn(p.case_id + ": " + warning);
-  write_results(write_text(predictions), json_path, json_path ? write_json(model.name, predictions) : "");
+  write_results(write_text(predictions), json_path, json_path ? write_json(model, predictions) : "");
   return kDone;
 }
 

@@ -45,7 +45,7 @@ std::vector<PublishedResult> run_published(const SuiteOptions& options) {
   std::map<std::string, GpuModel> models;
   std::map<std::pair<std::string, int>, Workload> workloads;
   for (const PublishedResult& r : results) {
-    if (!models.contains(r.row.gpu)) models[r.row.gpu] = load_gpu_model(r.row.gpu);
+    if (!models.contains(r.row.gpu)) models[r.row.gpu] = load_gpu_model(r.row.gpu, options.changes);
     const int sm = models[r.row.gpu].sm;
     if (!workloads.contains({r.row.stem, sm}))
       workloads[{r.row.stem, sm}] = load_workload(trace_cubin(r.row.stem, sm), trace_launch_file(r.row.stem), false);

@@ -38,14 +38,14 @@ KernelTrace read_launch(TraceReader& reader, KernelTrace trace) {
 int run_simulate(const Arguments& arguments) {
   CommandLine c = make_command_line();
   if (!c.parse(arguments)) return kDone;
-  const std::string gpu = c.text("gpu"), path = c.text("TRACE");
+  const std::string path = c.text("TRACE");
   SimulateOptions options = c.simulation();
   options.threads = c.threads();
   if (options.caches == CacheState::Sequence)
     throw UsageError("--cache sequence follows the launches of a case more than once: use forewarp predict");
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
-  const GpuModel model = load_gpu_model(gpu);
+  const GpuModel model = c.gpu();
 
   std::vector<Prediction> predictions;
   TraceReader reader(path);
@@ -61,7 +61,7 @@ int run_simulate(const Arguments& arguments) {
   if (predictions.empty()) throw InputError({path}, "holds no launch");
   for (const Prediction& p : predictions)
     for (const std::string& warning : p.warnings) warn(p.case_id + ": " + warning);
-  write_results(write_text(predictions), json_path, json_path ? write_json(model.name, predictions) : "");
+  write_results(write_text(predictions), json_path, json_path ? write_json(model, predictions) : "");
   return kDone;
 }
 

@@ -117,7 +117,7 @@ std::string message_of(const std::exception_ptr& failure) {
 
 std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::string>& gpus, const SuiteOptions& options) {
   std::vector<GpuModel> models;
-  for (const std::string& gpu : gpus) models.push_back(load_gpu_model(gpu));
+  for (const std::string& gpu : gpus) models.push_back(load_gpu_model(gpu, options.changes));
   Planner planner(suite);
   std::vector<Job> jobs;
   std::vector<SuiteRun> runs;

@@ -26,6 +26,7 @@ struct SuiteOptions {
   SimulateOptions simulation;
   unsigned threads = 1;
   std::optional<PredictionCache> cache;
+  std::vector<std::string> changes;  ///< of every GPU's numbers (--set)
 };
 
 /// One run per GPU name or file, with all cases in parallel. A trace that lists no cases stands for those measured on

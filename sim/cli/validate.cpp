@@ -29,6 +29,7 @@ CommandLine make_command_line() {
   c.model()("suites", po::value<std::string>()->value_name("FILE"),
             "list of suites (default: the project's validation/suites.yaml)");
   c.model()("full", "simulate every instruction of every block instead of extrapolating from a part");
+  c.add_set();
   c.add_json();
   c.add_threads();
   c.add_cache();
@@ -43,12 +44,13 @@ int run_validate(const Arguments& arguments) {
   SuiteOptions options;
   options.threads = c.threads();
   options.cache = c.cache();
+  options.changes = c.changes();
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
   options.simulation.full = c.has("full");
   if (c.text("suite") == kPublished) {
     const std::vector<PublishedResult> rows = run_published(options);
-    write_results(write_published_text(rows), json_path, json_path ? write_published_json(rows) : "");
+    write_results(write_published_text(rows), json_path, json_path ? write_published_json(rows, options.changes) : "");
     const bool failed = std::any_of(rows.begin(), rows.end(), [](const auto& r) { return !r.failure.empty(); });
     return failed ? kOutsideTolerance : kDone;
   }

@@ -33,6 +33,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+}  // namespace
+
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t fewest = name.size() / 3 + 2;  // more edits than that are not a misspelling
@@ -46,6 +48,47 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
     }
   }
   return best;
+}
+
+namespace {
+
+/// The values of another document become this one's.
+void renumber(Value& value, std::uint32_t by) {
+  value.file += by;
+  for (Value& item : value.items) renumber(item, by);
+  for (auto& [key, item] : value.entries) {
+    key.file += by;
+    renumber(item, by);
+  }
+}
+
+void forget_places(Value& value) {
+  value.line = value.column = 0;
+  for (Value& item : value.items) forget_places(item);
+  for (auto& [key, item] : value.entries) {
+    key.line = key.column = 0;
+    forget_places(item);
+  }
+}
+
+bool has_key(const Value& map, std::string_view name) {
+  return std::any_of(map.entries.begin(), map.entries.end(), [&](const auto& e) { return e.first.text == name; });
+}
+
+void lay_over(Value& base, const Value& over, std::string_view whole) {
+  if (base.kind != ValueKind::Map || over.kind != ValueKind::Map || has_key(over, whole)) {
+    base = over;
+    return;
+  }
+  base.file = over.file, base.line = over.line, base.column = over.column;
+  for (const auto& [key, value] : over.entries) {
+    const auto at = std::find_if(base.entries.begin(), base.entries.end(),
+                                 [&, &name = key.text](const auto& e) { return e.first.text == name; });
+    if (at == base.entries.end())
+      base.entries.emplace_back(key, value);
+    else
+      at->first = key, lay_over(at->second, value, whole);
+  }
 }
 
 std::string number_text(double value) {
@@ -102,7 +145,7 @@ bool Node::is_list() const { return value_->kind == ValueKind::List; }
 bool Node::is_scalar() const { return value_->kind == ValueKind::Scalar; }
 bool Node::is_null() const { return value_->kind == ValueKind::Null; }
 
-SourcePosition Node::where() const { return {document_->file, value_->line, value_->column}; }
+SourcePosition Node::where() const { return document_->place(*value_); }
 
 InputError Node::error(const std::string& what, const std::string& remedy) const {
   return InputError(where(), path_.empty() ? what : path_ + " " + what, remedy);
@@ -203,7 +246,7 @@ std::vector<Entry> Node::entries() const {
   std::vector<Entry> all;
   all.reserve(value_->entries.size());
   for (const auto& [key, value] : value_->entries)
-    all.push_back({key.text, {document_->file, key.line, key.column}, child(value, key.text)});
+    all.push_back({key.text, document_->place(key), child(value, key.text)});
   return all;
 }
 
@@ -223,7 +266,7 @@ const Value* Map::take(std::string_view key) {
   return nullptr;
 }
 
-Node Map::at(std::string_view key) {
+Node Map::at(std::string_view key, const std::string& remedy) {
   const Value* value = take(key);
   if (value != nullptr) return node_.child(*value, key);
   std::vector<std::string> unread;
@@ -231,7 +274,7 @@ Node Map::at(std::string_view key) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (taken_[i] == 0) unread.push_back(entries[i].first.text);
   const std::string near = nearest(key, unread);
-  throw node_.error("lacks the key " + quoted(key), near.empty() ? "" : "is " + quoted(near) + " meant to be it?");
+  throw node_.error("lacks the key " + quoted(key), near.empty() ? remedy : "is " + quoted(near) + " meant to be it?");
 }
 
 std::optional<Node> Map::find(std::string_view key) {
@@ -251,11 +294,35 @@ void Map::finish() const {
     if (taken_[i] != 0) continue;
     const Value& key = entries[i].first;
     const std::string near = nearest(key.text, accepted_);
-    throw InputError({node_.document_->file, key.line, key.column},
+    throw InputError(node_.document_->place(key),
                      (node_.path_.empty() ? "" : node_.path_ + " has the ") + std::string("unknown key ") +
                          quoted(key.text) + (near.empty() ? "" : "; did you mean " + quoted(near) + "?"),
                      "accepted: " + joined(accepted_));
   }
+}
+
+Node overlay(const Node& base, const Node& over, std::string_view whole) {
+  Document document = *base.document_;
+  Value top = *over.value_;
+  renumber(top, static_cast<std::uint32_t>(document.files.size()));
+  document.files.insert(document.files.end(), over.document_->files.begin(), over.document_->files.end());
+  lay_over(document.root, top, whole);
+  auto merged = std::make_shared<const Document>(std::move(document));
+  const Value* root = &merged->root;
+  return Node(std::move(merged), root, "");
+}
+
+Node parse_argument(const std::string& text, const std::string& name) {
+  Document document;
+  try {
+    document = parse_document(text, name);
+  } catch (const InputError&) {
+    throw InputError({name}, "is not understood", "write it as in a YAML file: 128, true or [1, 2]");
+  }
+  forget_places(document.root);
+  auto kept = std::make_shared<const Document>(std::move(document));
+  const Value* root = &kept->root;
+  return Node(std::move(kept), root, "");
 }
 
 Node parse(const std::string& text, const std::string& name) {

@@ -64,6 +64,8 @@ class Node {
  private:
   friend class Map;
   friend Node parse(const std::string& text, const std::string& name);
+  friend Node parse_argument(const std::string& text, const std::string& name);
+  friend Node overlay(const Node& base, const Node& over, std::string_view whole);
   Node(std::shared_ptr<const Document> document, const Value* value, std::string path)
       : document_(std::move(document)), value_(value), path_(std::move(path)) {}
   Node child(const Value& value, std::string_view step) const;
@@ -86,7 +88,8 @@ class Map {
  public:
   explicit Map(const Node& node);
   const Node& node() const { return node_; }
-  Node at(std::string_view key);                   ///< required: InputError if it is missing
+  /// Required: InputError if it is missing, with `remedy` unless a key is there that may be meant to be it.
+  Node at(std::string_view key, const std::string& remedy = {});
   std::optional<Node> find(std::string_view key);  ///< optional
   bool has(std::string_view key) const;            ///< does not count as asking for it
   void finish() const;                             ///< InputError for keys that nobody asked for
@@ -111,6 +114,14 @@ Node read_file(const std::string& path);
 /// The same from a string; `name` stands for the file in messages.
 Node parse(const std::string& text, const std::string& name);
 
+/// Text from a command line: errors name it by `name` alone, without line and column.
+Node parse_argument(const std::string& text, const std::string& name);
+/// The root of `base` with what the root of `over` says instead or besides, key by key; a map of `over` that has the
+/// key `whole` replaces the one of `base` as it is. Every value keeps the place where it was read.
+Node overlay(const Node& base, const Node& over, std::string_view whole);
+
+/// The candidate that is most likely meant by a misspelt name; empty when none is near.
+std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 /// A name for messages: quoted, shortened, control characters replaced.
 std::string quoted(std::string_view text);
 

@@ -146,7 +146,7 @@ Document parse_document(const std::string& text, const std::string& file) {
     throw InputError({file, error.mark.line + 1, error.mark.column + 1}, "not valid YAML: " + error.msg);
   }
   if (!builder.started()) throw InputError({file}, "is empty; a YAML map is expected");
-  return {file, builder.take_root()};
+  return {{file}, builder.take_root()};
 }
 
 }  // namespace forewarp::config

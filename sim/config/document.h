@@ -1,9 +1,12 @@
 // What config::Node reads: a YAML document as a plain tree with positions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/error.h"
 
 namespace forewarp::config {
 
@@ -12,6 +15,7 @@ enum class ValueKind { Null, Scalar, List, Map };
 struct Value {
   ValueKind kind = ValueKind::Null;
   bool quoted = false;  ///< scalar written in quotes: never a number
+  std::uint32_t file = 0;  ///< which of the document's files it stands in
   int line = 0, column = 0;
   std::string text;                              ///< Scalar
   std::vector<Value> items;                      ///< List
@@ -19,8 +23,10 @@ struct Value {
 };
 
 struct Document {
-  std::string file;
+  std::vector<std::string> files;  ///< several where one was laid over another
   Value root;
+
+  SourcePosition place(const Value& value) const { return {files[value.file], value.line, value.column}; }
 };
 
 /// Parses exactly one YAML document.

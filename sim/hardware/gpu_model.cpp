@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iomanip>
+#include <optional>
 #include <sstream>
 
 #include "base/file.h"
@@ -39,36 +40,121 @@ fs::path models_folder() {
 
 bool is_path(const std::string& text) { return text.find('/') != std::string::npos || text.ends_with(".yaml"); }
 
+/// Of the YAML files of a folder, sorted.
+std::vector<std::string> stems_of(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
 std::string model_path(const std::string& name_or_path) {
   if (is_path(name_or_path)) return name_or_path;
   const std::vector<std::string> names = gpu_model_names();
   if (std::find(names.begin(), names.end(), name_or_path) == names.end()) {
-    std::string known;
-    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-    throw InputError("there is no GPU " + config::quoted(name_or_path),
-                     "known: " + (known.empty() ? "none" : known) + "; or give the path of a .yaml file");
+    const std::string near = config::nearest(name_or_path, names);
+    throw InputError("there is no GPU " + config::quoted(name_or_path) +
+                         (near.empty() ? "" : "; did you mean " + config::quoted(near) + "?"),
+                     "known: " + joined(names) + "; or give the path of a .yaml file");
   }
   return (models_folder() / (name_or_path + ".yaml")).string();
 }
 
-GpuFile load_text(const std::string& path, const std::string& text) {
-  GpuFile file = read_gpu(config::parse(text, path));
+/// Of a family by its name, or by a path from the folder of the file that names it.
+std::string family_path(const config::Node& family, const std::string& product) {
+  const std::string name = family.string();
+  if (is_path(name)) return (fs::path(product).parent_path() / name).lexically_normal().string();
+  const fs::path folder = models_folder() / "families";
+  const std::vector<std::string> names = stems_of(folder);
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw family.error("is " + config::quoted(name) + ", which is no family",
+                       "known: " + joined(names) + "; or give the path of a .yaml file");
+  return (folder / (name + ".yaml")).string();
+}
+
+std::optional<config::Node> find_entry(const config::Node& root, std::string_view key) {
+  for (const config::Entry& entry : root.entries())
+    if (entry.key == key) return entry.value;
+  return std::nullopt;
+}
+
+/// A GPU's file laid over its family's, and what both say.
+struct Sources {
+  config::Node root;
+  std::string path;  ///< of the GPU's file
+  std::string text;  ///< of both
+};
+
+Sources read_sources(const std::string& name_or_path) {
+  const std::string path = model_path(name_or_path);
+  std::string text = read_text_file(path);
+  const config::Node product = config::parse(text, path);
+  const auto family = find_entry(product, "family");
+  if (!family) return {product, path, std::move(text)};
+  const std::string above = family_path(*family, path);
+  const std::string shared = read_text_file(above);
+  const config::Node base = config::parse(shared, above);
+  if (const auto again = find_entry(base, "family"))
+    throw again->error("stands in a file that is itself a family", "say everything there, or name the other family");
+  text += '\0' + shared;
+  return {config::overlay(base, product, "value"), path, std::move(text)};
+}
+
+GpuFile read_and_check(const Sources& sources) {
+  GpuFile file = read_gpu(sources.root, sources.path);
   check_gpu(file);
-  file.model.name = fs::path(path).stem().string();
-  file.model.content_hash = XXH3_64bits(text.data(), text.size());
+  file.model.content_hash = XXH3_64bits(sources.text.data(), sources.text.size());
   return file;
 }
 
-GpuFile load(const std::string& name_or_path) {
-  const std::string path = model_path(name_or_path);
-  return load_text(path, read_text_file(path));
+/// Leaves that a misspelt or shortened path may mean.
+std::string meant_by(const std::string& path, const std::vector<Leaf>& leaves) {
+  std::string ends;
+  std::vector<std::string> paths;
+  for (const Leaf& leaf : leaves) {
+    paths.push_back(leaf.path);
+    if (leaf.path.ends_with("." + path)) ends += (ends.empty() ? "" : ", ") + leaf.path;
+  }
+  if (!ends.empty()) return "is it " + ends + "?";
+  const std::string near = config::nearest(path, paths);
+  return near.empty() ? "`forewarp describe gpu NAME` lists them" : "did you mean " + near + "?";
 }
 
-/// Where a place of a file is in its text.
-std::size_t offset_of(const std::string& text, const SourcePosition& place) {
-  std::size_t at = 0;
-  for (int line = 1; line < place.line; ++line) at = text.find('\n', at) + 1;
-  return at + static_cast<std::size_t>(place.column - 1);
+GpuFile load(const std::string& name_or_path, const std::vector<std::string>& changes) {
+  Sources sources = read_sources(name_or_path);
+  GpuFile file = read_and_check(sources);
+  if (changes.empty()) return file;
+  std::vector<LeafChange> made;
+  for (const std::string& change : changes) {
+    const std::string name = "--set " + change;
+    const auto [path, value, unknown] = parse_change(change);
+    const auto leaf = std::find_if(file.leaves.begin(), file.leaves.end(),
+                                   [&wanted = path](const Leaf& l) { return l.path == wanted; });
+    if (leaf == file.leaves.end())
+      throw InputError({name}, "there is no leaf " + config::quoted(path), meant_by(path, file.leaves));
+    config::parse_argument(value, name);  // alone, so that it is one value
+    std::string text = "{value: " + value + ", unit: \"" + leaf->unit + "\", source: assumed, ref: given by --set}";
+    for (std::size_t end = path.size(); end != std::string::npos;) {
+      const std::size_t dot = end == 0 ? std::string::npos : path.rfind('.', end - 1);
+      const std::size_t from = dot == std::string::npos ? 0 : dot + 1;
+      text = "{" + path.substr(from, end - from) + ": " + text + "}";
+      end = dot;
+    }
+    sources.root = config::overlay(sources.root, config::parse_argument(text, name), "value");
+    sources.text += '\0' + change;
+    made.push_back({path, value, leaf->value});
+  }
+  file = read_and_check(sources);
+  file.model.changes = std::move(made);
+  return file;
 }
 
 /// Nine digits, and whole numbers as such.
@@ -79,6 +165,15 @@ std::string number_text(double value) {
 }
 
 }  // namespace
+
+LeafChange parse_change(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw InputError({"--set " + text}, "is not LEAF=VALUE", "for example --set l2.hit_cycles=120");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::string leaf_change(const std::string& leaf, double value) { return leaf + "=" + number_text(value); }
 
 const char* provenance_text(Provenance p) {
   switch (p) {
@@ -92,34 +187,23 @@ const char* provenance_text(Provenance p) {
       return "fitted";
     case Provenance::Assumed:
       return "assumed";
+    case Provenance::Transferred:
+      return "transferred";
     case Provenance::Count:
       break;
   }
   return "";
 }
 
-GpuModel load_gpu_model(const std::string& name_or_path) { return load(name_or_path).model; }
-
-GpuModel load_gpu_model_with(const std::string& name_or_path, const std::string& leaf, double value) {
-  const std::string path = model_path(name_or_path);
-  std::string text = read_text_file(path);
-  const GpuFile file = load_text(path, text);
-  const auto place = file.places.find(leaf);
-  if (place == file.places.end()) throw InputError({path}, "there is no leaf " + config::quoted(leaf));
-  const std::size_t at = offset_of(text, place->second);
-  text.replace(at, text.find_first_of(",}", at) - at, number_text(value));
-  return load_text(path, text).model;
+GpuModel load_gpu_model(const std::string& name_or_path, const std::vector<std::string>& changes) {
+  return load(name_or_path, changes).model;
 }
 
-std::vector<Leaf> describe_gpu(const std::string& name_or_path) { return load(name_or_path).leaves; }
-
-std::vector<std::string> gpu_model_names() {
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(models_folder()))
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
+std::vector<Leaf> describe_gpu(const std::string& name_or_path, const std::vector<std::string>& changes) {
+  return load(name_or_path, changes).leaves;
 }
+
+std::vector<std::string> gpu_model_names() { return stems_of(models_folder()); }
 
 std::vector<std::uint16_t> gpc_of_sms(const ChipSpec& chip) {
   std::vector<std::uint16_t> gpc;

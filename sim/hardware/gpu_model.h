@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "program/instruction.h"
 
 namespace forewarp {
@@ -217,14 +218,23 @@ struct LaunchSpec {
   double hand_over_us = 0;  ///< from the end of a kernel to the start of the next, which waits for it
 };
 
-/// Where a number came from.
-enum class Provenance : std::uint8_t { Measured, Vendor, Paper, Fitted, Assumed, Count };
+/// Where a number came from. Transferred is not written in a file: it is what a measured, fitted or published number
+/// of another GPU is for this one.
+enum class Provenance : std::uint8_t { Measured, Vendor, Paper, Fitted, Assumed, Transferred, Count };
 
 const char* provenance_text(Provenance);  ///< as the files spell it
+
+/// A leaf that was given another value than its file has (--set).
+struct LeafChange {
+  std::string path, value;
+  std::string was = {};  ///< known once the file has been read
+};
 
 struct GpuModel {
   std::string name;  ///< file name without .yaml
   std::string title;
+  std::string family;               ///< whose leaves it shares; empty: the file says everything itself
+  std::vector<LeafChange> changes;  ///< in the order of the command line
   int sm = 0;  ///< architecture of cubins it runs: 80 or 90
   ChipSpec chip;
   OccupancySpec occupancy;
@@ -239,7 +249,7 @@ struct GpuModel {
   HbmSpec hbm;
   LaunchSpec launch;
   std::array<int, static_cast<std::size_t>(Provenance::Count)> leaves{};  ///< how many leaves of each provenance
-  std::uint64_t content_hash = 0;                                         ///< of the file's bytes
+  std::uint64_t content_hash = 0;  ///< of the bytes of its file and its family's, and of the changes
 
   const PipeSpec& pipe(Pipe p) const { return pipes[static_cast<std::size_t>(p)]; }
 };
@@ -249,19 +259,23 @@ struct Leaf {
   std::string path;   ///< "l2.hit_cycles"
   std::string value;  ///< "82", "[0, 8192]"
   std::string unit;
-  Provenance source{};
+  Provenance source{};     ///< for this GPU
+  Provenance written{};    ///< as the file says it: differs where the number was transferred
+  std::string on;          ///< GPU on which it was measured; empty: this one, or nobody measured it
   std::string ref;
+  SourcePosition where;    ///< of its value: in the GPU's file, in its family's, or on the command line
 };
 
-/// By name (a100-sxm4-40gb, ... found in the hwmodels folder) or by path of a YAML file. InputError lists the names.
-GpuModel load_gpu_model(const std::string& name_or_path);
-/// The same with one whole or real number of the file changed. InputError when there is no such leaf, or when it may
-/// not be so.
-GpuModel load_gpu_model_with(const std::string& name_or_path, const std::string& leaf, double value);
+/// By name (a100-sxm4-40gb, ... found in the hwmodels folder) or by path of a YAML file; InputError lists the names.
+/// A change is "LEAF=VALUE"; the schema and the checks hold for it as for what a file says.
+GpuModel load_gpu_model(const std::string& name_or_path, const std::vector<std::string>& changes = {});
+/// The text of a change, and what a text changes: InputError when it is not LEAF=VALUE.
+std::string leaf_change(const std::string& leaf, double value);
+LeafChange parse_change(const std::string& text);
 /// Of the hwmodels folder, sorted. The folder is $FOREWARP_HWMODELS, or one beside the executable or a folder above it,
 /// or the one of the source tree, or ./hwmodels.
 std::vector<std::string> gpu_model_names();
 /// Every leaf in the order of the schema; the file is checked as by load_gpu_model.
-std::vector<Leaf> describe_gpu(const std::string& name_or_path);
+std::vector<Leaf> describe_gpu(const std::string& name_or_path, const std::vector<std::string>& changes = {});
 
 }  // namespace forewarp

@@ -20,40 +20,53 @@ namespace {
 
 const std::string kFolder = FOREWARP_SOURCE_DIR "/hwmodels/";
 
-/// A copy of a shipped file with one change, under a name of its own.
+/// The H200 and its family with one change in either, in a folder of their own.
 class Changed {
  public:
-  Changed(const std::string& from, const std::string& to) {
-    std::string text = read_text_file(kFolder + "h200-sxm.yaml");
-    const std::size_t at = text.find(from);
-    REQUIRE(at != std::string::npos);
-    line_ = 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-    text.replace(at, from.size(), to);
+  Changed(const std::string& from, const std::string& to) : folder_(kFolder) {
     static int count = 0;
-    path_ = (std::filesystem::temp_directory_path() /
-             ("forewarp_gpu_" + std::to_string(::getpid()) + "_" + std::to_string(++count) + ".yaml"))
-                .string();
-    write_file(path_, text);
+    folder_ = (std::filesystem::temp_directory_path() /
+               ("forewarp_gpu_" + std::to_string(::getpid()) + "_" + std::to_string(++count)))
+                  .string();
+    std::filesystem::create_directory(folder_);
+    bool done = false;
+    for (const char* name : {"h200-sxm.yaml", "families/gh100.yaml"}) {
+      std::string text = read_text_file(kFolder + name);
+      if (const std::size_t family = text.find("family: gh100"); family != std::string::npos)
+        text.replace(family, 13, "family: ./gh100.yaml");
+      const std::string path = folder_ + "/" + std::filesystem::path(name).filename().string();
+      const std::size_t at = text.find(from);
+      if (!done && at != std::string::npos) {
+        done = true;
+        changed_ = path;
+        line_ = 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+        text.replace(at, from.size(), to);
+      }
+      write_file(path, text);
+    }
+    REQUIRE(done);
   }
-  ~Changed() { std::filesystem::remove(path_); }
+  ~Changed() { std::filesystem::remove_all(folder_); }
   Changed(const Changed&) = delete;
   Changed& operator=(const Changed&) = delete;
 
-  /// The error that loading it gives, with the file's name cut away: "line:column: what".
+  std::string path() const { return folder_ + "/h200-sxm.yaml"; }
+  /// The error that loading it gives, with the name of the file that was changed cut away: "line:column: what".
   std::string error() const {
     try {
-      load_gpu_model(path_);
+      load_gpu_model(path());
     } catch (const InputError& e) {
       const std::string text = e.what();
-      REQUIRE(text.starts_with(path_ + ":"));
-      return text.substr(path_.size() + 1);
+      INFO(text);
+      REQUIRE(text.starts_with(changed_ + ":"));
+      return text.substr(changed_.size() + 1);
     }
     return "no error";
   }
   std::string line(int more = 0) const { return std::to_string(line_ + more) + ":"; }
 
  private:
-  std::string path_;
+  std::string folder_, changed_;
   int line_ = 0;
 };
 
@@ -124,15 +137,100 @@ TEST_CASE("a path loads like a name, and a leaf is described as it is written") 
   CHECK(gpcs->source == Provenance::Measured);
 }
 
-TEST_CASE("one leaf can be changed") {
+TEST_CASE("leaves can be changed") {
   const GpuModel as_is = load_gpu_model("h200-sxm");
-  const GpuModel other = load_gpu_model_with("h200-sxm", "l2.hit_cycles", as_is.l2.hit_cycles + 7);
+  const GpuModel other = load_gpu_model("h200-sxm", {leaf_change("l2.hit_cycles", as_is.l2.hit_cycles + 7)});
   CHECK(other.l2.hit_cycles == as_is.l2.hit_cycles + 7);
   CHECK(other.l1.hit_cycles == as_is.l1.hit_cycles);
   CHECK(other.content_hash != as_is.content_hash);
-  CHECK(load_gpu_model_with("h200-sxm", "hbm.t_rp", 14.25).hbm.t_rp == 14.25);
-  CHECK_THROWS_WITH(load_gpu_model_with("h200-sxm", "l2.hits", 7), Contains("l2.hits"));
-  CHECK_THROWS_AS(load_gpu_model_with("h200-sxm", "l2.hit_cycles", -1), InputError);
+  CHECK(other.name == as_is.name);
+  REQUIRE(other.changes.size() == 1);
+  CHECK(other.changes[0].path == "l2.hit_cycles");
+  CHECK(other.changes[0].was == std::to_string(as_is.l2.hit_cycles));
+  CHECK(as_is.changes.empty());
+
+  const GpuModel more = load_gpu_model("h200-sxm", {"hbm.t_rp=14.25", "crossbar.tpc_cycles=[1, -2]", "sm=90",
+                                                    "l2.replicate_far_lines=false", "pipes.alu.interval=4"});
+  CHECK(more.hbm.t_rp == 14.25);
+  CHECK(more.crossbar.tpc_cycles == std::vector<int>{1, -2});
+  CHECK_FALSE(more.l2.replicate_far_lines);
+  CHECK(more.pipe(Pipe::Alu).interval == 4);
+  CHECK(load_gpu_model("h200-sxm", {"chip.sm_clock_mhz=1000", "chip.sm_clock_mhz=1500"}).chip.sm_clock_mhz == 1500);
+
+  const std::vector<Leaf> leaves = describe_gpu("h200-sxm", {"l2.hit_cycles=90"});
+  const auto hit = std::find_if(leaves.begin(), leaves.end(), [](const Leaf& l) { return l.path == "l2.hit_cycles"; });
+  CHECK(hit->where.text() == "--set l2.hit_cycles=90");
+  CHECK(hit->source == Provenance::Assumed);
+}
+
+TEST_CASE("a change that cannot be made is an error that says what can") {
+  const auto error = [](const std::string& change) -> std::string {
+    try {
+      load_gpu_model("h200-sxm", {change});
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  CHECK_THAT(error("l2.hit_cycle=7"), StartsWith("--set l2.hit_cycle=7: ") && Contains("did you mean l2.hit_cycles?"));
+  CHECK_THAT(error("hit_cycles=7"), Contains("is it l1.hit_cycles, l2.hit_cycles?"));
+  CHECK_THAT(error("nonsense=7"), Contains("no leaf 'nonsense'") && Contains("describe gpu"));
+  CHECK_THAT(error("l2.hit_cycles"), Contains("is not LEAF=VALUE"));
+  CHECK_THAT(error("l2.hit_cycles=-1"), StartsWith("--set l2.hit_cycles=-1: l2.hit_cycles.value must be an integer"));
+  CHECK_THAT(error("l2.hit_cycles=many"), Contains("'many'"));
+  CHECK_THAT(error("l2.hit_cycles="), Contains("--set l2.hit_cycles="));
+  CHECK_THAT(error("l2.hit_cycles=5, on: x"), Contains("--set l2.hit_cycles=5, on: x: "));
+  CHECK_THAT(error("l2.slices=95"), StartsWith("--set l2.slices=95: l2.slices is 95, no multiple"));
+}
+
+TEST_CASE("a product says what differs from its family") {
+  const Changed mine("family: ./gh100.yaml", "family: ./gh100.yaml");
+  const GpuModel h200 = load_gpu_model("h200-sxm");
+  CHECK(h200.family == "gh100");
+  CHECK(load_gpu_model(mine.path()).l1.hit_cycles == h200.l1.hit_cycles);
+
+  // A leaf of its own takes the place of the family's; each is found where it stands.
+  const Changed other("\nl2:\n", "\nl1:\n  hit_cycles: {value: 99, unit: cycles, source: assumed, ref: a guess}\nl2:\n");
+  CHECK(load_gpu_model(other.path()).l1.hit_cycles == 99);
+  CHECK(load_gpu_model(other.path()).l1.ways == h200.l1.ways);
+  for (const Leaf& leaf : describe_gpu(other.path())) {
+    INFO(leaf.path);
+    if (leaf.path == "l1.hit_cycles" || leaf.path == "chip.sm_count") CHECK(leaf.where.file == other.path());
+    if (leaf.path == "l1.ways") CHECK(leaf.where.file.ends_with("/gh100.yaml"));
+    CHECK(leaf.where.line > 0);
+  }
+  // A family's text is part of what a prediction is made from.
+  const Changed deep("memory_cycles: {value: 140", "memory_cycles: {value: 141");
+  CHECK(load_gpu_model(deep.path()).content_hash != load_gpu_model(mine.path()).content_hash);
+
+  const Changed unknown("family: ./gh100.yaml", "family: gh1OO");
+  CHECK_THAT(unknown.error(), StartsWith(unknown.line() + "9: family is 'gh1OO'") && Contains("known: ga100, gh100"));
+  const Changed nested("sm: {value: 90", "family: ga100\nsm: {value: 90");
+  CHECK_THAT(nested.error(), StartsWith(nested.line()) && Contains("itself a family"));
+  const Changed missing("  channels: {", "  channel: {");
+  CHECK_THAT(missing.error(), Contains("'channels'") && Contains("is 'channel' meant"));
+  const Changed gone("chip:\n  sm_count: ", "occupancy:\n  max_warps: ");
+  CHECK_THROWS_WITH(load_gpu_model(gone.path()),
+                    Contains("chip lacks the key 'sm_count'") && Contains("add it to " + gone.path() + " in SM"));
+}
+
+TEST_CASE("a number found on another GPU is a transferred one") {
+  const auto of = [](const std::string& gpu, const std::string& path) {
+    const std::vector<Leaf> leaves = describe_gpu(gpu);
+    return *std::find_if(leaves.begin(), leaves.end(), [&](const Leaf& l) { return l.path == path; });
+  };
+  CHECK(of("h200-sxm", "issue.branch_cycles").source == Provenance::Measured);
+  const Leaf branch = of("h100-sxm5", "issue.branch_cycles");
+  CHECK(branch.source == Provenance::Transferred);
+  CHECK(branch.written == Provenance::Measured);
+  CHECK(branch.on == "h200-sxm");
+  CHECK(of("h200-sxm", "pipes.fp64.latency").source == Provenance::Transferred);  // H100's
+  CHECK(of("a100-sxm4-80gb", "l2.victim_choices").source == Provenance::Transferred);
+  CHECK(of("a100-sxm4-80gb", "latency.mma").source == Provenance::Measured);  // of "a100", whichever
+  const Changed unsaid("source: measured, on: h200-sxm, ref: \"kernels/micro branch", "source: measured, ref: \"kernels/micro branch");
+  CHECK_THAT(unsaid.error(), StartsWith(unsaid.line()) && Contains("on: h200-sxm"));
+  const Changed guess("source: assumed, ref: \"not published; divides", "source: assumed, on: h100, ref: \"not published; divides");
+  CHECK_THAT(guess.error(), StartsWith(guess.line()) && Contains("assumed"));
 }
 
 TEST_CASE("an unknown GPU is an error that lists the known ones") {

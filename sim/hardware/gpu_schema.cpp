@@ -1,6 +1,7 @@
 #include "hardware/gpu_schema.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 namespace forewarp {
@@ -70,9 +71,32 @@ class Group {
   double ns(std::string_view key) { return number(key, "ns", 0.01, kHuge); }
 
  private:
+  /// A number that was found on another GPU is one that was transferred. What a family was measured on must be said.
+  void read_source(Map& m, const Node& value, Leaf& leaf) const {
+    const Node source = m.at("source");
+    leaf.written = static_cast<Provenance>(source.choice({"measured", "vendor", "paper", "fitted", "assumed"}));
+    leaf.source = leaf.written;
+    leaf.where = value.where();
+    const bool found = leaf.written == Provenance::Measured || leaf.written == Provenance::Fitted;
+    if (const auto on = m.find("on")) {
+      leaf.on = on->string();
+      if (leaf.written == Provenance::Assumed)
+        throw on->error("names a GPU, but the number is assumed", "say how it was found, or leave out `on`");
+      const std::string& name = file_.model.name;
+      if (leaf.on != name && !name.starts_with(leaf.on + "-")) leaf.source = Provenance::Transferred;
+    } else if (found && leaf.where.file != file_.path) {
+      throw source.error("is " + std::string(provenance_text(leaf.written)) + " in the file of a family",
+                         "name the GPU it was found on: on: h200-sxm");
+    }
+  }
+
   template <class Read>
   void leaf(std::string_view key, std::string_view unit, Read&& read) {
-    const Node node = map_.at(key);
+    const std::string& family = file_.model.family;
+    const Node node = map_.at(
+        key, family.empty() ? ""
+                            : "family " + family + " leaves it to its products: add it to " + file_.path + " in " +
+                                  std::string(unit));
     node.read_map([&](Map& m) {
       Leaf leaf;
       leaf.path = node.path();
@@ -84,8 +108,7 @@ class Group {
         throw unit_node.error("is " + config::quoted(leaf.unit) + ", but this number is in " + config::quoted(unit),
                               "convert the value and write unit: " + std::string(unit));
       }
-      leaf.source =
-          static_cast<Provenance>(m.at("source").choice({"measured", "vendor", "paper", "fitted", "assumed"}));
+      read_source(m, value, leaf);
       leaf.ref = m.at("ref").string();
       ++file_.model.leaves[static_cast<std::size_t>(leaf.source)];
       file_.places.emplace(leaf.path, value.where());
@@ -345,11 +368,14 @@ void read_launch(Group& g, LaunchSpec& s) {
 
 }  // namespace
 
-GpuFile read_gpu(const Node& root) {
+GpuFile read_gpu(const Node& root, const std::string& path) {
   GpuFile file;
   GpuModel& m = file.model;
+  file.path = path;
+  m.name = std::filesystem::path(path).stem().string();
   root.read_map([&](Map& map) {
     m.title = map.at("title").string();
+    if (const auto family = map.find("family")) m.family = std::filesystem::path(family->string()).stem().string();
     m.sm = Group(map, file).integer("sm", "sm", 80, 90);
     read_group(map, "chip", file, [&](Group& g) { read_chip(g, m.chip); });
     read_group(map, "occupancy", file, [&](Group& g) { read_occupancy(g, m.occupancy); });

@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "report/accuracy.h"
+#include "report/case_json.h"
 #include "report/format.h"
 #include "report/table.h"
 
@@ -173,9 +174,12 @@ std::string write_calibration_text(const std::string& gpu, const std::vector<Cal
          proposals_text(all);
 }
 
-std::string write_calibration_json(const std::string& gpu, const std::vector<CalibratedQuantity>& all) {
+std::string write_calibration_json(const std::string& gpu, const std::vector<std::string>& changes,
+                                   const std::vector<CalibratedQuantity>& all) {
   using Json = nlohmann::ordered_json;
-  Json j{{"forewarp", FOREWARP_VERSION}, {"gpu", gpu}, {"quantities", Json::array()}};
+  Json j{{"forewarp", FOREWARP_VERSION}, {"gpu", gpu}};
+  report::add_changes(changes, j);
+  j["quantities"] = Json::array();
   for (const CalibratedQuantity& c : all) {
     Json q{{"id", c.quantity.id},          {"stem", c.quantity.stem},     {"unit", c.quantity.unit},
            {"measured", c.measured.value}, {"spread", c.measured.spread}, {"simulated", c.simulated.value},

@@ -58,6 +58,7 @@ std::optional<double> propose(double now, double other, double measured, double 
 
 std::string write_calibration_text(const std::string& gpu, const std::vector<CalibratedQuantity>&,
                                    const std::vector<Leaf>& leaves);
-std::string write_calibration_json(const std::string& gpu, const std::vector<CalibratedQuantity>&);
+std::string write_calibration_json(const std::string& gpu, const std::vector<std::string>& changes,
+                                   const std::vector<CalibratedQuantity>&);
 
 }  // namespace forewarp

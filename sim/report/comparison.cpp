@@ -106,6 +106,7 @@ std::string write_comparison_json(const std::vector<ComparedGpu>& gpus) {
   for (const ComparedGpu& gpu : gpus) {
     Json of_gpu;
     of_gpu["gpu"] = gpu.gpu;
+    if (!gpu.predictions.empty()) report::add_changes(gpu.predictions.front().gpu_changes, of_gpu);
     if (!gpu.predictions.empty()) of_gpu["machine"] = report::machine_json(gpu.predictions.front());
     of_gpu["cases"] = Json::array();
     for (const Prediction& p : gpu.predictions) {

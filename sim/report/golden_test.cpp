@@ -50,7 +50,7 @@ MeasuredLaunch measured(int launch, double cycles) {
 TEST_CASE("a launch as text") { check_golden("launch.txt", write_text(std::vector{testing::small_prediction()})); }
 
 TEST_CASE("a launch as JSON") {
-  check_golden("launch.json", write_json("small", std::vector{testing::small_prediction()}));
+  check_golden("launch.json", write_json(testing::small_gpu(), std::vector{testing::small_prediction()}));
 }
 
 TEST_CASE("several launches as text") {

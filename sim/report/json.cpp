@@ -259,6 +259,17 @@ void add_detail_json(const Prediction& p, Json& j) {
   j["block_spans"] = spans_json(p);
 }
 
+void add_changes(const std::vector<LeafChange>& changes, Json& j) {
+  for (const LeafChange& change : changes) {
+    const Json value = Json::parse(change.value, nullptr, false);
+    j["gpu_changes"][change.path] = value.is_discarded() ? Json(change.value) : value;
+  }
+}
+
+void add_changes(const std::vector<std::string>& changes, Json& j) {
+  for (const std::string& change : changes) add_changes(std::vector{parse_change(change)}, j);
+}
+
 Json machine_json(const Prediction& p) {
   Json numbers = Json::object();
   for (std::size_t i = 0; i < p.leaves.size(); ++i) numbers[provenance_text(static_cast<Provenance>(i))] = p.leaves[i];
@@ -274,11 +285,12 @@ Json machine_json(const Prediction& p) {
 
 }  // namespace report
 
-std::string write_json(const std::string& gpu, std::span<const Prediction> predictions) {
+std::string write_json(const GpuModel& gpu, std::span<const Prediction> predictions) {
   using Json = nlohmann::ordered_json;
   Json j;
   j["forewarp"] = FOREWARP_VERSION;
-  j["gpu"] = gpu;
+  j["gpu"] = gpu.name;
+  report::add_changes(gpu.changes, j);
   j["cases"] = Json::array();
   for (const Prediction& p : predictions) {
     Json item{{"id", p.case_id}, {"launch", p.launch}, {"kernel", p.kernel}};

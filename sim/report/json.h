@@ -9,6 +9,6 @@
 namespace forewarp {
 
 /// All predictions must be for one GPU. Ends with a newline; the same predictions give the same bytes.
-std::string write_json(const std::string& gpu, std::span<const Prediction> predictions);
+std::string write_json(const GpuModel& gpu, std::span<const Prediction> predictions);
 
 }  // namespace forewarp

@@ -47,6 +47,7 @@ Prediction build_prediction(const GpuModel& model, const Kernel& kernel, const K
   p.cluster = trace.launch.cluster;
   p.gpu = model.name;
   p.gpu_title = model.title;
+  p.gpu_changes = model.changes;
   p.leaves = model.leaves;
   p.sm_count = model.chip.sm_count;
   p.clock_mhz = model.chip.sm_clock_mhz;

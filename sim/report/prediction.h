@@ -180,6 +180,7 @@ struct Prediction {
   std::string kernel;
   Dim3 grid, block, cluster{0, 0, 0};
   std::string gpu, gpu_title;
+  std::vector<LeafChange> gpu_changes;  ///< numbers that the command line changed
   std::array<int, static_cast<std::size_t>(Provenance::Count)>
       leaves{};  ///< the GPU's numbers, by where they come from
   int sm_count = 0;

@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "report/accuracy.h"
+#include "report/case_json.h"
 #include "report/format.h"
 #include "report/table.h"
 
@@ -105,9 +106,11 @@ std::string write_published_text(const std::vector<PublishedResult>& all) {
   return out;
 }
 
-std::string write_published_json(const std::vector<PublishedResult>& all) {
+std::string write_published_json(const std::vector<PublishedResult>& all, const std::vector<std::string>& changes) {
   using Json = nlohmann::ordered_json;
-  Json j{{"forewarp", FOREWARP_VERSION}, {"suite", "published"}, {"rows", Json::array()}};
+  Json j{{"forewarp", FOREWARP_VERSION}, {"suite", "published"}};
+  report::add_changes(changes, j);
+  j["rows"] = Json::array();
   for (const PublishedResult& r : all) {
     Json row{
         {"id", r.row.id},           {"gpu", r.row.gpu},       {"case", r.row.case_id},   {"published", r.row.published},

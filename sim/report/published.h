@@ -42,6 +42,6 @@ struct PublishedResult {
 };
 
 std::string write_published_text(const std::vector<PublishedResult>&);
-std::string write_published_json(const std::vector<PublishedResult>&);
+std::string write_published_json(const std::vector<PublishedResult>&, const std::vector<std::string>& changes = {});
 
 }  // namespace forewarp

@@ -37,8 +37,12 @@ std::string rate_unit(const Roofline& r) { return r.precision == std::string("no
 std::string leaves_text(const Prediction& p) {
   const int all = std::accumulate(p.leaves.begin(), p.leaves.end(), 0);
   const auto of = [&](Provenance source) { return std::to_string(p.leaves[static_cast<std::size_t>(source)]); };
-  return "  leans on " + std::to_string(all) + " numbers of that GPU, " + of(Provenance::Fitted) + " of them fitted, " +
-         of(Provenance::Assumed) + " assumed\n";
+  std::string out = "  leans on " + std::to_string(all) + " numbers of that GPU, " + of(Provenance::Fitted) +
+                    " of them fitted, " + of(Provenance::Transferred) + " transferred from other GPUs, " +
+                    of(Provenance::Assumed) + " assumed\n";
+  for (const LeafChange& c : p.gpu_changes)
+    out += "  with    " + c.path + " " + c.value + " in place of " + c.was + "\n";
+  return out;
 }
 
 void head(std::string& out, const Prediction& p) {

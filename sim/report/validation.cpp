@@ -296,6 +296,7 @@ std::string write_validation_json(const Validation& v) {
   Json j;
   j["forewarp"] = FOREWARP_VERSION;
   j["gpu"] = v.gpu;
+  if (!v.launches.empty()) report::add_changes(v.launches.front().predicted->gpu_changes, j);
   j["suite"] = v.suite.name;
   j["cache"] = cache_state_name(v.suite.caches);
   if (!v.launches.empty()) j["machine"] = report::machine_json(*v.launches.front().predicted);
