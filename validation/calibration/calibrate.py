@@ -58,11 +58,15 @@ def read_predicted(paths):
 
 
 def read_model(path):
-    """{leaf path: value as text} of an hwmodels file: two spaces a level, a leaf is `name: {value: ..., ...}`."""
+    """{leaf path: value as text} of an hwmodels file and its family's: two spaces a level, a leaf is
+    `name: {value: ..., ...}`."""
     leaves, above = {}, []
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         match = re.match(r"( *)(\w+):(.*)", line)
         if not match:
+            continue
+        if match[2] == "family":
+            leaves |= read_model(ROOT / "hwmodels" / "families" / f"{match[3].strip()}.yaml")
             continue
         depth = len(match[1]) // 2
         above = above[:depth] + [match[2]]
