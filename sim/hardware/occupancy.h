@@ -1,4 +1,4 @@
-// How many blocks fit on an SM, and what stops more: the occupancy calculator's rules (launch__occupancy_limit_*).
+// How many blocks fit on an SM and what limits them: the occupancy calculator's rules (launch__occupancy_limit_*).
 #pragma once
 
 #include "base/types.h"
@@ -21,7 +21,7 @@ struct Occupancy {
   const char* limiter = "";                  ///< "warps", "registers", "shared memory", "blocks"
 };
 
-/// InputError if not a single block fits.
+/// InputError if no block fits.
 Occupancy compute_occupancy(const GpuModel&, const Kernel&, const Dim3& grid, const Dim3& block,
                             std::uint32_t dynamic_shared_bytes);
 

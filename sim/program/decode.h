@@ -1,4 +1,4 @@
-// One instruction: its text and its code word, put together.
+// Decodes one instruction from its text and its code word.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace forewarp {
 
-/// Opcodes, modifiers and operand forms that no table lists, with how often and where first.
+/// Opcodes, modifiers and operand forms missing from the tables, with count and first place.
 struct UnknownForms {
   struct Sighting {
     int count = 0;
@@ -32,11 +32,11 @@ struct DecodeContext {
   OperandContext operand;
 };
 
-/// Decodes one instruction. What is not known goes to `unknown`, and the rest is decoded as far as possible: an
-/// unknown opcode becomes Opcode::Unknown on the ALU pipe, an unknown modifier is left out.
+/// Decodes one instruction. Unknown parts go to `unknown`, and the rest is decoded as far as possible: an unknown
+/// opcode becomes Opcode::Unknown on the ALU pipe, an unknown modifier is dropped.
 Instruction decode(const TextInstruction&, const DecodeContext&, UnknownForms& unknown);
 
-/// Whether text and code word agree on the guard. They do unless the text is of another program.
+/// Whether text and code word agree on the guard. If not, the text belongs to another program.
 bool guard_matches(const TextInstruction&, const CodeWord&);
 
 }  // namespace forewarp

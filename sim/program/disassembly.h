@@ -1,4 +1,4 @@
-// The text side of a cubin: what `nvdisasm -json` says of its functions.
+// The text side of a cubin: its functions as `nvdisasm -json` prints them.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Disassembly {
   std::vector<DisassembledFunction> functions;
 };
 
-/// From `cubin_path`.json if that exists, else from `nvdisasm -json` on the PATH. InputError if there is neither or if
-/// it is not what nvdisasm writes.
+/// Reads `cubin_path`.json if it exists, else the output of `nvdisasm -json` on the PATH. InputError if there is
+/// neither or if it is not nvdisasm output.
 Disassembly read_disassembly(const std::string& cubin_path);
 
 }  // namespace forewarp

@@ -1,5 +1,5 @@
-// Operands as nvdisasm writes them, into Operand values. Text is the source of structure; immediates that are printed
-// rounded (floats) come from the code word.
+// Parses operands as nvdisasm prints them. Structure comes from the text; immediates that are printed rounded (floats)
+// come from the code word.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct CodeWord {
   }
 };
 
-/// What an operand needs to know of its surroundings.
+/// The context that parsing an operand needs.
 struct OperandContext {
   CodeWord code;
   std::uint32_t address = 0;     ///< byte offset of the instruction in its section
@@ -34,7 +34,7 @@ struct OperandContext {
   std::function<std::optional<std::uint32_t>(std::string_view)> symbol;  ///< byte offset of a function's entry
 };
 
-/// The text is not an operand list we know; `what()` says where it stops making sense.
+/// The text is not a known operand list; `what()` says where parsing stopped.
 class OperandError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,5 +1,5 @@
-// The part of a program that decides what a trace holds: addresses, predicates and ways. Most instructions of a matrix
-// product only feed values; an emulator that wants a trace need not execute them.
+// The slice of a program that decides its trace: what reaches an address, a predicate or a branch. Most instructions of
+// a matrix product only feed values; an emulator that wants a trace need not execute them.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace forewarp {
 
 struct ProgramSlice {
-  /// By instruction: its results (of a store: its effect on memory) must be computed. Of memory instructions that are
-  /// not needed, the guard and the addresses still are. Control instructions are always needed.
+  /// By instruction: whether its results (of a store: its effect on memory) must be computed. Of other memory
+  /// instructions the guard and the addresses are still needed. Control instructions are always needed.
   std::vector<std::uint8_t> needed;
 
-  // Loads from a space whose values are needed make every store to that space needed, and the values it stores.
+  // A needed load makes every store to its space needed, and the values stored.
   bool needs_shared_values = false;
   bool needs_global_values = false;
   bool needs_local_values = false;
@@ -22,7 +22,7 @@ struct ProgramSlice {
   std::size_t count() const;  ///< needed instructions
 };
 
-/// Backward, by instruction and location, from every guard, every operand of branches, barriers and convergence
+/// Works backward, by instruction and location, from every guard, every operand of branches, barriers and convergence
 /// instructions, and every address of a memory instruction. Descriptors of global accesses do not count.
 ProgramSlice control_slice(const Kernel&);
 

@@ -1,5 +1,5 @@
-// Launches, patterns, slopes and block classes as bytes. Repetition is left for the compressor to find: what a loop
-// does again becomes the same bytes again, mostly zeros.
+// Serialises launches, patterns, slopes and block classes. Repetition is left to the compressor: each trip of a loop
+// becomes the same bytes, mostly zeros.
 #pragma once
 
 #include "trace/trace.h"

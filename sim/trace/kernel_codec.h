@@ -1,4 +1,4 @@
-// A decoded kernel as bytes, complete: a trace is replayed without its cubin.
+// Serialises a decoded kernel completely: a trace is replayed without its cubin.
 #pragma once
 
 #include "program/program.h"

@@ -1,4 +1,4 @@
-// What a block must have in common with the emulated one to execute the same trace: half-spaces and residues of its
+// The conditions under which a block executes the same trace as the emulated one: half-spaces and residues of its
 // index, collected while the representative runs.
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace forewarp::emulation {
 
-/// Coordinates of a block that something depends on. Bit 0: x, bit 1: y, bit 2: z, from bit 4 on the launch's quotients.
+/// Coordinates of a block that something depends on. Bit 0: x, bit 1: y, bit 2: z, from bit 4 on the launch's
+/// quotients.
 using Dims = std::uint16_t;
 inline constexpr Dims kAllDims = 7;
 /// Beside them: what is in memory, which other blocks find different without its being a matter of their index.
@@ -65,10 +66,10 @@ class BlockConditions {
  public:
   /// `quotients`, the launch's, grow as quotient() asks for them.
   BlockConditions(const Dim3& grid, std::vector<BlockQuotient>& quotients) : grid_(grid), quotients_(&quotients) {}
-  /// Forgets everything; conditions from now on are relative to `representative`.
+  /// Starts over; conditions are relative to `representative` from now on.
   void start(const Dim3& representative);
 
-  /// What c . d can be anywhere in the grid.
+  /// The range of c . d over the grid.
   Span reach(const BlockSlope& c) const;
   /// low <= c . d <= high. Zero lies within.
   void interval(const BlockSlope& c, std::int64_t low, std::int64_t high);
@@ -80,7 +81,7 @@ class BlockConditions {
   /// The block index must equal the representative's along these dims.
   void fix(Dims dims);
   Dims fixed() const { return fixed_; }
-  /// Something was decided by data: blocks that satisfy the conditions may still go another way.
+  /// Data decided something: blocks that satisfy the conditions may still take another path.
   bool data_dependent() const { return data_dependent_; }
 
   bool single() const;  ///< no other block of the grid can satisfy them, as far as fix() tells

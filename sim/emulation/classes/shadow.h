@@ -1,10 +1,10 @@
 // The linear shadow of a block: which registers of the representative depend on the block index, and how.
 //
-// While a block is emulated, every register row may carry a tag: its value in a block that lies d = (dx, dy, dz) away
-// is v + slope . d (Linear), or it is the upper word of such a 64-bit value (High), or it depends on some dimensions of
-// the block index in a way that is not followed (Opaque). Rows without a tag are the same in every block. Wherever a
-// tagged value decides something, a condition on d is recorded under which the decision stays what it is here; the
-// class of the block is what satisfies all of them. Addresses report their slope.
+// While a block is emulated, a register row may carry a tag. Its value in the block at distance d = (dx, dy, dz) is v +
+// slope . d (Linear), or it is the upper word of such a 64-bit value (High), or it depends on some dimensions of the
+// block index in a way that is not tracked (Opaque). Rows without a tag are the same in every block. Wherever a tagged
+// value decides something, the condition on d under which the decision stays the same is recorded. The class is the set
+// of blocks that satisfy all of them. Addresses report their slope.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct Tag {
   bool like(const Tag& o) const { return kind == o.kind && dims == o.dims && shift == o.shift && slope == o.slope; }
 };
 
-/// The tags of a register row: guarded code leaves other lanes what they had, mostly values that nobody reads again.
+/// The tags of a register row: guarded code leaves other lanes their old values, mostly dead ones.
 struct RowTags {
   Tag part[2];  ///< disjoint lanes
   LaneMask lanes() const { return part[0].lanes | part[1].lanes; }

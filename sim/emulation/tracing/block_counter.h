@@ -1,4 +1,4 @@
-// Counts what blocks of a launch execute, without a trace of each: on all threads where their order does not matter.
+// Counts what blocks of a launch execute without tracing each, on all threads if their order does not matter.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Tells a BlockTraceBuilder what a block executes, and its Shadow what moves with the block index.
+// Reports what a block executes to a BlockTraceBuilder, and to its Shadow what depends on the block index.
 #pragma once
 
 #include "emulation/classes/shadow.h"

@@ -1,6 +1,6 @@
-// Whose turn it is once a warp takes a branch. Other stalls let the oldest block's warp go on; a taken branch hands the
-// sub-partition to the warp that took one last before, whatever its age. Two warps whose loops only branches interrupt
-// so change places, a whole turn each, while older ones wait, ready, until one of the two stalls for another reason.
+// Whose turn it is after a taken branch. Other stalls hand the sub-partition to the oldest block's warp; a taken branch
+// hands it to the warp that took the previous one, whatever its age. Two warps that stall only at branches therefore
+// alternate, a whole trip each, while older ready warps wait, until one of the two stalls for another reason.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@ class BranchTurns {
  public:
   static constexpr int kNobody = -1;
 
-  /// The warp that goes before all but the one that issued last; kNobody after anything but a taken branch.
+  /// The warp with priority over all but the last issuer; kNobody after anything but a taken branch.
   int next() const { return next_; }
-  /// A warp issues something: a turn that nobody was ready to take is lost.
+  /// A warp issues: a turn that was not taken is lost.
   void issue() { next_ = kNobody; }
-  /// What the warp in `slot` has issued is a taken branch.
+  /// The warp in `slot` issued a taken branch.
   void branch(int slot) {
     if (recent_[0] != slot) recent_ = {slot, recent_[0]};
     next_ = recent_[1];
@@ -29,7 +29,7 @@ class BranchTurns {
   }
 
  private:
-  std::array<int, 2> recent_{kNobody, kNobody};  ///< the warps that took a branch last, the latest first
+  std::array<int, 2> recent_{kNobody, kNobody};  ///< the last two warps that took a branch, latest first
   int next_ = kNobody;
 };
 

@@ -1,6 +1,6 @@
-// The tags of one SM's L1 data cache: sectored, write-through. A store takes a line as a load does, and hits where the
-// line is, with whatever sectors; what it wrote in whole sectors is found by loads (kernels/micro l1_stores,
-// stores_find, stores_load). Only presence is kept; the memory pipe decides what a hit or a miss costs.
+// The tags of one SM's L1 data cache: sectored, write-through. A store allocates a line as a load does and hits if the
+// line is present, with whatever sectors; loads find the sectors it wrote whole (kernels/micro l1_stores). Only
+// presence is kept; the memory pipe decides what a hit or a miss costs.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class L1Cache {
   struct Line {
     std::uint64_t tag = kNoLine;
     std::uint32_t used = 0;        ///< for least-recently-used replacement
-    std::uint16_t miss = kNoMiss;  ///< entry of the miss table while sectors are on their way
+    std::uint16_t miss = kNoMiss;  ///< miss entry while sectors are in flight
     std::uint8_t present = 0;      ///< sectors with data
   };
   static constexpr std::uint64_t kNoLine = ~std::uint64_t{0};
   static constexpr std::uint16_t kNoMiss = 0xffff;
 
-  /// The line if it is in the cache; marks it used.
+  /// The line if present, which counts as a use; else nullptr.
   Line* find(std::uint64_t line) {
     Line* set = set_of(line);
     for (int way = 0; way < ways_; ++way) {
@@ -36,7 +36,7 @@ class L1Cache {
     return nullptr;
   }
 
-  /// Makes room for a line and returns it empty; nullptr if every way of its set waits for data.
+  /// Evicts for a new line and returns it empty; nullptr if every way of its set waits for data.
   Line* allocate(std::uint64_t line) {
     Line* set = set_of(line);
     Line* victim = nullptr;
@@ -53,7 +53,7 @@ class L1Cache {
     return victim;
   }
 
-  /// Brings the line's set near the host's processor.
+  /// Prefetches the line's set into the host's caches.
   void prefetch(std::uint64_t line) const { __builtin_prefetch(lines_.data() + first_of(line)); }
 
   void clear();
