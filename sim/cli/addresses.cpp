@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "trace/class_index.h"
+#include "trace/events.h"
 
 namespace forewarp::cli {
 
@@ -74,11 +75,7 @@ void add_access(const Access& access, const AccessPattern& pattern, std::int64_t
   }
 }
 
-bool accesses_memory(const Instruction& in) {
-  return in.memory != MemoryKind::None && in.space != MemorySpace::Constant && in.space != MemorySpace::None;
-}
-
-void list_warp(const KernelTrace& trace, const BlockClass& cls, std::size_t warp, std::uint64_t block,
+void list_warp(const KernelTrace& trace, const EventTable& events, const BlockClass& cls, std::size_t warp, std::uint64_t block,
                const Buffers& buffers, std::string& out) {
   const BlockDistance distance = trace.distance(cls.representative, trace.block_index(block));
   LaneLines lines;
@@ -87,21 +84,17 @@ void list_warp(const KernelTrace& trace, const BlockClass& cls, std::size_t warp
     return std::to_string(trace.launch.launch_index) + "," + std::to_string(block) + "," +
            std::to_string(warp * kWarpLanes + lane) + ",";
   };
-  const Access* access = cls.warps[warp].accesses.data();
-  for (const Run& run : cls.paths[cls.warps[warp].path].runs) {
-    for (std::uint32_t pc = run.first; pc < run.first + run.count; ++pc) {
-      const Instruction& in = trace.kernel->instructions[pc];
-      if (!accesses_memory(in)) continue;
-      const int parts = in.opcode == Opcode::LDGSTS ? 2 : 1;  // trace.h
-      for (int part = 0; part < parts; ++part, ++access) {
-        const AccessPattern& pattern = trace.patterns[access->pattern];
-        if (pattern.space != MemorySpace::Global) continue;
-        const std::string head = std::to_string(pc * kInstructionBytes) + "," + kind_letter(pattern.kind) + "," +
-                                 std::to_string(pattern.bytes) + ",";
-        add_access(*access, pattern, trace.slopes[access->slope].over(distance), head, buffers, lines);
-      }
+  const WarpCursor start(cls.paths[cls.warps[warp].path], cls.warps[warp]);
+  start.for_each_record(events, [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t) {
+    for (const Access& access : records) {
+      const AccessPattern& pattern = trace.patterns[access.pattern];
+      if (pattern.space != MemorySpace::Global) continue;
+      const std::string head = std::to_string(pc * kInstructionBytes) + "," + kind_letter(pattern.kind) + "," +
+                               std::to_string(pattern.bytes) + ",";
+      add_access(access, pattern, trace.slopes[access.slope].over(distance), head, buffers, lines);
     }
-  }
+    return true;
+  });
   for (std::size_t lane = 0; lane < kWarpLanes && warp * kWarpLanes + lane < threads; ++lane) {
     const std::string head = who(lane);
     for (std::size_t begin = 0; begin < lines[lane].size();) {
@@ -130,9 +123,11 @@ int run_addresses(const Arguments& arguments) {
     text += "# launch " + std::to_string(trace.launch.launch_index) + ": " +
             std::to_string(trace.launch.block.count()) + " threads a block\n";
     const ClassIndex classes(trace);
+    const EventTable events(*trace.kernel);
     for (std::uint64_t block = 0; block < trace.launch.grid.count(); ++block) {
       const BlockClass& cls = trace.classes[classes.class_of(block)];
-      for (std::size_t warp = 0; warp < cls.warps.size(); ++warp) list_warp(trace, cls, warp, block, buffers, text);
+      for (std::size_t warp = 0; warp < cls.warps.size(); ++warp)
+        list_warp(trace, events, cls, warp, block, buffers, text);
       if (text.size() > kMostBytes)
         throw InputError(item.where, "case " + item.id + " accesses memory too often to list it",
                          "choose a smaller case");

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "report/analysis.h"
 #include "trace/coalesce.h"
+#include "trace/events.h"
 
 namespace forewarp::report {
 
@@ -24,31 +25,18 @@ const BlockClass* largest_class(const KernelTrace& trace) {
   return largest == trace.classes.end() || largest->warps.empty() ? nullptr : &*largest;
 }
 
-bool leaves_access(const Instruction& i) {
-  return i.memory != MemoryKind::None && i.pipe == Pipe::Lsu &&
-         (i.space == MemorySpace::Global || i.space == MemorySpace::Shared || i.space == MemorySpace::Local ||
-          i.space == MemorySpace::Generic);
-}
-
 /// How often the inspected warps used a pattern at an instruction.
 using Meetings = std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>;
 
-/// False if accesses and instructions do not match one to one, as for instructions unknown here.
-bool count_meetings(const Inputs& in, const BlockClass& cls, const WarpTrace& warp, std::uint64_t& walked,
-                    Meetings& meetings) {
-  std::size_t next = 0;
-  for (const Run& run : cls.paths[warp.path].runs) {
-    for (std::uint32_t i = run.first; i < run.first + run.count; ++i) {
-      if (++walked > kMostWalked) return true;
-      const Instruction& instruction = in.kernel.instructions[i];
-      if (!leaves_access(instruction)) continue;
-      if (next >= warp.accesses.size()) return false;
-      const std::uint32_t pattern = warp.accesses[next].pattern;
-      if (in.trace.patterns[pattern].lanes != 0) ++meetings[i][pattern];
-      next += instruction.memory == MemoryKind::AsyncCopy ? 2 : 1;
-    }
-  }
-  return next == warp.accesses.size();
+void count_meetings(const Inputs& in, const EventTable& events, const BlockClass& cls, const WarpTrace& warp,
+                    std::uint64_t walked, Meetings& meetings) {
+  const WarpCursor start(cls.paths[warp.path], warp);
+  start.for_each_record(
+      events, [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t at) {
+        const std::uint32_t pattern = records.front().pattern;
+        if (in.trace.patterns[pattern].lanes != 0) ++meetings[pc][pattern];
+        return walked + at < kMostWalked;
+      });
 }
 
 /// The most frequent pattern among those with the most frequent number of sectors: rows that begin anywhere make many
@@ -125,10 +113,12 @@ std::vector<AccessExample> access_examples(const Inputs& in) {
   const BlockClass* cls = largest_class(in.trace);
   Meetings meetings;
   if (cls == nullptr) return {};
+  const EventTable events(in.kernel);
   std::uint64_t walked = 0;
   for (const WarpTrace& warp : cls->warps) {
     if (walked > kMostWalked) break;
-    if (!count_meetings(in, *cls, warp, walked, meetings)) return {};
+    count_meetings(in, events, *cls, warp, walked, meetings);
+    walked += cls->paths[warp.path].instructions;
   }
   std::vector<AccessExample> examples;
   for (const auto& [instruction, patterns] : meetings) {

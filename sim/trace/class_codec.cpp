@@ -1,6 +1,9 @@
 #include "trace/class_codec.h"
 
+#include <span>
+
 #include "base/error.h"
+#include "trace/events.h"
 
 namespace forewarp {
 namespace {
@@ -39,7 +42,7 @@ void count_fields(A& a, T& count) {
 
 template <class A, class T>
 void counts_fields(A& a, T& counts) {
-  const std::size_t n = a.count(counts.size());
+  const std::size_t n = a.count(counts.size(), 17);  // numbers
   if constexpr (A::kDecodes) counts.resize(n);
   for (auto& count : counts) count_fields(a, count);
 }
@@ -57,7 +60,7 @@ void launch_fields(A& a, T& launch) {
 template <class A, class T>
 void class_fields(A& a, T& c) {
   a(c.representative.x, c.representative.y, c.representative.z, c.single, c.population);
-  const std::size_t conditions = a.count(c.conditions.size());
+  const std::size_t conditions = a.count(c.conditions.size(), 14);
   if constexpr (A::kDecodes) c.conditions.resize(conditions);
   for (auto& condition : c.conditions) {
     slope_fields(a, condition.coefficient);
@@ -87,11 +90,13 @@ void encode_path(Encoder& out, const WarpPath& path) {
 WarpPath decode_path(Decoder& in, std::size_t instructions) {
   WarpPath path;
   path.instructions = in.varint();
-  path.runs.resize(in.count());
+  path.runs.resize(in.count(0, 2));
+  if (path.runs.empty()) throw Malformed("a path has no instructions");
   std::uint64_t next = 0, total = 0;
   for (Run& run : path.runs) {
     const std::uint64_t first = sum(next, in.signed_varint()), count = in.varint();
-    if (count > instructions || first > instructions - count) throw Malformed("a path leaves the kernel");
+    if (count == 0 || count > instructions || first > instructions - count)
+      throw Malformed("a path leaves the kernel");
     run = {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)};
     next = first + count;
     total += count;
@@ -100,52 +105,15 @@ WarpPath decode_path(Decoder& in, std::size_t instructions) {
   return path;
 }
 
-/// The accesses that an instruction leaves in the trace.
-int accesses_of(const Instruction& instruction) {
-  if (instruction.memory == MemoryKind::None) return 0;
-  switch (instruction.space) {
-    case MemorySpace::Global:
-    case MemorySpace::Shared:
-    case MemorySpace::Local:
-    case MemorySpace::Generic:
-      return instruction.memory == MemoryKind::AsyncCopy ? 2 : 1;
-    default:
-      return 0;
-  }
+/// Which slot each record of a path belongs to: one for each that an instruction of the kernel takes.
+std::vector<std::uint32_t> slots_along(const WarpPath& path, const EventTable& events) {
+  std::vector<std::uint32_t> slots;
+  slots.reserve(events.records(path.runs));
+  for (const Run& run : path.runs)
+    for (std::uint32_t s = events.records_before(run.first); s < events.records_before(run.first + run.count); ++s)
+      slots.push_back(s);
+  return slots;
 }
-
-/// Which slot each access of a path belongs to: one for each memory instruction, two for an asynchronous copy.
-class Slots {
- public:
-  explicit Slots(const Kernel& kernel) {
-    first_.reserve(kernel.instructions.size() + 1);
-    for (const Instruction& instruction : kernel.instructions) {
-      first_.push_back(count_);
-      count_ += static_cast<std::uint32_t>(accesses_of(instruction));
-    }
-    first_.push_back(count_);
-  }
-
-  std::size_t count() const { return count_ + 1; }
-
-  /// Empty when the path does not explain this number of accesses: then all of them share the last slot.
-  std::vector<std::uint32_t> along(const WarpPath& path, std::size_t accesses) const {
-    std::vector<std::uint32_t> slots;
-    slots.reserve(accesses);
-    for (const Run& run : path.runs)
-      for (std::uint32_t s = first_[run.first]; s < first_[run.first + run.count]; ++s) {
-        if (slots.size() == accesses) return {};
-        slots.push_back(s);
-      }
-    if (slots.size() != accesses) slots.clear();
-    return slots;
-  }
-  std::uint32_t last() const { return count_; }
-
- private:
-  std::vector<std::uint32_t> first_;
-  std::uint32_t count_ = 0;
-};
 
 /// Predicts a slot's next access: a step like the last one; in the next warp, as far from the last warp's first access
 /// as that was from its predecessor's. Encoder and decoder keep the same predictor.
@@ -183,12 +151,12 @@ struct Columns {
   Encoder bases, patterns, slopes;
 };
 
-void encode_accesses(Columns& out, const WarpTrace& warp, const std::vector<std::uint32_t>& slots, std::uint32_t other,
+void encode_accesses(Columns& out, const WarpTrace& warp, const std::vector<std::uint32_t>& slots,
                      std::vector<Predictor>& predictors) {
   for (Predictor& p : predictors) p.start_warp();
   for (std::size_t i = 0; i < warp.accesses.size(); ++i) {
     const Access& access = warp.accesses[i];
-    Predictor& p = predictors[slots.empty() ? other : slots[i]];
+    Predictor& p = predictors[slots[i]];
     out.bases.signed_varint(difference(access.base, p.base()));
     out.patterns.signed_varint(static_cast<std::int32_t>(access.pattern - p.pattern()));
     out.slopes.signed_varint(static_cast<std::int32_t>(access.slope - p.slope()));
@@ -200,12 +168,12 @@ struct ColumnReaders {
   Decoder bases, patterns, slopes;
 };
 
-void decode_accesses(ColumnReaders& in, WarpTrace& warp, const std::vector<std::uint32_t>& slots, std::uint32_t other,
+void decode_accesses(ColumnReaders& in, WarpTrace& warp, const std::vector<std::uint32_t>& slots,
                      std::vector<Predictor>& predictors, const KernelTrace& trace) {
   for (Predictor& p : predictors) p.start_warp();
   for (std::size_t i = 0; i < warp.accesses.size(); ++i) {
     Access& access = warp.accesses[i];
-    Predictor& p = predictors[slots.empty() ? other : slots[i]];
+    Predictor& p = predictors[slots[i]];
     access.base = sum(p.base(), in.bases.signed_varint());
     access.pattern = p.pattern() + static_cast<std::uint32_t>(in.patterns.signed_varint());
     access.slope = p.slope() + static_cast<std::uint32_t>(in.slopes.signed_varint());
@@ -227,7 +195,12 @@ void encode_launch(Encoder& out, const LaunchInfo& launch) { launch_fields(out, 
 LaunchInfo decode_launch(Decoder& in) {
   LaunchInfo launch;
   launch_fields(in, launch);
-  if (launch.grid.count() == 0 || launch.block.count() == 0) throw Malformed("the grid or block is empty");
+  // As CUDA limits them on every GPU, which keeps products of them in range, too.
+  const auto fits = [](const Dim3& d, std::uint32_t x, std::uint32_t yz) {
+    return d.x > 0 && d.x <= x && d.y > 0 && d.y <= yz && d.z > 0 && d.z <= yz;
+  };
+  if (!fits(launch.grid, 0x7fffffff, 0xffff) || !fits(launch.block, 1024, 1024) || launch.block.count() > 1024)
+    throw Malformed("no GPU launches its grid or block");
   return launch;
 }
 
@@ -258,6 +231,10 @@ void decode_patterns(Decoder& in, std::vector<AccessPattern>& patterns) {
       throw Malformed("a pattern is of no known kind");
     p.space = static_cast<MemorySpace>(space);
     p.kind = static_cast<MemoryKind>(kind);
+    if (p.space == MemorySpace::Constant || p.space == MemorySpace::Generic)
+      throw Malformed("a pattern is of no memory that has accesses");
+    if (p.bytes > 16 || (p.bytes & (p.bytes - 1)) != 0 || p.base_offset >= kLineBytes)
+      throw Malformed("a pattern is of no size that an access has");
     std::uint64_t previous = 0, step = 0;
     for (std::int32_t& offset : p.offsets) {
       const std::uint64_t value = previous + step + static_cast<std::uint64_t>(in.signed_varint());
@@ -294,15 +271,15 @@ void encode_class(Encoder& out, const BlockClass& c, const Kernel& kernel) {
       FW_CHECK(std::uint64_t{run.first} + run.count <= kernel.instructions.size(), "a path leaves the kernel");
     encode_path(out, path);
   }
-  const Slots slots(kernel);
-  std::vector<Predictor> predictors(slots.count());
+  const EventTable events(kernel);
+  std::vector<Predictor> predictors(events.all_records());
   Columns columns;
   out.varint(c.warps.size());
   for (const WarpTrace& warp : c.warps) {
     out.varint(warp.path);
-    out.varint(warp.accesses.size());
-    const auto along = slots.along(c.paths.at(warp.path), warp.accesses.size());
-    encode_accesses(columns, warp, along, slots.last(), predictors);
+    const auto along = slots_along(c.paths.at(warp.path), events);
+    FW_CHECK(along.size() == warp.accesses.size(), "a warp's records are not those that its instructions take");
+    encode_accesses(columns, warp, along, predictors);
   }
   out.block(columns.bases.bytes);
   out.block(columns.patterns.bytes);
@@ -311,29 +288,35 @@ void encode_class(Encoder& out, const BlockClass& c, const Kernel& kernel) {
 
 BlockClass decode_class(Decoder& in, const KernelTrace& trace) {
   const Kernel& kernel = *trace.kernel;
+  if (trace.slopes.empty() || trace.slopes.front() != BlockSlope{}) throw Malformed("the first slope is not zero");
   BlockClass c;
   class_fields(in, c);
   if (c.counts.size() > kernel.instructions.size()) throw Malformed("it counts instructions beyond the kernel");
   const Dim3 grid = trace.launch.grid, at = c.representative;
   if (at.x >= grid.x || at.y >= grid.y || at.z >= grid.z) throw Malformed("its block lies outside the grid");
-  c.paths.resize(in.count());
+  if (c.population == 0 || c.population > grid.count()) throw Malformed("it stands for more or fewer blocks than there are");
+  for (const BlockCondition& condition : c.conditions)
+    if (condition.modulus < 1) throw Malformed("a condition has no modulus");
+  c.paths.resize(in.count(0, 4));
   for (WarpPath& path : c.paths) path = decode_path(in, kernel.instructions.size());
   c.warps.resize(in.count());
-  std::vector<std::uint64_t> lengths;
+  if (c.warps.size() != (trace.launch.block.count() + kWarpLanes - 1) / kWarpLanes)
+    throw Malformed("it has more or fewer warps than a block of the launch");
   for (WarpTrace& warp : c.warps) {
     in(warp.path);
     if (warp.path >= c.paths.size()) throw Malformed("a warp names a path that is not there");
-    lengths.push_back(in.varint());
   }
   const auto bases = in.block(), patterns = in.block(), slopes = in.block();
   ColumnReaders columns{Decoder(bases), Decoder(patterns), Decoder(slopes)};
-  const Slots slots(kernel);
-  std::vector<Predictor> predictors(slots.count());
+  const EventTable events(kernel);
+  std::vector<Predictor> predictors(events.all_records());
   for (std::size_t w = 0; w < c.warps.size(); ++w) {
-    if (lengths[w] > columns.bases.remaining()) throw Malformed("a warp has more accesses than are stored");
-    c.warps[w].accesses.resize(static_cast<std::size_t>(lengths[w]));
-    const auto along = slots.along(c.paths[c.warps[w].path], c.warps[w].accesses.size());
-    decode_accesses(columns, c.warps[w], along, slots.last(), predictors, trace);
+    const WarpPath& path = c.paths[c.warps[w].path];
+    if (events.records(path.runs) > columns.bases.remaining())
+      throw Malformed("a warp's instructions take more records than are stored");
+    const auto along = slots_along(path, events);
+    c.warps[w].accesses.resize(along.size());
+    decode_accesses(columns, c.warps[w], along, predictors, trace);
   }
   if (!columns.bases.finished() || !columns.patterns.finished() || !columns.slopes.finished())
     throw Malformed("accesses are left over");

@@ -208,9 +208,11 @@ CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& 
 
 void CoalescedPatterns::extend(const std::vector<AccessPattern>& patterns, const SharedMemoryRules& rules) {
   counts_.reserve(patterns.size());
+  effects_.reserve(patterns.size());
   first_line_.reserve(patterns.size() + 1);
   for (std::size_t i = counts_.size(); i < patterns.size(); ++i) {
     counts_.push_back(coalesce(patterns[i], rules, &lines_));
+    effects_.push_back(effect_of(patterns[i]));
     first_line_.push_back(lines_.size());
   }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "trace/events.h"
 #include "trace/trace.h"
 
 namespace forewarp {
@@ -77,6 +78,7 @@ class CoalescedPatterns {
 
   std::size_t size() const { return counts_.size(); }
   const CoalescedCounts& counts(std::uint32_t pattern) const { return counts_[pattern]; }
+  AccessEffect effect(std::uint32_t pattern) const { return effects_[pattern]; }
   /// Ascending by line; empty for shared memory.
   std::span<const LineSectors> lines(std::uint32_t pattern) const {
     return {lines_.data() + first_line_[pattern], first_line_[pattern + 1] - first_line_[pattern]};
@@ -84,6 +86,7 @@ class CoalescedPatterns {
 
  private:
   std::vector<CoalescedCounts> counts_;
+  std::vector<AccessEffect> effects_;
   std::vector<std::size_t> first_line_{0};
   std::vector<LineSectors> lines_;
 };

@@ -1,9 +1,14 @@
 #include "trace/kernel_codec.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "trace/events.h"
 
 namespace forewarp {
 namespace {
+
+constexpr std::size_t kLeastInstructionBytes = 150;
 
 using wire::Decoder;
 using wire::Encoder;
@@ -65,6 +70,31 @@ void operand_fields(A& a, T& operand) {
   a(negate, absolute, invert, wide, byte, sign, reuse, offset, immediate);
 }
 
+/// Registers and the like are numbered as far as there are some.
+bool in_range(const Operand& operand) {
+  if (operand.uniform > kUniformRegisterZero || operand.descriptor > kUniformRegisterZero || operand.byte > 3)
+    return false;
+  switch (operand.kind) {
+    case OperandKind::UniformRegister:
+      return operand.index <= kUniformRegisterZero;
+    case OperandKind::Predicate:
+    case OperandKind::UniformPredicate:
+      return operand.index <= kPredicateTrue;
+    case OperandKind::Barrier:
+      return operand.index < 16;
+    case OperandKind::Scoreboard:
+      return operand.index < kScoreboards;
+    default:
+      return true;
+  }
+}
+
+bool in_range(const Control& control) {
+  const auto scoreboard = [](std::uint8_t s) { return s < kScoreboards || s == kNoScoreboard; };
+  return control.stall < 16 && scoreboard(control.write_barrier) && scoreboard(control.read_barrier) &&
+         control.wait_mask < 1 << kScoreboards;
+}
+
 template <class A, class T>
 void control_fields(A& a, T& control) {
   auto& [stall, yield, write_barrier, read_barrier, wait_mask, reuse] = control;
@@ -89,14 +119,18 @@ void instruction_fields(A& a, T& instruction) {
   a(access_bytes, encoding, guard, guard_negated, guard_uniform, variable_latency, operand_count, destination_count);
   if (operand_count > Instruction::kMaxOperands || modifier_count > Instruction::kMaxModifiers)
     throw Malformed("an instruction has too many parts");
+  if (destination_count > operand_count) throw Malformed("an instruction writes more operands than it has");
   for (auto& operand : operands) operand_fields(a, operand);
   control_fields(a, control);
+  if (guard > kPredicateTrue || !in_range(control) ||
+      !std::all_of(operands.begin(), operands.end(), [](const Operand& o) { return in_range(o); }))
+    throw Malformed("an instruction names a register, predicate or scoreboard that there is not");
 }
 
-/// A vector, element by element.
+/// A vector, element by element, each of at least so many bytes.
 template <class A, class V, class F>
-void elements(A& a, V& vector, F each) {
-  const std::size_t n = a.count(vector.size());
+void elements(A& a, V& vector, F each, std::size_t least_bytes = 1) {
+  const std::size_t n = a.count(vector.size(), least_bytes);
   if constexpr (A::kDecodes) vector.resize(n);
   for (auto& element : vector) each(element);
 }
@@ -116,7 +150,7 @@ void kernel_fields(A& a, T& kernel) {
     auto& [bank, bytes] = c;
     a(bank, bytes);
   });
-  elements(a, instructions, [&](auto& i) { instruction_fields(a, i); });
+  elements(a, instructions, [&](auto& i) { instruction_fields(a, i); }, kLeastInstructionBytes);
   elements(a, functions, [&](auto& f) {
     auto& [function_name, first, count] = f;
     a(function_name, first, count);
@@ -137,6 +171,14 @@ void encode_kernel(Encoder& out, const Kernel& kernel) { kernel_fields(out, kern
 Kernel decode_kernel(Decoder& in) {
   Kernel kernel;
   kernel_fields(in, kernel);
+  const std::size_t size = kernel.instructions.size();
+  if ((!kernel.text.empty() && kernel.text.size() != size) || (!kernel.source.empty() && kernel.source.size() != size))
+    throw Malformed("its text has more or fewer lines than instructions");
+  for (const Function& f : kernel.functions)
+    if (f.count > size || f.first > size - f.count) throw Malformed("a function leaves the kernel");
+  for (const IndirectBranch& b : kernel.indirect_branches)
+    if (b.instruction >= size || std::any_of(b.targets.begin(), b.targets.end(), [&](auto t) { return t >= size; }))
+      throw Malformed("a branch leaves the kernel");
   return kernel;
 }
 

@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -27,7 +28,7 @@ constexpr std::uint32_t kLaunch = kind_of("LNCH"), kPatterns = kind_of("PATT"), 
                         kClass = kind_of("CLAS"), kEnd = kind_of("ENDT");
 
 constexpr std::size_t kHeaderBytes = 40;
-constexpr std::uint64_t kMostSectionBytes = std::uint64_t{1} << 36;  ///< no class of a block comes near
+constexpr std::uint64_t kMostSectionBytes = std::uint64_t{1} << 30;  ///< no kernel and no class of a block comes near
 constexpr int kCompressionLevel = 6;
 
 template <class T>
@@ -47,6 +48,23 @@ wire::Bytes compress(const wire::Bytes& bytes) {
   FW_CHECK(!ZSTD_isError(n), ZSTD_getErrorName(n));
   out.resize(n);
   return out;
+}
+
+/// Takes memory as bytes come out, not as the header promises. False: they are not so many.
+bool decompress(const wire::Bytes& stored, std::size_t size, wire::Bytes& out) {
+  constexpr std::size_t kStep = std::size_t{1} << 20;
+  const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
+  ZSTD_inBuffer in{stored.data(), stored.size(), 0};
+  for (std::size_t done = 0;;) {
+    out.resize(std::min(size, std::max(done + kStep, done * 2)));
+    ZSTD_outBuffer part{out.data(), out.size(), done};
+    const std::size_t taken = in.pos;
+    const std::size_t more = ZSTD_decompressStream(context.get(), &part, &in);
+    if (ZSTD_isError(more)) return false;
+    if (more == 0) return part.pos == size && in.pos == in.size;
+    if (part.pos == done && in.pos == taken) return false;
+    done = part.pos;
+  }
 }
 
 }  // namespace
@@ -189,6 +207,18 @@ void TraceReader::get(void* data, std::size_t bytes) {
                    "copy or write it again");
 }
 
+/// A file that is shorter than it says gets no memory for the rest.
+wire::Bytes TraceReader::get_bytes(std::size_t size) {
+  constexpr std::size_t kStep = std::size_t{1} << 20;
+  wire::Bytes bytes;
+  while (bytes.size() < size) {
+    const std::size_t done = bytes.size();
+    bytes.resize(std::min(size, std::max(done + kStep, done * 2)));
+    get(bytes.data() + done, bytes.size() - done);
+  }
+  return bytes;
+}
+
 const TraceReader::Section& TraceReader::peek() {
   if (ahead_) return *ahead_;
   std::array<std::uint8_t, kHeaderBytes> header;
@@ -197,13 +227,11 @@ const TraceReader::Section& TraceReader::peek() {
   if (load<std::uint32_t>(header.data() + 4) != number_) damaged("another section belongs here");
   const auto size = load<std::uint64_t>(header.data() + 8), stored_size = load<std::uint64_t>(header.data() + 16);
   if (size > kMostSectionBytes || stored_size > ZSTD_compressBound(size)) damaged("it claims an impossible size");
-  wire::Bytes stored(static_cast<std::size_t>(stored_size));
-  get(stored.data(), stored.size());
+  const wire::Bytes stored = get_bytes(static_cast<std::size_t>(stored_size));
   if (load<std::uint64_t>(header.data() + 24) != XXH3_64bits(stored.data(), stored.size()))
     damaged("its contents fail their check");
-  Section section{load<std::uint32_t>(header.data()), wire::Bytes(static_cast<std::size_t>(size))};
-  const std::size_t n = ZSTD_decompress(section.payload.data(), section.payload.size(), stored.data(), stored.size());
-  if (ZSTD_isError(n) || n != section.payload.size()) damaged("it does not decompress");
+  Section section{load<std::uint32_t>(header.data()), {}};
+  if (!decompress(stored, static_cast<std::size_t>(size), section.payload)) damaged("it does not decompress");
   if (section.kind == kEnd && std::fgetc(file_) != EOF) damaged("something follows the end");
   ++number_;
   ahead_ = std::move(section);
@@ -230,13 +258,17 @@ bool TraceReader::next_launch(KernelTrace& trace) {
     damaged(std::string("the launch makes no sense: ") + e.what());
   }
   ahead_.reset();
+  covered_ = 0;
   return true;
 }
 
 std::optional<BlockClass> TraceReader::next_class(KernelTrace& trace) {
   while (true) {
     const Section& section = peek();
-    if (section.kind == kLaunch || section.kind == kEnd) return std::nullopt;
+    if (section.kind == kLaunch || section.kind == kEnd) {
+      if (covered_ != 0 && covered_ != trace.launch.grid.count()) damaged("the classes before it do not make up the grid");
+      return std::nullopt;
+    }
     std::optional<BlockClass> c;
     try {
       wire::Decoder in(section.payload);
@@ -249,12 +281,17 @@ std::optional<BlockClass> TraceReader::next_class(KernelTrace& trace) {
       else
         throw wire::Malformed("it is of no known kind");
       if (!in.finished()) throw wire::Malformed("bytes are left over");
+      if (c && c->population > trace.launch.grid.count() - covered_)
+        throw wire::Malformed("the classes have more blocks than the grid");
     } catch (const wire::Malformed& e) {
       --number_;
       damaged(std::string("it makes no sense: ") + e.what());
     }
     ahead_.reset();
-    if (c) return c;
+    if (c) {
+      covered_ += c->population;
+      return c;
+    }
   }
 }
 

@@ -20,7 +20,7 @@
 
 namespace forewarp {
 
-inline constexpr std::uint32_t kTraceFormatVersion = 5;
+inline constexpr std::uint32_t kTraceFormatVersion = 6;
 
 /// Writes beside the target and renames at finish(), so that nobody sees half a file; "-" is standard output. A writer
 /// that is destroyed before finish() leaves nothing behind. InputError if the file cannot be written.
@@ -70,12 +70,14 @@ class TraceReader {
   };
   const Section& peek();
   void get(void* data, std::size_t bytes);
+  wire::Bytes get_bytes(std::size_t size);
   [[noreturn]] void damaged(const std::string& what) const;
 
   std::string path_;
   std::FILE* file_ = nullptr;
   std::uint32_t number_ = 0;
   std::optional<Section> ahead_;
+  std::uint64_t covered_ = 0;  ///< blocks of the classes of this launch that have been read
 };
 
 void write_traces(const std::string& path, const std::vector<KernelTrace>& traces);

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "trace/builder.h"
 #include "trace/class_codec.h"
+#include "trace/events.h"
 #include "trace/kernel_codec.h"
 
 using namespace forewarp;
@@ -56,13 +57,14 @@ Instruction random_instruction(Random& r) {
   for (int o = 0; o < i.operand_count; ++o) {
     Operand& operand = i.operands[static_cast<std::size_t>(o)];
     operand.kind = static_cast<OperandKind>(below(r, 14));
-    operand.index = any<std::uint8_t>(r);
+    operand.index = static_cast<std::uint8_t>(operand.kind == OperandKind::Register ? below(r, 256) : below(r, 6));
     operand.offset = any<std::int32_t>(r);
     operand.immediate = any<std::uint32_t>(r);
     operand.negate = below(r, 2) == 1;
   }
-  i.control.stall = any<std::uint8_t>(r);
-  i.control.wait_mask = any<std::uint8_t>(r);
+  i.control.stall = static_cast<std::uint8_t>(below(r, 16));
+  i.control.write_barrier = static_cast<std::uint8_t>(below(r, kScoreboards));
+  i.control.wait_mask = static_cast<std::uint8_t>(below(r, 64));
   return i;
 }
 
@@ -74,8 +76,8 @@ std::shared_ptr<Kernel> random_kernel(Random& r, int instructions) {
   kernel->required_block = {any<std::uint32_t>(r), 1, 0};
   kernel->parameters.resize(3);
   kernel->constants.push_back({2, {1, 2, 0, 255}});
-  kernel->functions.push_back({"callee", 3, 4});
-  kernel->indirect_branches.push_back({2, {1, 5, 0}});
+  kernel->functions.push_back({"callee", 0, 1});
+  kernel->indirect_branches.push_back({0, {0, 0, 0}});
   for (int i = 0; i < instructions; ++i) {
     kernel->instructions.push_back(random_instruction(r));
     kernel->text.push_back("line " + std::to_string(i));
@@ -83,28 +85,31 @@ std::shared_ptr<Kernel> random_kernel(Random& r, int instructions) {
   return kernel;
 }
 
-BlockClass random_class(Random& r, const KernelTrace& trace) {
+BlockClass random_class(Random& r, const KernelTrace& trace, std::uint64_t population = 1) {
   const int instructions = static_cast<int>(trace.kernel->instructions.size());
+  const EventTable events(*trace.kernel);
   BlockClass c;
   c.representative = {static_cast<std::uint32_t>(below(r, 5)), static_cast<std::uint32_t>(below(r, 4)), 0};
   c.single = below(r, 2) == 1;
-  c.population = any<std::uint64_t>(r);
+  c.population = population;
   for (int i = below(r, 3); i > 0; --i)
-    c.conditions.push_back({{any<std::int64_t>(r), -1, 0}, i == 1 ? INT64_MIN : -5, INT64_MAX, any<std::int64_t>(r)});
+    c.conditions.push_back(
+        {{any<std::int64_t>(r), -1, 0}, i == 1 ? INT64_MIN : -5, INT64_MAX, 1 + any<std::int64_t>(r) / 2});
+  for (auto& condition : c.conditions) condition.modulus = std::max<std::int64_t>(1, condition.modulus);
   for (int p = 1 + below(r, 3); p > 0; --p) {
     WarpPath path;
-    for (int n = below(r, 30); n > 0; --n) {
+    for (int n = 1 + below(r, 30); n > 0; --n) {
       const int first = below(r, instructions);
       path.runs.push_back(
-          {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(below(r, instructions - first + 1))});
+          {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(1 + below(r, instructions - first))});
       path.instructions += path.runs.back().count;
     }
     c.paths.push_back(path);
   }
-  for (int w = below(r, 6); w > 0; --w) {
+  for (std::uint64_t w = 0; w < trace.launch.block.count() / kWarpLanes; ++w) {
     WarpTrace warp;
     warp.path = static_cast<std::uint32_t>(below(r, static_cast<int>(c.paths.size())));
-    for (int n = below(r, 40); n > 0; --n)
+    for (std::uint64_t n = events.records(c.paths[warp.path].runs); n > 0; --n)
       warp.accesses.push_back({any<std::uint64_t>(r), static_cast<std::uint32_t>(r() % trace.patterns.size()),
                                static_cast<std::uint32_t>(r() % trace.slopes.size())});
     c.warps.push_back(warp);
@@ -132,16 +137,18 @@ KernelTrace random_trace(Random& r) {
   for (int i = 1 + below(r, 20); i > 0; --i) {
     AccessPattern p;
     p.lanes = any<LaneMask>(r);
-    p.space = static_cast<MemorySpace>(below(r, 6));
+    p.space = static_cast<MemorySpace>(below(r, 4));
     p.kind = static_cast<MemoryKind>(below(r, 6));
-    p.bytes = any<std::uint8_t>(r);
-    p.base_offset = any<std::uint8_t>(r);
+    p.bytes = static_cast<std::uint8_t>(1 << below(r, 5));
+    p.base_offset = static_cast<std::uint8_t>(below(r, kLineBytes));
     for (auto& offset : p.offsets) offset = any<std::int32_t>(r);
     p.offsets[0] = INT32_MIN;
     p.offsets[1] = INT32_MAX;
     trace.patterns.push_back(p);
   }
-  for (int i = below(r, 4); i > 0; --i) trace.classes.push_back(random_class(r, trace));
+  std::uint64_t left = trace.launch.grid.count();
+  for (int i = below(r, 4); i > 0; --i)
+    left -= trace.classes.emplace_back(random_class(r, trace, i == 1 ? left : 3)).population;
   return trace;
 }
 
@@ -288,8 +295,7 @@ TEST_CASE("what is no trace is told apart") {
 TEST_CASE("sections of other files do not fit") {
   Random r(9);
   KernelTrace trace = random_trace(r);
-  trace.classes.assign(2, BlockClass{});
-  trace.classes[1].population = 3;
+  trace.classes = {random_class(r, trace, 17), random_class(r, trace, 3)};
   const ScratchFile file, broken;
   write_traces(file.path, {trace});
   const std::string bytes = read_text_file(file.path);

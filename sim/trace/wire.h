@@ -49,7 +49,7 @@ class Encoder {
     varint(b.size());
     bytes.insert(bytes.end(), b.begin(), b.end());
   }
-  std::size_t count(std::size_t n) {
+  std::size_t count(std::size_t n, std::size_t /*least_bytes*/ = 1) {
     varint(n);
     return n;
   }
@@ -104,11 +104,11 @@ class Decoder {
     at_ += n;
     return {at_ - n, n};
   }
-  /// How many elements follow; each takes at least a byte, so that a wrong number cannot ask for more memory than the
-  /// bytes that are there.
-  std::size_t count(std::size_t = 0) {
+  /// How many elements follow, each of at least so many bytes: a wrong number cannot ask for more memory than goes with
+  /// the bytes that are there.
+  std::size_t count(std::size_t = 0, std::size_t least_bytes = 1) {
     const std::uint64_t n = varint();
-    if (n > remaining()) throw Malformed("it announces more than it holds");
+    if (n > remaining() / least_bytes) throw Malformed("it announces more than it holds");
     return static_cast<std::size_t>(n);
   }
 

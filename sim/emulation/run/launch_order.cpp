@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "program/program.h"
+#include "trace/events.h"
 
 namespace forewarp::emulation {
 
@@ -55,7 +56,8 @@ void LaunchOrder::traced(int index, const KernelTrace& trace) {
   std::vector<std::pair<std::int64_t, std::int64_t>> extents(trace.patterns.size(), {0, -1});
   for (std::size_t p = 0; p < extents.size(); ++p) {
     const AccessPattern& pattern = trace.patterns[p];
-    if (pattern.kind == MemoryKind::Load || pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
+    const AccessEffect effect = effect_of(pattern);
+    if (!effect.to_lines() || effect.request == RequestKind::Read || pattern.lanes == 0) continue;
     const auto [low, high] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
     extents[p] = {*low, std::int64_t{*high} + pattern.bytes - 1};
   }

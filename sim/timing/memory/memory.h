@@ -9,27 +9,11 @@
 
 #include "base/types.h"
 #include "hardware/gpu_model.h"
-#include "program/instruction.h"
 #include "timing/engine/rate_server.h"
 #include "timing/memory/l2_traffic.h"
+#include "trace/events.h"
 
 namespace forewarp {
-
-enum class RequestKind : std::uint8_t { Read, Write, Atomic /* returns a value */, Reduction /* does not */ };
-
-/// What an instruction of a kind asks for.
-inline RequestKind request_kind(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::Store:
-      return RequestKind::Write;
-    case MemoryKind::Atomic:
-      return RequestKind::Atomic;
-    case MemoryKind::Reduction:
-      return RequestKind::Reduction;
-    default:
-      return RequestKind::Read;
-  }
-}
 
 /// One line's worth of sectors, from one SM.
 struct MemoryRequest {

@@ -19,8 +19,6 @@ constexpr double kUncounted = 4;         // a fourth of each, until L2 is what i
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more has a class for nearly every block
 
-bool below_l1(const AccessPattern& pattern) { return pattern.space != MemorySpace::Shared && pattern.lanes != 0; }
-
 /// Which lines a block has touched lately, and where in its list they stand.
 class RecentLines {
  public:
@@ -56,19 +54,6 @@ class RecentLines {
   std::size_t used_ = 0;
 };
 
-/// Accesses of a warp in order, each with the part of the warp's way on which it lies.
-template <typename Use>
-void for_each_access(const WarpPath& path, const WarpTrace& warp, const TimedProgram& program, std::uint32_t steps,
-                     Use&& use) {
-  const Access* access = warp.accesses.data();
-  std::uint64_t done = 0;
-  const std::uint64_t all = std::max<std::uint64_t>(1, path.instructions);
-  for (const Run& run : path.runs) {
-    for (std::uint32_t i = 0; i < run.count; ++i, ++done)
-      if (program[run.first + i].path == Path::Memory) use(*access++, static_cast<std::uint32_t>(done * steps / all));
-  }
-}
-
 }  // namespace
 
 BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave, Crew& crew)
@@ -97,10 +82,15 @@ BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave,
 BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
   std::vector<std::vector<Access>> by_step(kBlockSteps);
   for (const WarpTrace& warp : cls.warps) {
-    for_each_access(cls.paths[warp.path], warp, context_.program, kBlockSteps,
-                    [&](const Access& access, std::uint32_t step) {
-                      if (below_l1(context_.trace.patterns[access.pattern])) by_step[step].push_back(access);
-                    });
+    const WarpPath& path = cls.paths[warp.path];
+    const WarpCursor start(path, warp);
+    start.for_each_record(context_.program.events(), [&](std::uint32_t, const TraceEvent&, std::span<const Access> records,
+                                                         std::uint64_t at) {
+      for (const Access& access : records)
+        if (context_.patterns.effect(access.pattern).to_lines())
+          by_step[at * kBlockSteps / path.instructions].push_back(access);
+      return true;
+    });
   }
   // What a block has touched lately is in its share of L1.
   const std::uint32_t window =
@@ -124,10 +114,10 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
   for (const std::vector<Access>& accesses : by_step) {
     made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
     for (const Access& access : accesses) {
-      const MemoryKind kind = context_.trace.patterns[access.pattern].kind;
+      const RequestKind kind = context_.patterns.effect(access.pattern).request;
       for (const LineSectors& part : context_.patterns.lines(access.pattern)) {
         const std::uint64_t line = access.base / kLineBytes + static_cast<std::uint64_t>(std::int64_t{part.line});
-        add(line, access.slope, part, request_kind(kind));
+        add(line, access.slope, part, kind);
       }
     }
   }

@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 namespace forewarp {
 namespace {
 
 constexpr std::size_t kLongestPeriod = 256;  // runs; loops whose body wanders more are not skipped
 constexpr std::size_t kMostComparisons = 8'000'000;
-
-std::uint32_t count_accesses(const WarpPath& path, const TimedProgram& program, std::size_t first, std::size_t last) {
-  std::uint32_t count = 0;
-  for (std::size_t r = first; r < last; ++r)
-    for (std::uint32_t i = 0; i < path.runs[r].count; ++i)
-      count += program[path.runs[r].first + i].path == Path::Memory;
-  return count;
-}
 
 /// False: loads go past L1.
 bool finds_l1(const WarpPath& path, const TimedProgram& program, std::size_t first, std::size_t last) {
@@ -33,7 +26,7 @@ std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, cons
   const Access* access = warp.accesses.data() + loop.accesses_before;
   for (std::uint32_t a = 0; a < loop.accesses; ++a) {
     const AccessPattern& pattern = trace.patterns[access[a].pattern];
-    if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
+    if (!effect_of(pattern).to_lines() || pattern.lanes == 0) continue;
     const auto step = static_cast<std::int64_t>(access[a + loop.accesses].base - access[a].base);
     if (step != 0) period = std::max(period, kLineBytes / std::gcd(step, std::int64_t{kLineBytes}));
   }
@@ -64,8 +57,9 @@ PathLoop find_loop(const WarpPath& path, const TimedProgram& program) {
   }
   if (best.period == 0) return best;
   const std::size_t end = best.first_run + best.period;
-  best.accesses_before = count_accesses(path, program, 0, best.first_run);
-  best.accesses = count_accesses(path, program, best.first_run, end);
+  const std::span<const Run> all(runs);
+  best.accesses_before = static_cast<std::uint32_t>(program.events().records(all.first(best.first_run)));
+  best.accesses = static_cast<std::uint32_t>(program.events().records(all.subspan(best.first_run, best.period)));
   best.finds_l1 = finds_l1(path, program, best.first_run, end);
   for (std::size_t r = best.first_run; r < end; ++r) best.instructions += runs[r].count;
   return best;

@@ -72,13 +72,12 @@ AccessSectors traced_sectors(const KernelTrace& trace, const CoalescedPatterns& 
   for (const BlockClass& cls : trace.classes) {
     for (const WarpTrace& warp : cls.warps) {
       for (const Access& access : warp.accesses) {
-        const AccessPattern& pattern = trace.patterns[access.pattern];
-        if (pattern.space == MemorySpace::Shared) continue;
-        if (pattern.kind != MemoryKind::Load && pattern.kind != MemoryKind::Store) continue;
+        const AccessEffect effect = patterns.effect(access.pattern);
+        if (!effect.to_lines() || effect.changes_at_l2()) continue;
         std::uint64_t sectors = 0;
         for (const LineSectors& part : patterns.lines(access.pattern))
           sectors += static_cast<std::uint64_t>(std::popcount(unsigned{part.sectors}));
-        (pattern.kind == MemoryKind::Load ? sum.loads : sum.stores) += sectors * cls.population;
+        (effect.request == RequestKind::Read ? sum.loads : sum.stores) += sectors * cls.population;
       }
     }
   }

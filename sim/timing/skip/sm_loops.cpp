@@ -19,7 +19,7 @@ bool Sm::inside_loops(const std::vector<std::vector<PathLoop>>& loops) const {
   for (const Warp& warp : warps_) {
     if (!warp.alive) continue;
     const PathLoop& loop = loops[warp.cls][warp.path];
-    const auto run = static_cast<std::uint32_t>(warp.run - warp.runs_begin);
+    const auto run = warp.cursor.run();
     if (loop.period == 0 || run < loop.first_run || run >= loop.first_run + loop.period * loop.iterations) return false;
   }
   return true;
@@ -39,8 +39,9 @@ void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, Loop
       const Warp& warp = warps_[index];
       if (!warp.alive) continue;
       const PathLoop& loop = loops[warp.cls][warp.path];
-      const auto run = static_cast<std::uint32_t>(warp.run - warp.runs_begin) - loop.first_run;
-      const double part = 1 - static_cast<double>(warp.left) / static_cast<double>(warp.run->count);
+      const auto run = warp.cursor.run() - loop.first_run;
+      const double part = 1 - static_cast<double>(warp.cursor.run_length() - warp.cursor.behind_in_run()) /
+                                  static_cast<double>(warp.cursor.run_length());
       block.cls = warp.cls;
       block.position += (run + part) / loop.period;
       block.least_remaining = std::min(block.least_remaining, loop.iterations - run / loop.period - 1);
@@ -53,12 +54,7 @@ void Sm::add_loop_progress(const std::vector<std::vector<PathLoop>>& loops, Loop
   }
 }
 
-std::uint64_t Sm::instructions_ahead(const Warp& warp) const {
-  if (!warp.alive || warp.done()) return 0;
-  std::uint64_t ahead = warp.left;
-  for (const Run* run = warp.run + 1; run != warp.runs_end; ++run) ahead += run->count;
-  return ahead;
-}
+std::uint64_t Sm::instructions_ahead(const Warp& warp) const { return warp.alive ? warp.cursor.ahead() : 0; }
 
 double Sm::done(const Block& block) const {
   std::uint64_t ahead = 0, all = 0;
@@ -84,24 +80,22 @@ L2Traffic Sm::catch_up(std::uint32_t steps, std::uint64_t most_lines, MemorySyst
       const Warp& warp = warps_[index];
       const std::uint64_t all = path_of(warp).instructions, ahead = instructions_ahead(warp);
       if (ahead == 0) continue;
-      const Access* access = warp.access;
-      std::uint32_t skip = warp.run->count - warp.left;  // of the run, instructions behind it
-      std::uint64_t at = all - ahead;
-      for (const Run* run = warp.run; run != warp.runs_end; ++run, skip = 0) {
-        for (std::uint32_t i = skip; i < run->count; ++i, ++at) {
-          if (at * steps >= until * all || touched >= most_lines) break;
-          if (context_.program[run->first + i].path != Path::Memory) continue;
-          const Access& one = *access++;
-          const AccessPattern& pattern = context_.trace.patterns[one.pattern];
-          if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
-          const std::uint64_t base = one.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[one.slope]);
-          for (const LineSectors& part : context_.patterns.lines(one.pattern)) {
+      const std::uint64_t behind = all - ahead;
+      warp.cursor.for_each_record(context_.program.events(), [&](std::uint32_t, const TraceEvent&,
+                                                                 std::span<const Access> records, std::uint64_t at) {
+        if ((behind + at) * steps >= until * all || touched >= most_lines) return false;
+        for (const Access& access : records) {
+          const AccessEffect effect = context_.patterns.effect(access.pattern);
+          if (!effect.to_lines()) continue;
+          const std::uint64_t base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
+          for (const LineSectors& part : context_.patterns.lines(access.pattern)) {
             traffic += memory.touch(base + static_cast<std::uint64_t>(std::int64_t{part.line}), part.sectors,
-                                    request_kind(pattern.kind), id_, part.whole_sectors(), part.bytes);
+                                    effect.request, id_, part.whole_sectors(), part.bytes);
             ++touched;
           }
         }
-      }
+        return true;
+      });
     }
   }
   return traffic;
@@ -110,9 +104,9 @@ L2Traffic Sm::catch_up(std::uint32_t steps, std::uint64_t most_lines, MemorySyst
 /// One memory instruction of a loop, from its next execution on, over `count` iterations of `period` accesses each.
 void Sm::add_skipped(const Access* first, std::uint32_t period, std::uint32_t count,
                      const std::vector<std::int64_t>& shifts, SkippedAccesses& skipped) const {
-  const AccessPattern& pattern = context_.trace.patterns[first->pattern];
-  if (pattern.space == MemorySpace::Shared) return;
-  const bool write = pattern.kind == MemoryKind::Store || pattern.kind == MemoryKind::Reduction;
+  const AccessEffect effect = context_.patterns.effect(first->pattern);
+  if (!effect.to_lines()) return;
+  const bool write = effect.request == RequestKind::Write || effect.request == RequestKind::Reduction;
   const auto line_of = [&](const Access& access, const LineSectors& part) {
     return access.base / kLineBytes + static_cast<std::uint64_t>(shifts[access.slope]) +
            static_cast<std::uint64_t>(std::int64_t{part.line});
@@ -142,9 +136,8 @@ void Sm::skip_iterations(const std::vector<std::vector<PathLoop>>& loops, std::u
     if (!warp.alive) continue;
     const PathLoop& loop = loops[warp.cls][warp.path];
     for (std::uint32_t a = 0; a < loop.accesses; ++a)
-      add_skipped(warp.access + a, loop.accesses, count, block.shifts, skipped);
-    warp.run += std::size_t{count} * loop.period;
-    warp.access += std::size_t{count} * loop.accesses;
+      add_skipped(warp.cursor.records() + a, loop.accesses, count, block.shifts, skipped);
+    warp.cursor.skip(std::size_t{count} * loop.period, std::size_t{count} * loop.accesses);
   }
 }
 
@@ -173,12 +166,12 @@ void Sm::refill_l1(const std::vector<std::vector<PathLoop>>& loops, std::span<co
     for (const Moved& m : moved) {
       if (ago > m.iterations) continue;
       for (std::uint32_t a = 0; a < m.loop->accesses; ++a) {
-        const Access& access = *(m.warp->access - std::size_t{ago} * m.loop->accesses + a);
-        const AccessPattern& pattern = context_.trace.patterns[access.pattern];
-        if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
+        const Access& access = *(m.warp->cursor.records() - std::size_t{ago} * m.loop->accesses + a);
+        const AccessEffect effect = context_.patterns.effect(access.pattern);
+        if (!effect.to_lines()) continue;
         const std::uint64_t base = access.base / kLineBytes + static_cast<std::uint64_t>((*m.shifts)[access.slope]);
         for (const LineSectors& part : context_.patterns.lines(access.pattern))
-          pipe_.touch(base + static_cast<std::uint64_t>(std::int64_t{part.line}), part, pattern.kind);
+          pipe_.touch(base + static_cast<std::uint64_t>(std::int64_t{part.line}), part, effect);
       }
     }
   }

@@ -120,7 +120,7 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.tag = index;
     request.sm = sm_;
     request.sectors = fresh;
-    request.kind = operation.instruction->memory == MemoryKind::Atomic ? RequestKind::Atomic : RequestKind::Read;
+    request.kind = operation.effect.request;
     request.rounds = timing_[operation.pattern].rounds;
     out_[out_tail_++ & kOutMask] = request;
   }
@@ -174,14 +174,14 @@ bool MemoryPipe::merge_store(const MemoryRequest& store, std::uint16_t warp) {
 /// False: no room, nothing was done.
 bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line, const LineSectors& part, Cycle now,
                             std::vector<Release>& releases) {
-  const bool reduction = operation.instruction->memory == MemoryKind::Reduction;
+  const bool reduction = operation.effect.request == RequestKind::Reduction;
   const std::uint8_t sectors = part.sectors;
   MemoryRequest request;
   request.line = line;
   request.tag = kStoreTag | (std::uint32_t{operation.generation} & 0x7fffu) << 16 | operation.warp;
   request.sm = sm_;
   request.sectors = sectors;
-  request.kind = reduction ? RequestKind::Reduction : RequestKind::Write;
+  request.kind = operation.effect.request;
   request.rounds = timing_[operation.pattern].rounds;
   request.full_sectors = part.whole_sectors();
   request.bytes = part.bytes;
@@ -226,14 +226,14 @@ bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t lin
   return true;
 }
 
-void MemoryPipe::touch(std::uint64_t line, const LineSectors& part, MemoryKind kind) {
+void MemoryPipe::touch(std::uint64_t line, const LineSectors& part, AccessEffect effect) {
   L1Cache::Line* cached = l1_.find(line);
-  if (kind == MemoryKind::Atomic || kind == MemoryKind::Reduction) {
+  if (effect.changes_at_l2()) {
     if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~part.sectors);
     return;
   }
   if (cached == nullptr) cached = l1_.allocate(line);
-  if (cached != nullptr && (kind == MemoryKind::Load || part.whole_sectors()))
+  if (cached != nullptr && (effect.request == RequestKind::Read || part.whole_sectors()))
     cached->present = static_cast<std::uint8_t>(cached->present | part.sectors);
 }
 
@@ -270,7 +270,8 @@ void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t b
 bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
   const auto lines = patterns_.lines(operation.pattern);
-  const bool returns = in.memory == MemoryKind::Load || in.memory == MemoryKind::Atomic;
+  const RequestKind request = operation.effect.request;
+  const bool returns = operation.effect.returns_data();
   if (returns && current_load_ == kNone) {
     if (loads_full()) return false;
     current_load_ = allocate_load();
@@ -288,9 +289,9 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     last = (order_[next_line_] & kLastOfPass) != 0;
     const std::uint64_t line = operation.line_base + static_cast<std::uint64_t>(std::int64_t{part.line});
     const std::uint8_t sectors = part.sectors;
-    if (in.memory == MemoryKind::Load) {
+    if (request == RequestKind::Read) {
       if (!load_line(operation, line, sectors)) return false;
-    } else if (in.memory == MemoryKind::Atomic) {
+    } else if (request == RequestKind::Atomic) {
       if (!atomic_line(operation, line, sectors)) return false;
     } else if (!store_line(operation, line, part, now, releases)) {
       return false;
@@ -318,7 +319,7 @@ bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<
     serve_shuffle(operation, now, releases);
     return true;
   }
-  if (operation.instruction->space == MemorySpace::Shared) {
+  if (!operation.effect.to_lines()) {
     serve_shared(operation, now, releases);
     return true;
   }
@@ -451,8 +452,7 @@ Cycle MemoryPipe::take_next(Cycle now, std::vector<Release>& releases) {
 Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   if (taken_head_ == taken_tail_) return kNever;
   const MemoryOperation& operation = taken_[taken_head_ & taken_mask_];
-  const bool below =
-      operation.instruction->space != MemorySpace::Shared && operation.instruction->path != Path::Shuffle;
+  const bool below = operation.effect.to_lines();
   const Cycle ahead = below ? static_cast<Cycle>(gpu_.memory_pipe.tags_ahead_cycles) : 0;
   const Cycle free = std::max(serve_free_, data_free_ > ahead ? data_free_ - ahead : 0);
   if (free > now) return free;
@@ -465,10 +465,9 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   }
   // More lines of the same instruction, unless too much is in flight: then a reply wakes the pipe; or, of a store,
   // unless too much is held: tick() goes on when a line has left.
-  const MemoryKind kind = operation.instruction->memory;
-  const bool loads = kind == MemoryKind::Load || kind == MemoryKind::Atomic;
-  const bool waits = loads ? lines_full() || (current_load_ == kNone && loads_full())
-                           : kind == MemoryKind::Store && gpu_.l1.store_buffer_lines > 0 && stores_full();
+  const bool waits = operation.effect.returns_data()
+                         ? lines_full() || (current_load_ == kNone && loads_full())
+                         : operation.effect.request == RequestKind::Write && gpu_.l1.store_buffer_lines > 0 && stores_full();
   return waits || out_full() ? kNever : now + 1;
 }
 

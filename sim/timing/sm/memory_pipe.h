@@ -37,6 +37,7 @@ struct MemoryOperation {
   const TimedInstruction* instruction = nullptr;
   std::uint64_t line_base = 0;  ///< line number of the access's base, shifted to the block
   std::uint32_t pattern = 0;
+  AccessEffect effect;
   std::uint16_t warp = 0, generation = 0;
   Cycle arrival = 0;  ///< at the shared unit
   std::uint8_t sub_partition = 0;
@@ -82,7 +83,7 @@ class MemoryPipe {
   const MemoryPipeCounters& counters() const { return counters_; }
   void invalidate() { l1_.clear(); }
   /// L1 becomes as if the sectors had been accessed, without time: for work that is left out.
-  void touch(std::uint64_t line, const LineSectors&, MemoryKind);
+  void touch(std::uint64_t line, const LineSectors&, AccessEffect);
 
   /// From issue to the earliest arrival at the shared unit.
   Cycle lead_cycles() const { return lead_; }

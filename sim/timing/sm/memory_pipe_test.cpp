@@ -28,6 +28,7 @@ class SharedLoads {
     operation.warp = static_cast<std::uint16_t>(sub_partition);
     operation.sub_partition = static_cast<std::uint8_t>(sub_partition);
     operation.arrival = arrival;
+    operation.effect.target = AccessTarget::Banks;
     pipe_.push(operation);
   }
 

@@ -65,11 +65,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     warp.generation = generation;
     warp.cls = class_index;
     warp.path = cls.warps[w].path;
-    warp.run = warp.runs_begin = path.runs.data();
-    warp.runs_end = path.runs.data() + path.runs.size();
-    warp.access = cls.warps[w].accesses.data();
-    warp.pc = warp.run->first;
-    warp.left = warp.run->count;
+    warp.cursor = WarpCursor(path, cls.warps[w]);
     warp.placed = std::max(now, warp_start_free_);
     warp_start_free_ = warp.placed + static_cast<Cycle>(launch.warp_start_interval);
     warp.started = warp.placed + static_cast<Cycle>(launch.block_start_cycles);
@@ -102,7 +98,7 @@ void Sm::wake(Warp& warp, Cycle at) {
 /// Recomputes when a warp may issue; kNever while a release it needs has no known time.
 void Sm::evaluate(Warp& warp, Cycle now) {
   if (!warp.alive) return;
-  const TimedInstruction& in = context_.program[warp.pc];
+  const TimedInstruction& in = context_.program[warp.pc()];
   const bool gated = !in.passes_barrier;
   const bool waits = (subs_[warp.sub_partition].feed.waiting() >> warp.slot & 1u) != 0;
   if (waits || warp.held || (gated && warp.barrier != kNoBarrier)) {
@@ -258,7 +254,7 @@ void Sm::retire(Warp& warp, Cycle now) {
   warp_cycles_ += end - warp.placed;
   // As after any branch, the way on is found first; only then the warp drains (kernels/micro launch: of the warps of an
   // empty block 6 cycles wait, 8 branch_resolving, 16 drain).
-  const Cycle waited = std::min<Cycle>(end - (warp.issued + 1), context_.program[warp.pc].stall);
+  const Cycle waited = std::min<Cycle>(end - (warp.issued + 1), context_.program[warp.pc()].stall);
   const Cycle resolved = std::min<Cycle>(end - (warp.issued + 1) - waited, static_cast<Cycle>(issue.branch_cycles));
   stalls_[static_cast<std::size_t>(Stall::Wait)] += waited;
   stalls_[static_cast<std::size_t>(Stall::BranchResolving)] += resolved;
@@ -304,7 +300,7 @@ std::string Sm::describe_wait(Cycle now) const {
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     const Warp& warp = warps_[w];
     if (!warp.alive) continue;
-    text += "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc);
+    text += "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc());
     if (warp.barrier != kNoBarrier)
       text += ": barrier " + std::to_string(warp.barrier);
     else if (warp.draining)

@@ -16,7 +16,7 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
       if (!warp.needs_fetch || warp.started > now) continue;
       warp.needs_fetch = false;
       --sub.starting;
-      warp.fetched_at = fetch_.fetch(index, warp.pc / context_.program.instructions_per_line(), now, gpc, icache_);
+      warp.fetched_at = fetch_.fetch(index, warp.pc() / context_.program.instructions_per_line(), now, gpc, icache_);
       sub.feed.jump(warp.slot,
                     now + static_cast<Cycle>(context_.gpu.issue.first_cycles - context_.gpu.icache.feed_cycles));
       evaluate(warp, now);
@@ -66,7 +66,7 @@ std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
     Warp& warp = warps_[sub.warp[static_cast<std::size_t>(std::countr_zero(fresh))]];
     warp.refused_at = now;
     warp.sent_before = sub.memory_sent;
-    warp.refused_reason = global && context_.program[warp.pc].long_wait ? Stall::LgThrottle : Stall::MioThrottle;
+    warp.refused_reason = global && context_.program[warp.pc()].long_wait ? Stall::LgThrottle : Stall::MioThrottle;
   }
   sub.turned_away |= away;
   return away;
@@ -122,10 +122,10 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
       continue;
     }
     Stall reason{};
-    if (structurally_free(sub, context_.program[warp.pc], now, until, reason)) return best;
+    if (structurally_free(sub, context_.program[warp.pc()], now, until, reason)) return best;
     const std::uint64_t cycles = until - now;
     stalls_[static_cast<std::size_t>(reason)] += cycles;
-    (*instruction_stalls_)[warp.pc][static_cast<std::size_t>(reason)] += cycles;
+    (*instruction_stalls_)[warp.pc()][static_cast<std::size_t>(reason)] += cycles;
     warp.throttled += cycles;
     sub.ready[slot] = until;
     candidates &= ~(1u << best);
@@ -244,7 +244,7 @@ Cycle Sm::enter_adu(SubPartition& sub, const TimedInstruction& in, Cycle now) {
 
 /// Charges the cycles since the warp's last issue to their reasons, in the order in which they held it.
 void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now) {
-  StallCycles& here = (*instruction_stalls_)[warp.pc];
+  StallCycles& here = (*instruction_stalls_)[warp.pc()];
   Cycle cursor = warp.first ? warp.started : warp.issued + 1;
   const auto charge = [&](Cycle until, Stall reason) {
     until = std::min(until, now);
@@ -302,13 +302,14 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   operation.generation = warp.generation;
   operation.sub_partition = warp.sub_partition;
   if (in.path == Path::Memory) {
-    const Access& access = *warp.access++;
+    const Access& access = *warp.cursor.records();
     operation.pattern = access.pattern;
+    operation.effect = context_.patterns.effect(access.pattern);
     const Block& block = blocks_[warp.block_slot];
     operation.line_base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
     if (in.space == MemorySpace::Local) operation.line_base += local_lines_before(warp.block_slot);
-    if (in.memory == MemoryKind::Store || in.memory == MemoryKind::Reduction)
-      if (in.space != MemorySpace::Shared) warp.stores_in_flight += context_.patterns.counts(access.pattern).lines;
+    if (operation.effect.to_lines() && !operation.effect.returns_data())
+      warp.stores_in_flight += context_.patterns.counts(access.pattern).lines;
   }
   operation.arrival = std::max(now, sub.address_free) + pipe_.lead_cycles();
   sub.address_free = operation.arrival;
@@ -344,7 +345,7 @@ void Sm::occupy_pipe(SubPartition& sub, const TimedInstruction& in, Cycle now) {
 void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& gpc) {
   const std::uint16_t warp_index = sub.warp[static_cast<std::size_t>(slot)];
   Warp& warp = warps_[warp_index];
-  const TimedInstruction& in = context_.program[warp.pc];
+  const TimedInstruction& in = context_.program[warp.pc()];
   account(sub, warp, in, now);
   ++sub.issue_cycles;
   ++issued_;
@@ -403,35 +404,28 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
 
 /// Moves to the next instruction of the trace and works out when it may issue.
 void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstructionCache& gpc) {
-  const std::uint32_t previous = warp.pc;
+  const std::uint32_t previous = warp.pc();
   const GpuModel& gpu = context_.gpu;
   SubPartition& sub = subs_[warp.sub_partition];
-  bool jumps = false;
-  if (--warp.left > 0) {
-    ++warp.pc;
-  } else {
-    ++warp.run;
-    if (warp.done()) {
-      retire(warp, now);
-      return;
-    }
-    warp.pc = warp.run->first;
-    warp.left = warp.run->count;
-    jumps = warp.pc != previous + 1;
-    if (jumps) {
-      sub.turns.branch(warp.slot);
-      const Cycle target = now + static_cast<Cycle>(gpu.issue.branch_cycles - gpu.icache.feed_cycles);
-      sub.feed.jump(warp.slot, target);
-      if (target > warp.fixed_at) {
-        warp.waited_at = warp.fixed_at;
-        warp.fixed_at = target;
-        warp.fixed_reason = Stall::BranchResolving;
-      }
+  warp.cursor.step(in.event.records);
+  if (warp.cursor.done()) {
+    retire(warp, now);
+    return;
+  }
+  const bool jumps = warp.pc() != previous + 1;
+  if (jumps) {
+    sub.turns.branch(warp.slot);
+    const Cycle target = now + static_cast<Cycle>(gpu.issue.branch_cycles - gpu.icache.feed_cycles);
+    sub.feed.jump(warp.slot, target);
+    if (target > warp.fixed_at) {
+      warp.waited_at = warp.fixed_at;
+      warp.fixed_at = target;
+      warp.fixed_reason = Stall::BranchResolving;
     }
   }
   const std::uint32_t per_line = context_.program.instructions_per_line();
-  if (warp.pc / per_line != previous / per_line) {
-    warp.fetched_at = fetch_.fetch(warp.sub_partition, warp.pc / per_line, now, gpc, icache_);
+  if (warp.pc() / per_line != previous / per_line) {
+    warp.fetched_at = fetch_.fetch(warp.sub_partition, warp.pc() / per_line, now, gpc, icache_);
     if (!jumps && sub.feed.step(warp.slot, gpu.icache))
       warp.fetched_at = std::max(warp.fetched_at, sub.feed.arrival(warp.slot, gpu.icache));
   }

@@ -75,7 +75,7 @@ void register_reads(const Instruction& in, TimedInstruction& out) {
   }
 }
 
-Path path_of(const Instruction& in) {
+Path path_of(const Instruction& in, EventKind event) {
   switch (in.opcode) {
     case Opcode::EXIT:
       return Path::Exit;
@@ -96,8 +96,7 @@ Path path_of(const Instruction& in) {
     default:
       break;
   }
-  if (in.memory != MemoryKind::None && in.space != MemorySpace::Constant && in.space != MemorySpace::None)
-    return Path::Memory;
+  if (event == EventKind::Access || event == EventKind::Transfer) return Path::Memory;
   const bool scoreboards = in.control.write_barrier != kNoScoreboard || in.control.read_barrier != kNoScoreboard;
   if (in.pipe == Pipe::Xu || in.opcode == Opcode::MATCH || in.opcode == Opcode::REDUX) return Path::Queued;
   return scoreboards ? Path::Scoreboarded : Path::Fixed;
@@ -144,9 +143,10 @@ bool passes_barrier(const Instruction& in, Path path) {
   }
 }
 
-TimedInstruction make(const Instruction& in, const GpuModel& gpu) {
+TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& gpu) {
   TimedInstruction out;
-  out.path = path_of(in);
+  out.event = event;
+  out.path = path_of(in, event.kind);
   out.pipe = in.pipe;
   out.space = in.space;
   out.memory = in.memory;
@@ -234,9 +234,10 @@ void wait_for_factors(const Kernel& kernel, const IssueSpec& spec, std::vector<T
 
 }  // namespace
 
-TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) {
+TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) : events_(kernel) {
   instructions_.reserve(kernel.instructions.size());
-  for (const Instruction& in : kernel.instructions) instructions_.push_back(make(in, gpu));
+  for (const Instruction& in : kernel.instructions)
+    instructions_.push_back(make(in, events_[static_cast<std::uint32_t>(instructions_.size())], gpu));
   wait_for_factors(kernel, gpu.issue, instructions_);
   instructions_per_line_ = static_cast<std::uint32_t>(gpu.icache.line_bytes / 16);
   code_lines_ =

@@ -7,6 +7,7 @@
 
 #include "hardware/gpu_model.h"
 #include "program/program.h"
+#include "trace/events.h"
 
 namespace forewarp {
 
@@ -26,9 +27,8 @@ enum class Path : std::uint8_t {
   Exit,
 };
 
-inline constexpr std::uint8_t kNoScoreboard = 7;
-
 struct TimedInstruction {
+  TraceEvent event;  ///< of the trace
   Path path = Path::Fixed;
   Pipe pipe = Pipe::None;
   MemorySpace space = MemorySpace::None;
@@ -63,11 +63,13 @@ class TimedProgram {
   TimedProgram(const Kernel&, const GpuModel&);
   const TimedInstruction& operator[](std::uint32_t pc) const { return instructions_[pc]; }
   std::size_t size() const { return instructions_.size(); }
+  const EventTable& events() const { return events_; }
   /// Instruction-cache lines of the code.
   std::uint32_t code_lines() const { return code_lines_; }
   std::uint32_t instructions_per_line() const { return instructions_per_line_; }
 
  private:
+  EventTable events_;
   std::vector<TimedInstruction> instructions_;
   std::uint32_t code_lines_ = 0, instructions_per_line_ = 8;
 };

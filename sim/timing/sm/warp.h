@@ -7,22 +7,15 @@
 
 #include "base/types.h"
 #include "timing/result.h"
-#include "trace/trace.h"
+#include "trace/events.h"
 
 namespace forewarp {
 
 inline constexpr int kWarpSlots = 16;  ///< of a sub-partition
-inline constexpr int kScoreboards = 6;
 inline constexpr std::uint8_t kNoBarrier = 0xff;
 
 struct Warp {
-  // Position in the trace.
-  const Run* run = nullptr;
-  const Run* runs_begin = nullptr;
-  const Run* runs_end = nullptr;
-  const Access* access = nullptr;
-  std::uint32_t pc = 0;
-  std::uint32_t left = 0;  ///< instructions of the current run, pc included
+  WarpCursor cursor;  ///< its next instruction
 
   // When its next instruction may issue, cause by cause.
   Cycle placed = 0;                                  ///< it has a slot of the SM
@@ -59,7 +52,7 @@ struct Warp {
   bool wants_fence = false;  ///< waits for its stores
   bool draining = false;     ///< has exited, but its memory instructions are still queued
 
-  bool done() const { return run == runs_end; }
+  std::uint32_t pc() const { return cursor.pc(); }
   bool awaits_data() const {
     return std::any_of(pending.begin(), pending.end(), [](std::uint8_t count) { return count != 0; });
   }
