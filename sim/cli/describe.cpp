@@ -6,6 +6,7 @@
 #include "cli/command_line.h"
 #include "counters/metrics.h"
 #include "hardware/gpu_model.h"
+#include "hardware/peaks.h"
 #include "report/format.h"
 #include "report/table.h"
 
@@ -32,13 +33,6 @@ std::string list_gpus() {
   return t.text("");
 }
 
-double pipe_rate(const GpuModel& g, Pipe pipe, double operations) {
-  const PipeSpec& spec = g.pipe(pipe);
-  if (spec.interval <= 0) return 0;
-  const double units = spec.per_sm ? 1 : g.issue.sub_partitions;
-  return units * kWarpLanes / spec.interval * operations * g.chip.sm_count * g.chip.sm_clock_mhz * 1e6;
-}
-
 /// "transferred from h200-sxm": how a number came here; fitted and published ones say that they are.
 std::string source_text(const Leaf& leaf) {
   std::string text = provenance_text(leaf.source);
@@ -56,7 +50,6 @@ std::string place_text(const SourcePosition& where) {
 
 std::string gpu_text(const std::string& name, const std::vector<std::string>& changes) {
   const GpuModel g = load_gpu_model(name, changes);
-  const double clock = g.chip.sm_clock_mhz * 1e6;
   Table t({{"", Table::Left}, {"", Table::Right}});
   const auto line = [&](const std::string& label, const std::string& value) { t.row({label, value}); };
   const auto number = [](double value) { return fixed(value, 0); };
@@ -68,15 +61,13 @@ std::string gpu_text(const std::string& name, const std::vector<std::string>& ch
                                             number(g.occupancy.shared_bytes / 1024.0) + " KiB of it shared");
   line("L2", number(static_cast<double>(g.l2.bytes) / 1048576.0) + " MiB in " + number(g.l2.slices) + " slices, " +
                  number(g.l2.partitions) + " partitions");
-  line("Peak fp32", si(pipe_rate(g, Pipe::Fma, 2), "FLOP/s"));
-  line("Peak fp64", si(pipe_rate(g, Pipe::Fp64, 2), "FLOP/s"));
-  line("Peak L1", si(g.chip.sm_count * g.l1.data_bytes_per_cycle * clock, "B/s"));
-  line("Peak L2", si(g.l2.slices * g.l2.slice_bytes_per_cycle * g.l2.clock_ratio * clock, "B/s"));
-  line("Peak HBM", si(g.hbm.bytes_per_ns * 1e9, "B/s") + ", " + number(g.hbm.channels) + " channels");
+  for (const Peak& p : derived_peaks(g)) line("Peak " + p.name, si(p.per_second, p.unit));
+  line("HBM channels", number(g.hbm.channels));
   line("L1 hit, L2 near hit",
        number(g.l1.hit_cycles) + ", " +
            number(g.l1.hit_cycles + g.crossbar.request_cycles + g.l2.hit_cycles + g.crossbar.response_cycles) +
            " cycles");
+  line("DRAM, near and idle", fixed(dram_latency_ns(g), 0) + " ns");
   std::string sources;
   for (std::size_t i = 0; i < g.leaves.size(); ++i)
     sources += (i == 0 ? "" : ", ") + std::to_string(g.leaves[i]) + " " + provenance_text(static_cast<Provenance>(i));
@@ -89,7 +80,9 @@ std::string gpu_text(const std::string& name, const std::vector<std::string>& ch
                 {"reference", Table::Left}});
   for (const Leaf& leaf : describe_gpu(name, changes))
     leaves.row({leaf.path, leaf.value, leaf.unit, source_text(leaf), place_text(leaf.where), leaf.ref});
-  return g.name + ": " + g.title + (g.family.empty() ? "" : ", of the family " + g.family) + ", runs code for sm_" + std::to_string(g.sm) + "\n" + t.text("  ") + "\n" +
+  std::string complaints;
+  for (const std::string& doubt : doubts(g)) complaints += "  does not add up: " + doubt + "\n";
+  return g.name + ": " + g.title + (g.family.empty() ? "" : ", of the family " + g.family) + ", runs code for sm_" + std::to_string(g.sm) + "\n" + t.text("  ") + complaints + "\n" +
          leaves.text("  ");
 }
 

@@ -1,0 +1,54 @@
+#include "hardware/peaks.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+using namespace forewarp;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+double peak(const GpuModel& g, const std::string& name) {
+  for (const Peak& p : derived_peaks(g))
+    if (p.name == name) return p.per_second / 1e12;
+  FAIL("no peak " << name);
+  return 0;
+}
+
+std::vector<std::string> doubts_with(const std::string& change) { return doubts(load_gpu_model("h200-sxm", {change})); }
+
+}  // namespace
+
+TEST_CASE("peaks are those of the data sheets") {
+  const GpuModel a100 = load_gpu_model("a100-sxm4-80gb"), h200 = load_gpu_model("h200-sxm");
+  CHECK(peak(a100, "fp32") == Approx(19.5).epsilon(0.01));
+  CHECK(peak(a100, "fp64") == Approx(9.7).epsilon(0.01));
+  CHECK(peak(a100, "fp16, mma.sync m16n8k16") == Approx(312).epsilon(0.01));
+  CHECK(peak(h200, "fp32") == Approx(66.9).epsilon(0.01));
+  CHECK(peak(a100, "fp16, without tensor cores") == Approx(78).epsilon(0.01));
+  CHECK(peak(h200, "fp64") == Approx(33.5).epsilon(0.01));
+  CHECK(peak(h200, "HBM") == Approx(4.813));
+  CHECK(peak(h200, "L1") == Approx(132 * 128 * 1.98e-3));
+}
+
+TEST_CASE("shipped models add up") {
+  for (const std::string& name : gpu_model_names()) {
+    INFO(name);
+    for (const std::string& doubt : doubts(load_gpu_model(name))) {
+      INFO(doubt);
+      CHECK(false);
+    }
+  }
+}
+
+TEST_CASE("what does not add up is named") {
+  const auto first = [](const std::string& change) {
+    const auto found = doubts_with(change);
+    return found.empty() ? std::string("nothing") : found.front();
+  };
+  CHECK_THAT(first("l2.miss_entries=64"), StartsWith("l2.miss_entries: 6144 sectors in flight"));
+  CHECK_THAT(first("l1.miss_lines=50"), StartsWith("l1.miss_lines"));
+  CHECK_THAT(first("hbm.t_faw=100"), StartsWith("hbm.t_faw"));
+  CHECK_THAT(first("l2.slice_bytes_per_cycle=16"), StartsWith("L2 slices"));
+  CHECK_THAT(first("occupancy.max_blocks=64"), StartsWith("nothing"));
+}
