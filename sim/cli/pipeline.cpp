@@ -18,8 +18,10 @@ std::string known_cases(const LaunchFile& file) {
   return "cases: " + ids;
 }
 
-TraceOptions trace_options(const Workload& workload, unsigned threads, std::vector<std::string>& warnings) {
+TraceOptions trace_options(const Workload& workload, unsigned threads, int sm_count,
+                           std::vector<std::string>& warnings) {
   TraceOptions options;
+  options.emulation.sm_count = sm_count;
   options.threads = threads;
   options.emulation.ignore_unknown_instructions = workload.assume_opcodes;
   options.emulation.warnings = &warnings;
@@ -101,7 +103,7 @@ void check_case(const GpuModel& model, const Workload& workload, const Case& ite
 
 void for_each_trace(const Workload& workload, const Case& item, const std::function<void(const KernelTrace&)>& use) {
   std::vector<std::string> warnings;
-  CaseTracer tracer(*workload.program, item, trace_options(workload, 1, warnings));
+  CaseTracer tracer(*workload.program, item, trace_options(workload, 1, 0, warnings));
   for (std::size_t i = 0; i < item.launches.size(); ++i) use(*tracer.trace(static_cast<int>(i)));
   for (const std::string& warning : warnings) warn(item.id + ": " + warning);
 }
@@ -133,8 +135,9 @@ Prediction make_prediction(const GpuModel& model, const KernelTrace& trace, cons
 /// The traces of a case's launches, from the cache where they are there.
 class LaunchTracer {
  public:
-  LaunchTracer(const Workload& workload, const Case& item, unsigned threads, const PredictionCache* cache)
-      : workload_(workload), item_(item), threads_(threads), cache_(cache) {}
+  /// `sm_count`: what the kernels are told, 0 where none of them asks.
+  LaunchTracer(const Workload& workload, const Case& item, unsigned threads, int sm_count, const PredictionCache* cache)
+      : workload_(workload), item_(item), threads_(threads), sm_count_(sm_count), cache_(cache) {}
 
   /// Every launch will be asked for again.
   void keep_all() { kept_.resize(item_.launches.size()); }
@@ -142,7 +145,7 @@ class LaunchTracer {
   /// Of this launch; the key is made only with a cache.
   PredictionCache::Traced trace(int launch, ContentKey& key) {
     const auto place = static_cast<std::size_t>(launch);
-    if (cache_ != nullptr) key = trace_key(*workload_.program, item_, launch, workload_.assume_opcodes);
+    if (cache_ != nullptr) key = trace_key(*workload_.program, item_, launch, workload_.assume_opcodes, sm_count_);
     if (place < kept_.size()) {
       if (!kept_[place]) kept_[place] = make(launch, key);
       return *kept_[place];
@@ -155,7 +158,7 @@ class LaunchTracer {
     if (cache_ != nullptr) {
       if (auto found = cache_->trace(key)) return std::move(*found);
     }
-    if (!tracer_) tracer_.emplace(*workload_.program, item_, trace_options(workload_, threads_, warnings_));
+    if (!tracer_) tracer_.emplace(*workload_.program, item_, trace_options(workload_, threads_, sm_count_, warnings_));
     warnings_.clear();
     PredictionCache::Traced traced{tracer_->trace(launch), warnings_};
     if (cache_ != nullptr) cache_->keep(key, traced);
@@ -165,6 +168,7 @@ class LaunchTracer {
   const Workload& workload_;
   const Case& item_;
   unsigned threads_;
+  int sm_count_;
   const PredictionCache* cache_;
   std::vector<std::string> warnings_;
   std::optional<CaseTracer> tracer_;
@@ -193,7 +197,15 @@ std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* cons
                                                   const Case& item, const SimulateOptions& options,
                                                   const std::vector<int>& only, const PredictionCache* cache) {
   std::vector<std::vector<Prediction>> predictions(models.size());
-  LaunchTracer tracer(workload, item, options.threads, cache);
+  const bool asks = std::any_of(item.launches.begin(), item.launches.end(), [&](const Launch& l) {
+    return emulation::reads_sm_count(workload.program->kernel(l.kernel));
+  });
+  if (asks && models.size() > 1) {  // a trace for each
+    for (std::size_t m = 0; m < models.size(); ++m)
+      predictions[m] = std::move(predict_case(models.subspan(m, 1), workload, item, options, only, cache).front());
+    return predictions;
+  }
+  LaunchTracer tracer(workload, item, options.threads, asks ? models.front()->chip.sm_count : 0, cache);
   std::vector<CacheHistory> before;
   if (options.caches == CacheState::Sequence) {
     tracer.keep_all();

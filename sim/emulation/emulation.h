@@ -19,6 +19,8 @@ struct EmulationOptions {
   bool ignore_unknown_instructions = false;
   /// Warp instructions one block may execute before it counts as caught in a loop; 0: no limit.
   std::uint64_t instruction_limit = 2'000'000'000;
+  /// SMs of the GPU, for kernels that ask; 0: not known, and those are refused.
+  int sm_count = 0;
   /// If set: receives warnings.
   std::vector<std::string>* warnings = nullptr;
 };
@@ -49,6 +51,11 @@ struct TraceOptions {
   /// Called now and then with how many of the grid's blocks have their class.
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;
 };
+
+/// Whether the kernel asks how many SMs the GPU has: its trace is of GPUs with so many then.
+namespace emulation {
+bool reads_sm_count(const Kernel&);
+}
 
 /// Traces the launches of a case in order; what earlier launches wrote is kept between them.
 class CaseTracer {

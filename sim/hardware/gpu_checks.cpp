@@ -1,4 +1,6 @@
 // What the leaves of a GPU file must be to each other. A file that passes is one the simulator can divide by.
+#include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/types.h"
@@ -39,6 +41,28 @@ void check_chip(const Checks& c, const GpuModel& m) {
             "list the TPCs of every GPC");
 }
 
+/// Of the ways between an SM and its slices the shortest one must take time: requests travel forward in it.
+void check_ways(const Checks& c, const GpuModel& m) {
+  const CrossbarSpec& x = m.crossbar;
+  const std::size_t gpcs = m.chip.tpcs_per_gpc.size();
+  for (const auto* list : {&x.gpc_ends, &x.gpc_partitions})
+    c.require(list->size() == gpcs, list == &x.gpc_ends ? "crossbar.gpc_ends" : "crossbar.gpc_partitions",
+              "has " + std::to_string(list->size()) + " entries for " + std::to_string(gpcs) + " GPCs",
+              "list one for each GPC of chip.tpcs_per_gpc");
+  const int slices = m.l2.slices / m.l2.partitions;
+  const bool copies = m.l2.partitions == 2 && m.l2.replicate_far_lines;
+  const int least = *std::min_element(x.tpc_cycles.begin(), x.tpc_cycles.end()) -
+                    x.slice_cycles * (slices - 1) / slices - (copies ? x.copy_cycles / 2 : 0);
+  const auto way = [&](const std::string& path, int mean, int less) {
+    c.require(mean + less >= 1, path,
+              "is " + std::to_string(mean) + ", but tpc_cycles, slice_cycles and copy_cycles take " +
+                  std::to_string(-less) + " off it for the nearest",
+              "let the nearest way take at least a cycle");
+  };
+  way("crossbar.request_cycles", x.request_cycles, least / 2);
+  way("crossbar.response_cycles", x.response_cycles, least - least / 2);
+}
+
 void check_occupancy(const Checks& c, const GpuModel& m) {
   const OccupancySpec& s = m.occupancy;
   c.require(s.max_threads == s.max_warps * kWarpLanes, "occupancy.max_threads", "is not max_warps x 32",
@@ -46,6 +70,8 @@ void check_occupancy(const Checks& c, const GpuModel& m) {
   c.at_most(s.max_threads_per_block, s.max_threads, "occupancy.max_threads_per_block", "max_threads");
   c.divides(kWarpLanes, s.max_threads_per_block, "occupancy.max_threads_per_block", "a warp's threads");
   c.divides(m.issue.sub_partitions, s.max_warps, "occupancy.max_warps", "issue.sub_partitions");
+  c.require(s.max_warps / m.issue.sub_partitions <= kWarpSlots, "occupancy.max_warps",
+            "is more than " + std::to_string(kWarpSlots) + " a sub-partition", "correct one of the two");
   c.divides(kWarpLanes, s.register_unit, "occupancy.register_unit", "a warp's threads");
   c.divides(std::int64_t{m.issue.sub_partitions} * s.register_unit, s.registers, "occupancy.registers",
             "issue.sub_partitions x register_unit");
@@ -96,7 +122,9 @@ void check_hbm(const Checks& c, const GpuModel& m) {
   c.divides(m.l2.partitions, s.channels, "hbm.channels", "l2.partitions");
   c.divides(kSectorBytes, s.access_bytes, "hbm.access_bytes", "a sector's 32 bytes");
   c.divides(s.access_bytes, s.row_bytes, "hbm.row_bytes", "access_bytes");
-  c.divides(kLineBytes, s.row_bytes, "hbm.row_bytes", "a line's 128 bytes");
+  c.require(std::has_single_bit(static_cast<unsigned>(m.l2.chunk_bytes)), "l2.chunk_bytes", "is no power of two",
+            "slices are chosen by address bits");
+  c.divides(m.l2.chunk_bytes, s.row_bytes, "hbm.row_bytes", "l2.chunk_bytes");
   c.at_most(s.t_ccd_s, s.t_ccd_l, "hbm.t_ccd_s", "t_ccd_l");
   c.at_most(s.t_rcd, s.t_ras, "hbm.t_rcd", "t_ras");
   c.at_most(s.t_rrd, s.t_faw, "hbm.t_rrd", "t_faw");
@@ -123,6 +151,7 @@ void check_hbm(const Checks& c, const GpuModel& m) {
 void check_gpu(const GpuFile& file) {
   const Checks checks(file);
   check_chip(checks, file.model);
+  check_ways(checks, file.model);
   check_occupancy(checks, file.model);
   check_caches(checks, file.model);
   check_hbm(checks, file.model);

@@ -25,6 +25,9 @@ std::vector<std::uint16_t> gpc_of_sms(const ChipSpec&);
 /// CPC of each SM, numbered GPC after GPC, too.
 std::vector<std::uint16_t> cpc_of_sms(const ChipSpec&);
 
+/// Of a list with an entry for each GPC; one that is empty stands for zeros.
+inline int of_gpc(const std::vector<int>& list, std::size_t gpc) { return list.empty() ? 0 : list[gpc]; }
+
 /// Limits that decide how many blocks an SM holds.
 struct OccupancySpec {
   int max_warps = 0, max_threads = 0, max_blocks = 0;  ///< per SM
@@ -51,7 +54,6 @@ struct OccupancySpec {
 /// spec.
 struct PipeSpec {
   int interval = 0;  ///< cycles between two warp instructions of one sub-partition; 0: the GPU has no such pipe
-  int latency = 0;   ///< cycles from issue to a dependent issue, for fixed-latency results not covered by stall counts
   bool per_sm = false;  ///< one pipe shared by the four sub-partitions
 };
 
@@ -63,7 +65,6 @@ struct IssueSpec {
   int first_cycles = 0;             ///< from there to its first issue, at least
   int exit_cycles = 0;              ///< EXIT to warp slot free
   int scoreboard_limit = 63;        ///< memory instructions under way that a counter of a warp counts
-  int scoreboard_visible_cycles = 0;  ///< issue of a setter to its counter being seen by a waiter
   int membar_gpu_cycles = 0, membar_cta_cycles = 0;
   int membar_gpu_interval = 0, membar_cta_interval = 0;  ///< between two fences of an SM
   int constant_hit_cycles = 0;                           ///< LDC / ULDC result after issue, hit
@@ -97,6 +98,8 @@ struct InstructionCacheSpec {
   int feed_line_cycles = 0;      ///< between two lines of any warps
   int feed_interval_cycles = 0;  ///< between two lines of one warp
   int feed_lines = 0;            ///< that a warp has at most, the one it is at included
+  int jump_lines = 2;            ///< that a jump asks for: where it goes, and those behind
+  int ways = 8;                  ///< of the sets of all three caches
 };
 
 /// Result latencies of operations that complete through a scoreboard, issue to dependent issue, idle machine.
@@ -116,7 +119,6 @@ struct MemoryPipeSpec {
   int shared_conflict_latency = 0;    ///< more latency for each further wavefront, of shared memory and of L1
   int wide_latency = 0;               ///< more latency for each further wavefront that a wide load needs
   int shared_atomic_cycles = 0;       ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
-  int writeback_bytes_per_cycle = 0;  ///< results into the register files, SM-wide
   int port_wavefront_cycles = 0;      ///< a sub-partition's port for results is held by each wavefront
   int tags_ahead_cycles = 0;          ///< work that the banks may have left when the tags take the next access
 };
@@ -129,10 +131,9 @@ struct L1Spec {
   int ways = 0;
   int loads_in_flight = 0;        ///< warp instructions whose data is not all there
   int miss_lines = 0;             ///< lines in flight, however many loads wait for them
-  int fill_bytes_per_cycle = 0;   ///< from the crossbar
-  int store_bytes_per_cycle = 0;  ///< to the crossbar
   int store_buffer_lines = 0;     ///< lines that wait for further stores to them; 0: none waits
   int store_wait_cycles = 0;      ///< after the last store until they leave
+  int out_requests = 32;          ///< requests that wait for the crossbar
 };
 
 /// Load latencies compose: L2 hit = l1.hit + crossbar.request + l2.hit + crossbar.response, a far one has far_cycles
@@ -146,7 +147,10 @@ struct CrossbarSpec {
   /// at home.
   std::vector<int> tpc_cycles;
   int slice_cycles = 0, copy_cycles = 0;
+  std::vector<int> gpc_ends;        ///< by GPC: the end of its partition that it lies at, 0 or 1
+  std::vector<int> gpc_partitions;  ///< by GPC: the partition that is near
   int sm_requests_per_cycle_x16 = 0;  ///< line requests one SM may send in 16 cycles
+  int port_requests = 4;              ///< that wait in an SM's port
   int sm_response_bytes_per_cycle = 0;
   int tpc_response_bytes_per_cycle = 0;
   int gpc_response_bytes_per_cycle = 0;
@@ -156,12 +160,16 @@ struct CrossbarSpec {
   int cpc_fabric_writes = 0;            ///< of a CPC, in line for the fabric; the next holds up what the CPC writes
   int slice_write_bytes_per_cycle = 0;  ///< what a slice takes of them
   int fabric_bytes_per_cycle = 0;       ///< between the two partitions, each way
+  int flit_bytes = 32;                  ///< data of a write that a flit carries
+  int atomic_flit_bytes = 16;           ///< operands of an atomic that a flit carries
 };
 
 /// Slice rates and atomic_interval count L2 cycles (one is 1 / clock_ratio SM cycles); hit_cycles counts SM cycles.
 struct L2Spec {
   std::int64_t bytes = 0;  ///< both partitions
   int partitions = 0;
+  std::vector<int> partition_bits{13, 17, 20};  ///< address bits whose parity is the partition, within a 2 MB page
+  int chunk_bytes = 256;                        ///< neighbours that lie in one slice
   int slices = 0;  ///< in total
   int ways = 0;
   int hit_cycles = 0;             ///< lookup to data, inside the slice

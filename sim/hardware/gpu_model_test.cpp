@@ -224,7 +224,7 @@ TEST_CASE("a number found on another GPU is a transferred one") {
   CHECK(branch.source == Provenance::Transferred);
   CHECK(branch.written == Provenance::Measured);
   CHECK(branch.on == "h200-sxm");
-  CHECK(of("h200-sxm", "pipes.fp64.latency").source == Provenance::Transferred);  // H100's
+  CHECK(of("h200-sxm", "latency.fp64").source == Provenance::Transferred);  // H100's
   CHECK(of("a100-sxm4-80gb", "l2.victim_choices").source == Provenance::Transferred);
   CHECK(of("a100-sxm4-80gb", "latency.mma").source == Provenance::Measured);  // of "a100", whichever
   const Changed unsaid("source: measured, on: h200-sxm, ref: \"kernels/micro branch", "source: measured, ref: \"kernels/micro branch");
@@ -296,6 +296,9 @@ TEST_CASE("leaves that contradict each other are an error at one of them") {
   expect("write_low: {value: 16", "write_low: {value: 160", "hbm.write_low is not below write_high");
   expect("refresh_turns: {value: 2", "refresh_turns: {value: 3", "no divisor of the 32 banks");
   expect("t_rfc: {value: 266", "t_rfc: {value: 4000", "leave no time between refreshes");
+  expect("request_cycles: {value: 65", "request_cycles: {value: 15", "off it for the nearest");
+  expect("gpc_ends: {value: [0, 0,", "gpc_ends: {value: [0,", "crossbar.gpc_ends has 7 entries for 8 GPCs");
+  expect("chunk_bytes: {value: 256", "chunk_bytes: {value: 384", "l2.chunk_bytes is no power of two");
 }
 
 TEST_CASE("the models folder can be named, and a wrong name is an error") {

@@ -166,7 +166,6 @@ void read_issue(Group& g, IssueSpec& s) {
   s.barrier_per_warp_cycles = g.cycles("barrier_per_warp_cycles");
   s.first_cycles = g.cycles("first_cycles");
   s.exit_cycles = g.cycles("exit_cycles");
-  s.scoreboard_visible_cycles = g.cycles("scoreboard_visible_cycles");
   s.scoreboard_limit = g.integer("scoreboard_limit", "instructions", 1, 255);
   s.membar_gpu_cycles = g.cycles("membar_gpu_cycles");
   s.membar_cta_cycles = g.cycles("membar_cta_cycles");
@@ -183,20 +182,18 @@ void read_issue(Group& g, IssueSpec& s) {
   s.wide_product_chain_cycles = g.cycles("wide_product_chain_cycles", 0, 64);
 }
 
-/// Keys of the pipes that have a spec, in the order of Pipe.
-constexpr std::string_view kPipes[] = {"alu", "fma", "fma_heavy", "fp16",    "fp64", "xu", "tensor",
-                                       "lsu", "adu", "cbu",       "uniform", "tex",  "tma"};
-static_assert(std::size(kPipes) == static_cast<std::size_t>(Pipe::None), "a pipe without a key");
+/// Keys of the pipes that have a spec, in the order of Pipe. No unit is modelled for textures and the TMA.
+constexpr std::string_view kPipes[] = {"alu", "fma", "fma_heavy", "fp16", "fp64",   "xu",
+                                       "tensor", "lsu", "adu",    "cbu",  "uniform"};
+static_assert(std::size(kPipes) == static_cast<std::size_t>(Pipe::Tex), "a pipe without a key");
 
 void read_pipes(Map& root, GpuFile& file) {
   root.at("pipes").read_map([&](Map& pipes) {
     for (std::size_t p = 0; p < std::size(kPipes); ++p) {
       PipeSpec& spec = file.model.pipes[p];
       read_group(pipes, kPipes[p], file, [&](Group& g) {
-        // Only the heavy half and the TMA are missing from some of the GPUs.
-        const bool optional = static_cast<Pipe>(p) == Pipe::FmaHeavy || static_cast<Pipe>(p) == Pipe::Tma;
+        const bool optional = static_cast<Pipe>(p) == Pipe::FmaHeavy;  // missing from some of the GPUs
         spec.interval = g.cycles("interval", optional ? 0 : 1, 255);
-        spec.latency = g.cycles("latency");
         spec.per_sm = g.boolean("per_sm");
       });
     }
@@ -208,6 +205,7 @@ void read_icache(Group& g, const IssueSpec& issue, InstructionCacheSpec& s) {
   s.l0_bytes = g.integer("l0_bytes", "bytes", 128, kMost);
   s.l1_bytes = g.integer("l1_bytes", "bytes", 128, kMost);
   s.l2_bytes = g.integer("l2_bytes", "bytes", 128, kMost);
+  s.ways = g.integer("ways", "ways", 1, 64);
   s.line_bytes = g.integer("line_bytes", "bytes", 16, 4096);
   s.l1_hit_cycles = g.cycles("l1_hit_cycles");
   s.l2_hit_cycles = g.cycles("l2_hit_cycles");
@@ -225,6 +223,7 @@ void read_icache(Group& g, const IssueSpec& issue, InstructionCacheSpec& s) {
   s.feed_line_cycles = g.integer("feed_line_cycles", "cycles", 1, 1000);
   s.feed_interval_cycles = g.integer("feed_interval_cycles", "cycles", 1, 1000);
   s.feed_lines = g.integer("feed_lines", "lines", 2, 1024);
+  s.jump_lines = g.integer("jump_lines", "lines", 1, s.feed_lines);
 }
 
 void read_latency(Group& g, VariableLatencySpec& s) {
@@ -253,7 +252,6 @@ void read_memory_pipe(Group& g, MemoryPipeSpec& s) {
   s.shared_conflict_latency = g.cycles("shared_conflict_latency", 0, 1024);
   s.wide_latency = g.cycles("wide_latency", 0, 1024);
   s.shared_atomic_cycles = g.cycles("shared_atomic_cycles", 1, 1024);
-  s.writeback_bytes_per_cycle = g.bytes_per_cycle("writeback_bytes_per_cycle");
   s.port_wavefront_cycles = g.cycles("port_wavefront_cycles", 0, 1024);
   s.shared_queue_entries = g.integer("shared_queue_entries", "entries", 1, 64);
   s.tags_ahead_cycles = g.cycles("tags_ahead_cycles", 0, 1024);
@@ -267,10 +265,9 @@ void read_l1(Group& g, L1Spec& s) {
   s.ways = g.integer("ways", "ways", 1, 4096);
   s.loads_in_flight = g.integer("loads_in_flight", "loads", 1, 32768);
   s.miss_lines = g.integer("miss_lines", "lines", 1, 32768);
-  s.fill_bytes_per_cycle = g.bytes_per_cycle("fill_bytes_per_cycle");
-  s.store_bytes_per_cycle = g.bytes_per_cycle("store_bytes_per_cycle");
   s.store_buffer_lines = g.integer("store_buffer_lines", "lines", 0, 64);
   s.store_wait_cycles = g.cycles("store_wait_cycles");
+  s.out_requests = g.integer("out_requests", "requests", 1, 32);
 }
 
 void read_crossbar(Group& g, CrossbarSpec& s) {
@@ -280,7 +277,10 @@ void read_crossbar(Group& g, CrossbarSpec& s) {
   s.tpc_cycles = g.integers("tpc_cycles", "cycles", -32, 32);
   s.slice_cycles = g.integer("slice_cycles", "cycles", 0, 32);
   s.copy_cycles = g.integer("copy_cycles", "cycles", 0, 64);
+  s.gpc_ends = g.integers("gpc_ends", "end", 0, 1);
+  s.gpc_partitions = g.integers("gpc_partitions", "partition", 0, 1);
   s.sm_requests_per_cycle_x16 = g.integer("sm_requests_per_cycle_x16", "requests/16 cycles", 1, 1024);
+  s.port_requests = g.integer("port_requests", "requests", 1, 1024);
   s.sm_response_bytes_per_cycle = g.bytes_per_cycle("sm_response_bytes_per_cycle");
   s.tpc_response_bytes_per_cycle = g.bytes_per_cycle("tpc_response_bytes_per_cycle");
   s.gpc_response_bytes_per_cycle = g.bytes_per_cycle("gpc_response_bytes_per_cycle");
@@ -290,11 +290,15 @@ void read_crossbar(Group& g, CrossbarSpec& s) {
   s.cpc_fabric_writes = g.integer("cpc_fabric_writes", "requests", 1, 1 << 20);
   s.slice_write_bytes_per_cycle = g.bytes_per_cycle("slice_write_bytes_per_cycle");
   s.fabric_bytes_per_cycle = g.bytes_per_cycle("fabric_bytes_per_cycle");
+  s.flit_bytes = g.integer("flit_bytes", "bytes", 16, 128);
+  s.atomic_flit_bytes = g.integer("atomic_flit_bytes", "bytes", 16, 128);
 }
 
 void read_l2(Group& g, L2Spec& s) {
   s.bytes = g.size("bytes", "bytes", 1 << 16, std::int64_t{1} << 33);
   s.partitions = g.integer("partitions", "partitions", 1, 2);
+  s.partition_bits = g.integers("partition_bits", "address bits", 7, 20);
+  s.chunk_bytes = g.integer("chunk_bytes", "bytes", kLineBytes, 4096);
   s.slices = g.integer("slices", "slices", 1, 1024);
   s.ways = g.integer("ways", "ways", 1, 1024);
   s.hit_cycles = g.cycles("hit_cycles", 1);
@@ -303,7 +307,7 @@ void read_l2(Group& g, L2Spec& s) {
   s.atomic_word_interval = g.cycles("atomic_word_interval", 1, 1024);
   s.atomic_interval = g.cycles("atomic_interval", 1, 1024);
   s.fetch_bytes = g.integer("fetch_bytes", "bytes", 32, 128);
-  s.miss_entries = g.integer("miss_entries", "entries", 1, 1 << 16);
+  s.miss_entries = g.integer("miss_entries", "entries", 4, 32766);
   s.clock_ratio = g.number("clock_ratio", "ratio", 0.05, 20);
   s.replicate_far_lines = g.boolean("replicate_far_lines");
   s.dirty_share = g.number("dirty_share", "ratio", 0.01, 1);

@@ -15,9 +15,8 @@ inline GpuModel small_gpu() {
   g.occupancy.max_warps = 64;
   g.issue.sub_partitions = 4;
   for (const Pipe pipe : {Pipe::Alu, Pipe::Fma, Pipe::Cbu, Pipe::Lsu, Pipe::Fp64})
-    g.pipes[static_cast<std::size_t>(pipe)] = {pipe == Pipe::Fma ? 1 : 2, 4, false};
+    g.pipes[static_cast<std::size_t>(pipe)] = {pipe == Pipe::Fma ? 1 : 2, false};
   g.memory_pipe.lsu_interval = 1;
-  g.memory_pipe.writeback_bytes_per_cycle = 128;
   g.l1.tags_per_cycle = 4;
   g.l1.data_bytes_per_cycle = 128;
   g.crossbar.sm_requests_per_cycle_x16 = 8;

@@ -88,8 +88,8 @@ def issue():
                    "iadd3": "pipes.alu.interval", "i2f": "pipes.alu.interval", "hfma2": "pipes.fp16.interval",
                    "ex2": "pipes.xu.interval", "rsq": "pipes.xu.interval", "f2i": "pipes.xu.interval", "popc": "pipes.xu.interval",
                    "dfma": "pipes.fp64.interval"}
-    latency_of = {"ffma": "pipes.fma.latency", "imad": "pipes.fma_heavy.latency", "lop3": "pipes.alu.latency",
-                  "iadd3": "pipes.alu.latency", "i2f": "pipes.alu.latency", "hfma2": "pipes.fp16.latency", "ex2": "latency.mufu",
+    latency_of = {"ffma": "pipes.fma.interval", "imad": "pipes.fma_heavy.interval", "lop3": "pipes.alu.interval",
+                  "iadd3": "pipes.alu.interval", "i2f": "pipes.alu.interval", "hfma2": "pipes.fp16.interval", "ex2": "latency.mufu",
                   "rsq": "latency.mufu", "f2i": "latency.conversion", "popc": "latency.popc", "dfma": "latency.fp64"}
     trips_of = {"dfma": (20, 100)} | {kind: (20, 60) for kind in ("ex2", "rsq", "f2i", "popc")}
     warps_of = {"ffma": (1, 4, 16, 32), "dfma": (4, 16)}
@@ -100,12 +100,12 @@ def issue():
         quantities += [slope(f"{kind}_independent_w{warps}", trips, 64 * max(1, warps // 4), "cycles", interval)
                        for warps in warps_of.get(kind, (16,))]
     trips = (40, 200)
-    quantities.append(slope("setp_sel_dependent_w1", trips, 64, "cycles/pair", "pipes.alu.latency"))
+    quantities.append(slope("setp_sel_dependent_w1", trips, 64, "cycles/pair", "pipes.alu.interval"))
     quantities += [slope(f"ffma_three_registers_w{warps}", trips, 16 * warps, "cycles",
                          "issue.register_bank_count issue.register_window_cycles pipes.fma.interval") for warps in (4, 16)]
     quantities += [slope(f"mix_ffma_{other}_w16", trips, 64 * 4, "cycles", f"pipes.fma.interval pipes.{pipe}.interval")
                    for other, pipe in [("lop3", "alu"), ("imad", "fma_heavy"), ("hfma2", "fp16")]]
-    quantities.append(slope("uniform_dependent_w1", trips, 32, "cycles/add and mask", "pipes.uniform.latency pipes.uniform.interval"))
+    quantities.append(slope("uniform_dependent_w1", trips, 32, "cycles/add and mask", "pipes.uniform.interval"))
     return quantities
 
 
@@ -118,7 +118,7 @@ def opcodes():
     trips, quantities = (20, 80), []
     for pipe, kinds in of_pipe.items():
         for kind in kinds.split():
-            latency = {"xu": "latency.mufu latency.conversion latency.popc", "fp64": "latency.fp64"}.get(pipe, f"pipes.{pipe}.latency")
+            latency = {"xu": "latency.mufu latency.conversion latency.popc", "fp64": "latency.fp64"}.get(pipe, f"pipes.{pipe}.interval")
             quantities.append(slope(f"{kind}_dependent_w1", trips, 64, "cycles", latency))
             quantities.append(slope(f"{kind}_independent_w16", trips, 64 * 4, "cycles", f"pipes.{pipe}.interval"))
     quantities.append(slope("imad_hi_dependent_w1", trips, 64, "cycles", "issue.wide_product_chain_cycles"))
@@ -165,7 +165,7 @@ def beside():
 
 
 def branch():
-    loops = "issue.branch_cycles pipes.fma.latency"
+    loops = "issue.branch_cycles pipes.fma.interval"
     return [slope(f"{loop}_w{warps}", (500, 2500), 1, "cycles/trip", loops)
             for loop, warps in [("loop_2", 1), ("loop_4", 1), ("loop_16", 1)]] + [
         slope(f"loop_2_w{warps}", (500, 2500), max(1, warps // 4), "cycles/trip of a sub-partition", loops + " pipes.cbu.interval")
@@ -173,12 +173,12 @@ def branch():
         slope("forward_skip1_w16", (50, 250), 8 * 4, "cycles/taken branch and FFMA of a sub-partition",
               "issue.branch_cycles pipes.cbu.interval"),
         slope("forward_skip1_w1", (50, 250), 8, "cycles/taken branch and FFMA", "issue.branch_cycles"),
-        slope("forward_skip0_w1", (50, 250), 8, "cycles/untaken branch and 17 FFMA", "pipes.cbu.interval pipes.fma.latency"),
-        slope("predicated_off_w1", (50, 250), 64, "cycles", "pipes.fma.latency"),
-        slope("two_sides_0_w1", (50, 250), 1, "cycles/trip, one side", "issue.branch_cycles pipes.cbu.latency"),
-        slope("two_sides_1_w1", (50, 250), 1, "cycles/trip, both sides", "issue.branch_cycles pipes.cbu.latency"),
+        slope("forward_skip0_w1", (50, 250), 8, "cycles/untaken branch and 17 FFMA", "pipes.cbu.interval pipes.fma.interval"),
+        slope("predicated_off_w1", (50, 250), 64, "cycles", "pipes.fma.interval"),
+        slope("two_sides_0_w1", (50, 250), 1, "cycles/trip, one side", "issue.branch_cycles pipes.cbu.interval"),
+        slope("two_sides_1_w1", (50, 250), 1, "cycles/trip, both sides", "issue.branch_cycles pipes.cbu.interval"),
         slope("longest_lane_same1_w1", (100, 500), 1, "cycles/4 trips of all lanes", "issue.branch_cycles"),
-        slope("longest_lane_same0_w1", (100, 500), 1, "cycles/1 to 4 trips", "issue.branch_cycles pipes.cbu.latency"),
+        slope("longest_lane_same0_w1", (100, 500), 1, "cycles/1 to 4 trips", "issue.branch_cycles pipes.cbu.interval"),
     ]
 
 
@@ -225,8 +225,8 @@ def constant():
 def arguments():
     return [
         slope("uniform_load_w1", (50, 250), 8, "cycles/load and its readers",
-              "issue.constant_hit_cycles pipes.uniform.latency pipes.uniform.interval"),
-        slope("ffma_argument_dependent_w1", (40, 200), 64, "cycles", "pipes.fma.latency"),
+              "issue.constant_hit_cycles pipes.uniform.interval"),
+        slope("ffma_argument_dependent_w1", (40, 200), 64, "cycles", "pipes.fma.interval"),
         slope("ffma_argument_independent_w16", (40, 200), 64 * 4, "cycles", "pipes.fma.interval"),
     ]
 
@@ -239,7 +239,7 @@ def shared():
         quantities.append(slope(f"lds_{width}_w4", once, 16, "cycles/load of a sub-partition",
                                 "memory_pipe.address_interval memory_pipe.queue_entries"))
         quantities.append(slope(f"lds_{width}_w32", once, 16 * 32, "cycles/load of the SM",
-                                "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval memory_pipe.writeback_bytes_per_cycle"))
+                                "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval"))
         quantities.append(slope(f"sts_{width}_w16", once, 16 * 16, "cycles/store of the SM",
                                 "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval"))
     for width in (64, 128):
@@ -278,12 +278,12 @@ def l1():
         quantities.append(slope(f"l1_load_{width}_w4", once, 8, "cycles/load of a sub-partition",
                                 "memory_pipe.address_interval memory_pipe.queue_entries"))
         quantities.append(slope(f"l1_load_{width}_w32", once, 8 * 32, "cycles/load of the SM",
-                                "memory_pipe.lsu_interval l1.data_bytes_per_cycle memory_pipe.writeback_bytes_per_cycle"))
+                                "memory_pipe.lsu_interval l1.data_bytes_per_cycle"))
     quantities += [slope(f"l1_load_32_stride{stride}_w16", short, 8 * 16, "cycles/load of the SM",
                          "l1.tags_per_cycle l1.data_bytes_per_cycle") for stride in (0, 2, 3, 4, 8, 16, 32)]
     quantities.append(slope("l1_load_128_stride8_w16", short, 8 * 16, "cycles/load of the SM",
                             "l1.tags_per_cycle l1.data_bytes_per_cycle"))
-    for grid, leaf in [(1, "l1.store_bytes_per_cycle crossbar.sm_write_bytes_per_cycle"),
+    for grid, leaf in [(1, "crossbar.sm_write_bytes_per_cycle"),
                        (SMS, "crossbar.cpc_write_bytes_per_cycle")]:
         quantities.append(slope(f"l1_store_32_w16_b{grid}", once, 8 * 16 * 128, "bytes/cycle of an SM", leaf, rate=True))
         quantities.append(slope(f"l1_store_128_w16_b{grid}", (25, 125), 8 * 16 * 512, "bytes/cycle of an SM", leaf, rate=True))
@@ -298,7 +298,7 @@ def l2():
     few = 16 * 65536  # bytes an SM and pass
     quantities += [slope(f"l2_read_few_b{grid}", (4, 12), few * grid, f"bytes/cycle of {grid} SM", leaf, rate=True)
                    for grid, leaf in [(1, "crossbar.sm_response_bytes_per_cycle crossbar.sm_requests_per_cycle_x16 "
-                                          "l1.fill_bytes_per_cycle"),
+                                          "crossbar.sm_response_bytes_per_cycle"),
                                       (2, "crossbar.tpc_response_bytes_per_cycle"), (16, "crossbar.gpc_response_bytes_per_cycle")]]
     quantities += [slope(f"l2_read_some_b{grid}", (16, 48), few // 4 * grid, f"bytes/cycle of {grid} SM",
                          "crossbar.gpc_response_bytes_per_cycle", rate=True) for grid in (8, 32, 66)]
@@ -312,7 +312,7 @@ def l2():
     quantities.append(slope("l2_write_b1", (4, 12), few, "bytes/cycle of an SM", "crossbar.sm_write_bytes_per_cycle", rate=True))
     quantities.append(slope("l2_write_b132", (4, 14), 2 * step, "bytes/cycle of all", "crossbar.cpc_write_bytes_per_cycle", rate=True))
     warps = SMS * 8
-    atomic = "l2.atomic_interval crossbar.sm_requests_per_cycle_x16 l1.store_bytes_per_cycle"
+    atomic = "l2.atomic_interval crossbar.sm_requests_per_cycle_x16 crossbar.sm_write_bytes_per_cycle"
     quantities += [slope(f"l2_red_{words}", trips, 8 * warps, "warp atomics/cycle of all", atomic, rate=True)
                    for words, trips in [("own", (10, 50)), ("warp", (10, 50)), ("one", (2, 6))]]
     quantities.append(slope("l2_red_lines", (10, 50), 8 * SMS * 32, "lines/cycle of all", atomic, rate=True))
@@ -449,7 +449,7 @@ def copy_async():
         return slope(f"{kernel}_w{warps}", (20, 60), 8 * warps, "cycles/copy", leaves)
     return ([per_copy(f"copy_chase_{way}", 1, "l1.hit_cycles memory_pipe.address_interval")
              for way in ("ca_4", "ca_16", "cg_16", "nothing", "registers")] +
-            [per_copy(f"copy_many_{way}", warps, "l1.fill_bytes_per_cycle memory_pipe.shared_wavefront_cycles")
+            [per_copy(f"copy_many_{way}", warps, "crossbar.sm_response_bytes_per_cycle memory_pipe.shared_wavefront_cycles")
              for way in ("ca_4", "ca_8", "ca_16", "cg_16", "nothing", "ca_4_conflicts") for warps in (1, 4, 16)] +
             [per_copy(f"copy_groups_{left}", warps, "l1.hit_cycles") for left in (0, 1, 2, 3, 5) for warps in (1, 8)])
 

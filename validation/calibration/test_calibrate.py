@@ -126,7 +126,7 @@ class WholeProgram(unittest.TestCase):
             self.assertEqual(code, 0)
             row, = (line.split() for line in text.splitlines() if line.startswith("ffma_dependent_w1"))
             self.assertEqual(row[2:6], ["4.1", "0", "4", "-2.4"])
-            self.assertRegex(row[6], r"^pipes\.fma\.latency=\d+$")
+            self.assertRegex(row[6], r"^pipes\.fma\.interval=\d+$")
             with open(os.path.join(folder, "t.csv"), encoding="utf-8") as file:
                 self.assertEqual(len(file.readlines()), 2)
 

@@ -13,8 +13,6 @@ namespace {
 constexpr std::uint32_t kBlockDim = 0x0, kGridDim = 0xc, kSharedBase = 0x18, kLocalBase = 0x20, kStack = 0x28,
                         kDynamicShared = 0x2c, kSmCount = 0x10c, kClusterExtent = 0x144, kClusterBlocks = 0x188,
                         kClusterFlag = 0x140;
-// %nsmid: A100 and H100 SXM.
-constexpr std::uint32_t kSms80 = 108, kSms90 = 132;
 
 class Bank {
  public:
@@ -37,8 +35,21 @@ std::uint32_t shared_bytes(const Kernel& kernel, const Launch& launch) {
   return kernel.static_shared_bytes + launch.dynamic_shared_bytes;
 }
 
-ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch,
+bool reads_sm_count(const Kernel& kernel) {
+  const auto reads = [](const Instruction& in) {
+    return std::any_of(in.operands.begin(), in.operands.begin() + in.operand_count, [](const Operand& o) {
+      return o.kind == OperandKind::Constant && o.bank == 0 && o.offset == static_cast<std::int32_t>(kSmCount);
+    });
+  };
+  return std::any_of(kernel.instructions.begin(), kernel.instructions.end(), reads);
+}
+
+ConstantBanks make_constants(const Kernel& kernel, int sm, int sm_count, const Launch& launch,
                              const std::vector<std::uint64_t>& addresses) {
+  if (sm_count == 0 && reads_sm_count(kernel))
+    throw InputError("kernel '" + (kernel.demangled.empty() ? kernel.name : kernel.demangled) +
+                         "' reads the number of SMs (%nsmid), which depends on the GPU",
+                     "predict it on a GPU with forewarp predict, or give the number as an argument");
   std::vector<ParameterSlot> slots;
   slots.reserve(kernel.parameters.size());
   for (const Parameter& p : kernel.parameters) slots.push_back({p.offset, p.size});
@@ -51,7 +62,7 @@ ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch,
   bank.put(kLocalBase, kLocalWindow, 8);
   bank.put(kStack, (kernel.local_bytes + kDefaultStackBytes + 15) / 16 * 16);
   bank.put(kDynamicShared, launch.dynamic_shared_bytes);
-  bank.put(kSmCount, sm < 90 ? kSms80 : kSms90);
+  bank.put(kSmCount, static_cast<std::uint64_t>(sm_count));
   if (sm >= 90 && launch.cluster.x != 0) {
     bank.put(kClusterFlag, 1);
     bank.put(kClusterExtent, launch.cluster);

@@ -11,7 +11,7 @@
 namespace forewarp::emulation {
 
 /// InputError if the arguments do not match the kernel.
-ConstantBanks make_constants(const Kernel& kernel, int sm, const Launch& launch,
+ConstantBanks make_constants(const Kernel& kernel, int sm, int sm_count, const Launch& launch,
                              const std::vector<std::uint64_t>& addresses);
 
 /// Shared memory of a block: static plus dynamic.

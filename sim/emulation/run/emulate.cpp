@@ -6,7 +6,7 @@ namespace emulation {
 
 LaunchSetup::LaunchSetup(const Program& program, const Kernel& kernel, const Launch& launch, GlobalMemory& global,
                          const EmulationOptions& options, const ProgramSlice* slice)
-    : constants_(make_constants(kernel, program.sm, launch, global.addresses())),
+    : constants_(make_constants(kernel, program.sm, options.sm_count, launch, global.addresses())),
       decoded_(
           decode_kernel(kernel, constants_,
                         options.ignore_unknown_instructions ? UnknownInstruction::Ignore : UnknownInstruction::Reject,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/error.h"
 #include "base/types.h"
 
 namespace forewarp {
@@ -33,6 +34,7 @@ class EventQueue {
     if (at - now_ < kBuckets) {
       append(at, event);
     } else {
+      FW_CHECK(at > now_, "an event lies in the past");
       far_.push_back({at, sequence_++, event});
       std::push_heap(far_.begin(), far_.end(), later);
     }

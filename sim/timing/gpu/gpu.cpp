@@ -14,7 +14,8 @@ constexpr std::uint64_t kWorthSharing = 200;
 
 Gpu::Gpc::Gpc(const LaunchContext& context)
     : instructions{InstructionCacheLevel(context.program.code_lines(),
-                                         context.gpu.icache.l2_bytes / context.gpu.icache.line_bytes)} {}
+                                         context.gpu.icache.l2_bytes / context.gpu.icache.line_bytes,
+                                         context.gpu.icache.ways)} {}
 
 Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned threads, BlockRange blocks)
     : context_(context),
@@ -193,7 +194,9 @@ bool Gpu::run(std::uint64_t stop_instructions, Cycle stop_cycle) {
     Cycle end = std::min(after(due, at_a_time), known);
     if (!dispatcher_.exhausted()) end = std::min(end, after(due, block_end + 1));
     if (due < end) give_blocks(due, end);
-    run_side_by_side(end, std::min({due, known, heard}));
+    // ... nor do channels run ahead of what slices may send them meanwhile.
+    const Cycle sent = after(below, memory_.sent_cycles());
+    run_side_by_side(end, std::min({due, known, heard, sent}));
     take_blocks_back();
   }
 }

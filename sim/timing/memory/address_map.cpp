@@ -11,10 +11,6 @@
 namespace forewarp {
 namespace {
 
-// Parity of these address bits is the L2 half, or its opposite, within a 2 MB page (hardware.md section 4).
-constexpr std::uint64_t kHalfBitsSm80 = (1u << 13) | (1u << 17) | (1u << 20);
-constexpr std::uint64_t kHalfBitsSm90 = (1u << 12) | (1u << 13) | (1u << 16) | (1u << 17) | (1u << 19);
-
 void require(bool ok, const std::string& what) {
   if (!ok) throw InputError("the GPU model's memory does not fit together: " + what, "correct the l2 and hbm sections");
 }
@@ -27,10 +23,14 @@ AddressMap::AddressMap(const GpuModel& model) {
   require(l2.partitions == 1 || l2.partitions == 2, "partitions must be 1 or 2");
   require(l2.slices > 0 && l2.slices % l2.partitions == 0, "slices must be a multiple of partitions");
   require(hbm.channels > 0 && hbm.channels % l2.partitions == 0, "channels must be a multiple of partitions");
-  require(hbm.row_bytes > 0 && hbm.row_bytes % (kLineBytes << kChunkBits) == 0, "row_bytes must be pairs of lines");
+  require(std::has_single_bit(static_cast<unsigned>(l2.chunk_bytes)) && l2.chunk_bytes >= kLineBytes,
+          "chunk_bytes must be a power of two of at least a line");
+  chunk_bits_ = std::countr_zero(static_cast<unsigned>(l2.chunk_bytes / kLineBytes));
+  require(hbm.row_bytes > 0 && hbm.row_bytes % l2.chunk_bytes == 0, "row_bytes must be a multiple of chunk_bytes");
   require(hbm.bank_groups > 0 && hbm.banks_per_group > 0, "banks must be positive");
   halves_ = l2.partitions == 2;
-  half_mask_ = (model.sm >= 90 ? kHalfBitsSm90 : kHalfBitsSm80) / kLineBytes;
+  for (const int bit : l2.partition_bits) half_mask_ |= (std::uint64_t{1} << bit) / kLineBytes;
+  require(half_mask_ != 0, "partition_bits must name address bits above a line");
   half_bit_ = std::countr_zero(half_mask_);
   const auto slices = static_cast<std::uint32_t>(l2.slices), channels = static_cast<std::uint32_t>(hbm.channels);
   const std::uint32_t units = std::lcm(slices, channels);
@@ -44,7 +44,7 @@ AddressMap::AddressMap(const GpuModel& model) {
   // Neighbouring chunks go to units far apart, so that a few KiB lie in as many slices and channels.
   digit_step_ = std::max(1u, static_cast<std::uint32_t>(static_cast<double>(odd_.divisor()) * 0.618));
   while (std::gcd<std::uint64_t, std::uint64_t>(digit_step_, odd_.divisor()) != 1) --digit_step_;
-  chunks_per_row_ = FastDivisor(static_cast<std::uint64_t>(hbm.row_bytes / kLineBytes) >> kChunkBits);
+  chunks_per_row_ = FastDivisor(static_cast<std::uint64_t>(hbm.row_bytes / kLineBytes) >> chunk_bits_);
   banks_ = FastDivisor(static_cast<std::uint64_t>(hbm.bank_groups) * static_cast<std::uint64_t>(hbm.banks_per_group));
   order_units(units);
 }
@@ -77,7 +77,7 @@ void AddressMap::order_units(std::uint32_t units) {
 }
 
 AddressMap::Dram AddressMap::dram(std::uint32_t slice, std::uint64_t index) const {
-  const std::uint64_t chunk = index >> kChunkBits;
+  const std::uint64_t chunk = index >> chunk_bits_;
   const std::uint64_t high = units_per_slice_.quotient(chunk);
   const std::uint64_t unit = slice * units_per_slice_.divisor() + (chunk - high * units_per_slice_.divisor());
   Dram d;
@@ -94,7 +94,7 @@ AddressMap::Dram AddressMap::dram(std::uint32_t slice, std::uint64_t index) cons
   const std::uint64_t row = chunks_per_row_.quotient(p.quotient);
   const std::uint64_t chunk_in_row = p.quotient - row * chunks_per_row_.divisor();
   d.row = static_cast<std::uint32_t>(row);
-  d.line_in_row = static_cast<std::uint32_t>((chunk_in_row << kChunkBits) | (index & ((1u << kChunkBits) - 1)));
+  d.line_in_row = static_cast<std::uint32_t>((chunk_in_row << chunk_bits_) | (index & ((1u << chunk_bits_) - 1)));
   return d;
 }
 

@@ -1,6 +1,5 @@
 // Where a line lives: home partition, L2 slice, HBM pseudo-channel, bank and row. NVIDIA does not publish the hash;
-// what is known comes from timing maps (hardware.md section 4): the half is an XOR of a few address bits (A100
-// {13,17,20}, H100 {12,13,16,17,19}), the slice is XORs of higher bits and, where the count is not a power of two, a
+// what is known comes from timing maps: the half is an XOR of a few address bits (l2.partition_bits), the slice is XORs of higher bits and, where the count is not a power of two, a
 // digit that behaves like a modulo and changes every KiB. The map here has those properties: any power-of-two stride
 // spreads over everything, a window of consecutive chunks is exactly even, and it is a bijection, so that rows and sets
 // are real places. The bits above a 2 MB page come from virtual addresses, which stand in for physical ones.
@@ -87,8 +86,8 @@ class AddressMap {
       const std::uint64_t below = (std::uint64_t{1} << half_bit_) - 1;
       local = (line & below) | ((line >> 1) & ~below);
     }
-    const std::uint64_t offset = local & ((1u << kChunkBits) - 1);
-    const std::uint64_t chunk = local >> kChunkBits;
+    const std::uint64_t offset = local & ((1u << chunk_bits_) - 1);
+    const std::uint64_t chunk = local >> chunk_bits_;
     const std::uint64_t quotient = odd_.quotient(chunk);
     const std::uint64_t digit = odd_.remainder((chunk - quotient * odd_.divisor()) * digit_step_);
     const std::uint64_t high = quotient >> fold_bits_;
@@ -96,18 +95,14 @@ class AddressMap {
     const std::uint64_t unit = h.partition * units_per_partition_ + (digit << fold_bits_) + low;
     h.slice = static_cast<std::uint32_t>(units_per_slice_.quotient(unit));
     const std::uint64_t unit_in_slice = unit - h.slice * units_per_slice_.divisor();
-    h.index = ((high * units_per_slice_.divisor() + unit_in_slice) << kChunkBits) | offset;
+    h.index = ((high * units_per_slice_.divisor() + unit_in_slice) << chunk_bits_) | offset;
     return h;
   }
   Dram dram(std::uint32_t slice, std::uint64_t index) const;
   std::uint32_t slices_per_partition() const { return slices_per_partition_; }
 
  private:
-  // Lines that stay together in one slice: 256 bytes. Reductions of 1056 warps on as many neighbouring words, 33 lines,
-  // run on 19 slices at once (kernels/micro l2_red_warp on H200: 0.165 a cycle, 0.0090 on one word), which 1 KiB a
-  // slice would not allow; sectors 256 to 1024 bytes apart come from DRAM equally fast.
-  static constexpr int kChunkBits = 1;
-  static constexpr int kPageBits = 21 - 7;  ///< of a line number
+  static constexpr int kPageBits = 21 - 7;  ///< of a line number: the pages of 2 MB in which CUDA hands out memory
 
   /// Which way round the halves of a page are: physical pages are handed out in no order that a program can see.
   static std::uint64_t page_turn(std::uint64_t line) {
@@ -120,6 +115,7 @@ class AddressMap {
   }
   void order_units(std::uint32_t units);
 
+  int chunk_bits_ = 0;           ///< of a line number: 2^chunk_bits_ neighbours stay together in one slice
   std::uint64_t half_mask_ = 0;  ///< line bits whose parity is the partition
   int half_bit_ = 0;             ///< the lowest of them: the bit that the parity replaces
   bool halves_ = false;

@@ -17,6 +17,7 @@ namespace {
 GpuModel shaped(int sm, int slices, int channels) {
   GpuModel m = test_model();
   m.sm = sm;
+  if (sm >= 90) m.l2.partition_bits = {12, 13, 16, 17, 19};
   m.l2.slices = slices;
   m.hbm.channels = channels;
   return m;

@@ -5,20 +5,14 @@
 #include "base/error.h"
 
 namespace forewarp {
-namespace {
-
-// Requests that wait in an SM's port. It only has to keep the port busy: a request that waits here would otherwise wait
-// in L1, where it is counted as such.
-constexpr int kPortEntries = 4;
-
-}  // namespace
-
 Crossbar::Crossbar(const GpuModel& model) {
   const CrossbarSpec& spec = model.crossbar;
   request_cost_ = fine_cost(spec.sm_requests_per_cycle_x16, 16);
-  port_depth_ = request_cost_ * kPortEntries;
+  port_depth_ = request_cost_ * static_cast<FineCycle>(spec.port_requests);
   sm_write_ = sector_cost(spec.sm_write_bytes_per_cycle);
-  cpc_flit_ = fine_cost(spec.cpc_write_bytes_per_cycle, kLineBytes) / kLineFlits;
+  sector_flits_ = (kSectorBytes + spec.flit_bytes - 1) / spec.flit_bytes;
+  atomic_flit_bytes_ = spec.atomic_flit_bytes;
+  cpc_flit_ = fine_cost(spec.cpc_write_bytes_per_cycle, kLineBytes) / static_cast<FineCycle>(line_flits());
   sm_response_ = sector_cost(spec.sm_response_bytes_per_cycle);
   tpc_response_ = sector_cost(spec.tpc_response_bytes_per_cycle);
   gpc_response_ = sector_cost(spec.gpc_response_bytes_per_cycle);
@@ -32,7 +26,7 @@ Crossbar::Crossbar(const GpuModel& model) {
   }
   for (std::size_t sm = 0; sm < gpc_.size(); ++sm) {
     tpc_.push_back(static_cast<std::uint16_t>(sm / static_cast<std::size_t>(model.chip.sms_per_tpc)));
-    partition_.push_back(model.l2.partitions > 1 && gpc_[sm] >= (gpcs + 1) / 2 ? 1 : 0);
+    partition_.push_back(model.l2.partitions > 1 && of_gpc(spec.gpc_partitions, gpc_[sm]) == 1 ? 1 : 0);
   }
   tpc_in_.resize(static_cast<std::size_t>(tpc_.empty() ? 0 : tpc_.back() + 1));
   ports_.resize(tpc_.size());

@@ -31,12 +31,13 @@ class Crossbar {
   Cycle send(std::uint16_t sm, int data_sectors, Cycle now);
   /// A write or atomic of `flits` reaches its CPC's path at `now`; returns the cycle in which it enters the network.
   Cycle gather(std::uint16_t sm, int flits, Cycle now);
-  /// Flits of a write: a header, and one a sector; a partly written sector takes a second one that says which bytes.
-  /// Atomics travel sector by sector, with 16 bytes of operands a flit (kernels/micro l2_modify; FINDINGS.md,
-  /// Crossbar).
-  static constexpr int write_flits(int sectors, bool whole) { return 1 + sectors * (whole ? 1 : 2); }
-  static constexpr int kLineFlits = 5;  ///< of a whole line
-  static constexpr int atomic_flits(int sectors, int bytes) { return sectors + std::max(sectors, (bytes + 15) / 16); }
+  /// Flits of a write: a header and the data; a partly written sector takes one more that says which bytes. Atomics
+  /// travel sector by sector.
+  int write_flits(int sectors, bool whole) const { return 1 + sectors * (sector_flits_ + (whole ? 0 : 1)); }
+  int line_flits() const { return write_flits(kLineBytes / kSectorBytes, true); }
+  int atomic_flits(int sectors, int bytes) const {
+    return sectors + std::max(sectors, (bytes + atomic_flit_bytes_ - 1) / atomic_flit_bytes_);
+  }
   /// A slice will not take a reduction of this SM before `until`: head-of-line blocking, nothing of its GPC passes
   /// until then.
   void hold(std::uint16_t sm, Cycle until) { held_[gpc_[sm]] = std::max(held_[gpc_[sm]], until); }
@@ -49,6 +50,7 @@ class Crossbar {
 
  private:
   FineCycle request_cost_ = 0, port_depth_ = 0;
+  int sector_flits_ = 1, atomic_flit_bytes_ = 1;
   FineCycle cpc_flit_ = 0;  ///< cost of a flit on a CPC's path, from cpc_write_bytes_per_cycle of whole lines
   SectorCost sm_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, fabric_cost_{};
   std::vector<std::uint16_t> tpc_, cpc_, gpc_;

@@ -47,7 +47,7 @@ TEST_CASE("TPCs of a GPC are dealt to its CPCs in turn, which write side by side
   GpuModel m = test_model();  // SMs 0 to 15 are GPC 0's, two a TPC
   m.chip.cpcs_per_gpc = 3;
   Crossbar x(m);
-  const int line = Crossbar::write_flits(4, true);
+  const int line = x.write_flits(4, true);
   for (int i = 0; i < 8; ++i) x.gather(0, line, 100);  // four lines a cycle
   CHECK(x.gather(1, line, 100) == 102);                // of the same TPC
   CHECK(x.gather(6, line, 100) == 103);                // the fourth TPC
@@ -64,13 +64,13 @@ TEST_CASE("written data holds the SM's port and the CPC's path") {
   CHECK(x.send(0, 0, 0) == 5);
   // Sixteen SMs of a GPC with a line each: four lines a cycle.
   Cycle last = 0;
-  for (std::uint16_t sm = 0; sm < 16; ++sm) last = x.gather(sm, Crossbar::write_flits(4, true), 100);
+  for (std::uint16_t sm = 0; sm < 16; ++sm) last = x.gather(sm, x.write_flits(4, true), 100);
   CHECK(last == 104);  // the sixteenth starts 3.75 cycles later
-  CHECK(x.gather(16, Crossbar::write_flits(4, true), 100) == 100);
-  CHECK(Crossbar::write_flits(4, true) == 5);
-  CHECK(Crossbar::write_flits(4, false) == 9);  // and which bytes of each sector
-  CHECK(Crossbar::atomic_flits(1, 4) == 2);
-  CHECK(Crossbar::atomic_flits(4, 128) == 12);
+  CHECK(x.gather(16, x.write_flits(4, true), 100) == 100);
+  CHECK(x.write_flits(4, true) == 5);
+  CHECK(x.write_flits(4, false) == 9);  // and which bytes of each sector
+  CHECK(x.atomic_flits(1, 4) == 2);
+  CHECK(x.atomic_flits(4, 128) == 12);
 }
 
 TEST_CASE("responses are held by SM, TPC and GPC, whichever is slowest") {

@@ -19,11 +19,9 @@ class Distances {
   explicit Distances(const GpuModel& model) {
     const CrossbarSpec& x = model.crossbar;
     const ChipSpec& chip = model.chip;
-    const int gpcs = static_cast<int>(chip.tpcs_per_gpc.size());
-    const int of_partition = (gpcs + model.l2.partitions - 1) / model.l2.partitions;
-    for (int g = 0; g < gpcs; ++g) {
-      const bool first = g % of_partition < (of_partition + 1) / 2;
-      for (int sm = 0; sm < chip.tpcs_per_gpc[static_cast<std::size_t>(g)] * chip.sms_per_tpc; ++sm) {
+    for (std::size_t g = 0; g < chip.tpcs_per_gpc.size(); ++g) {
+      const bool first = of_gpc(x.gpc_ends, g) == 0;
+      for (int sm = 0; sm < chip.tpcs_per_gpc[g] * chip.sms_per_tpc; ++sm) {
         const auto tpc = static_cast<std::size_t>(sm / chip.sms_per_tpc);
         tpc_.push_back(static_cast<std::int8_t>(x.tpc_cycles.empty() ? 0 : x.tpc_cycles[tpc % x.tpc_cycles.size()]));
         side_.push_back(first ? 1 : -1);

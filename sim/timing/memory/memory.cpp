@@ -30,9 +30,9 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   hit_cycles_ = static_cast<Cycle>(l2.hit_cycles);
   coalescer_cycles_ = std::min(static_cast<Cycle>(l2.coalescer_cycles), hit_cycles_);
   const auto controller = static_cast<Cycle>(std::llround(model.hbm.controller_ns * model.chip.sm_clock_mhz / 1000.0));
-  controller_out_ = controller / 2;
+  controller_out_ = std::max<Cycle>(1, controller / 2);
   controller_back_ = std::max<Cycle>(1, controller - controller_out_);
-  slice_flit_ = fine_cost(x.slice_write_bytes_per_cycle, kLineBytes) / Crossbar::kLineFlits;
+  slice_flit_ = fine_cost(x.slice_write_bytes_per_cycle, kLineBytes) / static_cast<FineCycle>(crossbar_.line_flits());
   tag_cost_ = fine_cost(l2.slice_tags_per_cycle * l2.clock_ratio);
   data_cost_ = sector_cost(l2.slice_bytes_per_cycle * l2.clock_ratio);
   atomic_cost_ = fine_cost(l2.clock_ratio, l2.atomic_interval);
@@ -74,7 +74,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
 
 void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
   const bool read = request.kind == RequestKind::Read;
-  posted_[request.sm] += flits(request);
+  posted_[request.sm] += flits(crossbar_, request);
   const Cycle leaves = crossbar_.send(request.sm, read ? 0 : count(request.sectors & 15), now);
   Port& port = ports_[static_cast<std::size_t>(crossbar_.gpc(request.sm))];
   port.sent.push_back({request, map_.home(request.line), now, leaves});
@@ -93,7 +93,7 @@ void MemorySystem::State::take_in(const Port::Sent& sent) {
   r.rounds = request.rounds;
   r.full = request.full_sectors;
   r.bytes = request.bytes;
-  r.flits = static_cast<std::uint8_t>(flits(request));
+  r.flits = static_cast<std::uint8_t>(flits(crossbar_, request));
   r.slice = static_cast<std::uint16_t>(sent.home.slice);
   r.crosses = crossbar_.partition(request.sm) != static_cast<int>(sent.home.partition);
   if (r.kind == RequestKind::Read && r.crosses && replicate_) {
@@ -260,7 +260,7 @@ void MemorySystem::exchange() {
   for (const State::Port& port : s.ports_)
     if (!port.sent.empty())
       first = std::min(first, port.sent.front().pushed);  // the first of each port is the earliest
-  if (first != kNever) s.events_.advance(std::min(first, s.events_.next()));
+  if (first != kNever) s.events_.advance(std::min({first, s.events_.next(), s.next_from_channels()}));
   for (State::Port& port : s.ports_) {
     for (const State::Port::Sent& sent : port.sent) s.take_in(sent);
     port.sent.clear();
@@ -282,6 +282,7 @@ Cycle MemorySystem::next_of_channels() const {
 
 std::size_t MemorySystem::channel_groups() const { return state_->groups_.size(); }
 Cycle MemorySystem::channel_cycles() const { return state_->controller_back_; }
+Cycle MemorySystem::sent_cycles() const { return state_->controller_out_; }
 
 void MemorySystem::run_channels(std::size_t group, Cycle limit) { state_->run_channels(state_->groups_[group], limit); }
 

@@ -88,6 +88,8 @@ class MemorySystem {
   // of exchange(), and what is sent to them takes longer than any two of these steps.
   std::size_t channel_groups() const;
   Cycle channel_cycles() const;
+  /// What slices send to channels arrives this much later at the soonest.
+  Cycle sent_cycles() const;
   Cycle next_of_channels() const;
   void run_channels(std::size_t group, Cycle limit);
   /// First time at which something reaches the GPC or one of its SMs.

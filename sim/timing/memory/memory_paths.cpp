@@ -432,6 +432,20 @@ void MemorySystem::State::hear_of_channels() {
   }
 }
 
+/// The earliest that a slice can hear of a channel: of what that has done, or has still to do.
+Cycle MemorySystem::State::next_from_channels() const {
+  Cycle done = kNever;
+  for (const ChannelGroup& group : groups_) {
+    done = std::min(done, group.first_next);
+    for (const std::uint16_t id : group.active) {
+      for (const ChannelOutput::Done& d : channels_[id].output.done) done = std::min(done, d.at >> kTickBits);
+      for (const ChannelOutput::Taken& t : channels_[id].output.taken) done = std::min(done, t.at >> kTickBits);
+    }
+  }
+  for (const std::uint16_t id : sent_to_) done = std::min(done, channels_[id].sent_at.front());
+  return done == kNever ? kNever : done + controller_back_;
+}
+
 /// Hands the channels what slices have sent since the last exchange.
 void MemorySystem::State::tell_channels() {
   for (const std::uint16_t id : sent_to_) {

@@ -65,11 +65,11 @@ struct Record {
 };
 
 inline int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }
-inline int flits(const MemoryRequest& r) {
+inline int flits(const Crossbar& crossbar, const MemoryRequest& r) {
   const int n = count(r.sectors & 15);
   if (r.kind == RequestKind::Read) return 0;
-  if (r.kind == RequestKind::Write) return Crossbar::write_flits(n, r.full_sectors);
-  return Crossbar::atomic_flits(n, r.full_sectors ? n * static_cast<int>(kSectorBytes) : r.bytes);
+  if (r.kind == RequestKind::Write) return crossbar.write_flits(n, r.full_sectors);
+  return crossbar.atomic_flits(n, r.full_sectors ? n * static_cast<int>(kSectorBytes) : r.bytes);
 }
 
 struct MemorySystem::State {
@@ -184,6 +184,7 @@ struct MemorySystem::State {
   void fill(std::uint16_t slice, std::uint16_t miss, std::uint8_t sectors, Cycle now);
   void fabric_back(std::uint32_t id, Cycle now);
   void hear_of_channels();
+  Cycle next_from_channels() const;
   void tell_channels();
   void run_channels(ChannelGroup&, Cycle limit);
   void resume(std::uint16_t slice, Cycle now);

@@ -18,6 +18,8 @@ inline GpuModel test_model() {
   x.request_cycles = 70;
   x.response_cycles = 50;
   x.far_cycles = 181;
+  x.gpc_partitions = {0, 0, 0, 0, 1, 1, 1};
+  x.gpc_ends = {0, 0, 1, 1, 0, 0, 1};
   x.sm_requests_per_cycle_x16 = 16;
   x.sm_response_bytes_per_cycle = 64;
   x.tpc_response_bytes_per_cycle = 128;

@@ -18,14 +18,13 @@ struct InstructionCacheCounters {
   std::uint64_t l0_misses = 0, l1_misses = 0, l2_misses = 0;
 };
 
-/// One level: sets of eight lines, of which the one used longest ago leaves. Eight ways explain the passes over code a
-/// little larger than a cache: 33 KiB lose a fifth of the lines of 32 KiB, 129 KiB a twentieth of those of 128 KiB.
+/// One level: sets of a few lines, of which the least recently used leaves.
 class InstructionCacheLevel {
  public:
-  InstructionCacheLevel(std::uint32_t code_lines, int capacity_lines)
+  InstructionCacheLevel(std::uint32_t code_lines, int capacity_lines, int ways)
       : arrival_(code_lines, kNever),
         seen_(code_lines, 0),
-        ways_(static_cast<std::uint32_t>(std::clamp(capacity_lines, 1, kWays))),
+        ways_(static_cast<std::uint32_t>(std::clamp(capacity_lines, 1, ways))),
         sets_(std::max(1u, static_cast<std::uint32_t>(capacity_lines) / ways_)),
         slots_(std::size_t{ways_} * sets_, kEmpty),
         evicts_(code_lines > ways_ * sets_) {}
@@ -61,7 +60,6 @@ class InstructionCacheLevel {
 
  private:
   static constexpr std::uint32_t kEmpty = 0xffffffffu;
-  static constexpr int kWays = 8;
   std::uint32_t* set_of(std::uint32_t line) { return &slots_[std::size_t{line % sets_} * ways_]; }
 
   std::vector<Cycle> arrival_;      ///< by line of code; kNever: not here
@@ -84,9 +82,9 @@ class InstructionFetch {
       : spec_(spec),
         code_lines_(code_lines),
         launch_lines_(static_cast<std::uint32_t>(spec.launch_bytes / spec.line_bytes)),
-        l1_(code_lines, spec.l1_bytes / spec.line_bytes),
+        l1_(code_lines, spec.l1_bytes / spec.line_bytes, spec.ways),
         l0_(static_cast<std::size_t>(sub_partitions),
-            L0{InstructionCacheLevel(code_lines, spec.l0_bytes / spec.line_bytes), {}}) {}
+            L0{InstructionCacheLevel(code_lines, spec.l0_bytes / spec.line_bytes, spec.ways), {}}) {}
 
   /// As an earlier run of the same code left it: `lines` were fetched in this order.
   void preload(std::span<const std::uint32_t> lines) {

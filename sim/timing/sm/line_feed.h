@@ -61,7 +61,7 @@ class LineFeed {
   int serve(const InstructionCacheSpec& spec) {
     const int slot = first_;
     const auto s = static_cast<std::size_t>(slot);
-    const int lines = (jumped_ >> slot & 1u) != 0 ? 2 : 1;
+    const int lines = (jumped_ >> slot & 1u) != 0 ? spec.jump_lines : 1;
     const Cycle last = next_ + static_cast<Cycle>(spec.feed_interval_cycles * (lines - 1));
     free_ = next_ + static_cast<Cycle>(lines * spec.feed_line_cycles);
     arrival_[s] = last + static_cast<Cycle>(spec.feed_cycles);

@@ -122,7 +122,6 @@ class MemoryPipe {
   static constexpr std::uint32_t kOutMask = 63;
   static constexpr std::uint32_t kHeldMask = 63;
   static constexpr std::uint8_t kLastOfPass = 0x80;
-  static constexpr std::uint32_t kOutRoom = 32;  ///< requests L1 holds for the crossbar
 
   Cycle take_next(Cycle now, std::vector<Release>& releases);
   Cycle serve_next(Cycle now, std::vector<Release>& releases);
@@ -150,7 +149,7 @@ class MemoryPipe {
   bool taken_full() const {
     return taken_tail_ - taken_head_ >= static_cast<std::uint32_t>(gpu_.memory_pipe.shared_queue_entries);
   }
-  bool out_full() const { return out_tail_ - out_head_ >= kOutRoom; }
+  bool out_full() const { return out_tail_ - out_head_ >= static_cast<std::uint32_t>(gpu_.l1.out_requests); }
   std::uint32_t allocate_load();
   std::uint32_t allocate_miss();
 

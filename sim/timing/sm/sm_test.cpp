@@ -470,7 +470,7 @@ TEST_CASE("code that the launch has brought along costs no way to memory, but an
 }
 
 TEST_CASE("an instruction cache loses only the sets that overflow") {
-  InstructionCacheLevel cache(24, 16);  // two sets of eight ways
+  InstructionCacheLevel cache(24, 16, 8);  // two sets of eight ways
   for (std::uint32_t line = 0; line < 16; ++line) cache.insert(line, 0);
   cache.insert(16, 5);
   CHECK_FALSE(cache.holds(0));

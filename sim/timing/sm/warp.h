@@ -11,7 +11,6 @@
 
 namespace forewarp {
 
-inline constexpr int kWarpSlots = 16;  ///< of a sub-partition
 inline constexpr std::uint8_t kNoBarrier = 0xff;
 
 struct Warp {
