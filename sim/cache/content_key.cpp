@@ -82,13 +82,17 @@ ContentKey KeyMaker::key() const {
   return {{hash.high64, hash.low64}};
 }
 
-ContentKey trace_key(const Program& program, const Case& item, int launch, bool assume_opcodes, int sm_count) {
+ContentKey trace_key(const Program& program, const Case& item, int launch, bool assume_opcodes, int sm_count,
+                     const Effort& effort) {
   KeyMaker maker;
   maker.add(kEngineId);
   maker.add(program.content_hash);
   add_file(maker, program.path + ".json");
   maker.add(assume_opcodes ? 1 : 0);
   maker.add(static_cast<std::uint64_t>(sm_count));
+  maker.add(effort.memory_bytes);
+  maker.add(std::bit_cast<std::uint64_t>(effort.seconds));
+  maker.add(effort.exact ? 1 : 0);
   maker.add(item.id);
   maker.add(item.buffers.size());
   for (const Buffer& buffer : item.buffers) {

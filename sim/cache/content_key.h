@@ -33,7 +33,8 @@ class KeyMaker {
 
 /// Key of a launch's trace: engine, image and disassembly, the case's launches and buffers (with the files they are
 /// filled from), and how unknown opcodes are treated.
-ContentKey trace_key(const Program&, const Case&, int launch, bool assume_opcodes, int sm_count = 0);
+ContentKey trace_key(const Program&, const Case&, int launch, bool assume_opcodes, int sm_count = 0,
+                     const Effort& effort = {});
 /// Key of its timing: the trace's key, the GPU file and the options.
 ContentKey timing_key(const ContentKey& trace, const GpuModel&, const SimulateOptions&);
 

@@ -119,7 +119,9 @@ int run_addresses(const Arguments& arguments) {
   std::string text = "# buffers:";
   for (const Buffer& buffer : item.buffers) text += " " + buffer.name;
   text += "\nlaunch,block,thread,pc,kind,bytes,buffer,offset\n";
-  for_each_trace(workload, item, [&](const KernelTrace& trace) {
+  // Every block is wanted, not a sample.
+  const Effort all{std::uint64_t{1} << 40, 1e9, true};
+  for_each_trace(workload, item, all, [&](const KernelTrace& trace) {
     text += "# launch " + std::to_string(trace.launch.launch_index) + ": " +
             std::to_string(trace.launch.block.count()) + " threads a block\n";
     const ClassIndex classes(trace);

@@ -42,6 +42,37 @@ void CommandLine::add_simulation() {
       "caches at the start of a launch: empty, as a profiler leaves them; as an earlier run of the same launch left "
       "them; "
       "or as the launches before it left them, the case running over and over");
+  add_effort();
+}
+
+void CommandLine::add_effort() {
+  model()("memory", po::value<std::string>()->value_name("SIZE")->default_value("1GiB"),
+          "memory that a launch may take beside its buffers, in KiB, MiB or GiB; blocks that differ are sampled where "
+          "it is not enough for all")(
+      "budget", po::value<double>()->value_name("SECONDS")->default_value(10),
+      "processor seconds that a launch may take, at a nominal speed, so that results are the same on every machine")(
+      "exact", "follow every block for the counts, however long it takes");
+}
+
+Effort CommandLine::effort() const {
+  Effort effort;
+  const std::string size = text("memory");
+  std::size_t digits = 0;
+  double count = 0;
+  try {
+    count = std::stod(size, &digits);
+  } catch (const std::exception&) {
+    digits = 0;
+  }
+  const std::string unit = size.substr(digits);
+  const double bytes = count * (unit == "KiB" ? 1024.0 : unit == "MiB" ? 1048576.0 : unit == "GiB" ? 1073741824.0 : 0.0);
+  if (digits == 0 || !(bytes >= 1048576.0 && bytes <= 1e15))
+    throw UsageError("--memory is a size of at least 1MiB, such as 512MiB or 4GiB, not '" + size + "'");
+  effort.memory_bytes = static_cast<std::uint64_t>(bytes);
+  effort.seconds = number("budget");
+  if (!(effort.seconds > 0 && effort.seconds <= 1e9)) throw UsageError("--budget is a number of seconds above 0");
+  effort.exact = has("exact");
+  return effort;
 }
 
 void CommandLine::add_threads() {
@@ -120,6 +151,7 @@ SimulateOptions CommandLine::simulation() const {
   if (known == std::end(kCacheStateNames)) throw UsageError("--cache is cold, warm or sequence, not '" + cache + "'");
   options.caches = static_cast<CacheState>(known - std::begin(kCacheStateNames));
   options.full = has("full");
+  options.effort = effort();
   return options;
 }
 

@@ -28,7 +28,8 @@ class CommandLine {
   // Options that several commands share.
   void add_gpu();  ///< --gpu and --set
   void add_set();
-  void add_simulation();  ///< --full, --cache
+  void add_simulation();  ///< --full, --cache, and the effort
+  void add_effort();      ///< --memory, --budget, --exact
   void add_threads();
   void add_assume_opcodes();
   void add_json();
@@ -46,6 +47,7 @@ class CommandLine {
   GpuModel gpu() const;  ///< of --gpu with the changes of --set
   std::vector<std::string> changes() const { return texts("set"); }
   SimulateOptions simulation() const;
+  Effort effort() const;
   unsigned threads() const;
   std::optional<PredictionCache> cache() const;  ///< nothing if switched off or without a folder
 

@@ -27,6 +27,7 @@ CommandLine make_command_line() {
             "GPU model; repeat it for each column (default: the suite's)");
   c.model()("full", "simulate every instruction of every block instead of extrapolating from a part");
   c.add_set();
+  c.add_effort();
   c.add_json();
   c.add_threads();
   c.add_cache();
@@ -51,6 +52,7 @@ int run_compare(const Arguments& arguments) {
   if (gpus.empty()) gpus = {suite.gpu};
   options.simulation.caches = suite.caches;
   options.simulation.full = c.has("full");
+  options.simulation.effort = c.effort();
 
   std::vector<ComparedGpu> columns;
   std::size_t failed = 0;

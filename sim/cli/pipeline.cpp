@@ -18,9 +18,10 @@ std::string known_cases(const LaunchFile& file) {
   return "cases: " + ids;
 }
 
-TraceOptions trace_options(const Workload& workload, unsigned threads, int sm_count,
+TraceOptions trace_options(const Workload& workload, const Effort& effort, unsigned threads, int sm_count,
                            std::vector<std::string>& warnings) {
   TraceOptions options;
+  options.limit(effort);
   options.emulation.sm_count = sm_count;
   options.threads = threads;
   options.emulation.ignore_unknown_instructions = workload.assume_opcodes;
@@ -32,8 +33,8 @@ TraceOptions trace_options(const Workload& workload, unsigned threads, int sm_co
 void add_sampling_warnings(const LaunchInfo& launch, std::vector<std::string>& warnings) {
   if (launch.inferred_blocks > 0) {
     const std::uint64_t all = launch.sampled_blocks + launch.inferred_blocks;
-    warnings.push_back("data decides the way of this kernel; it was followed in " +
-                       std::to_string(launch.sampled_blocks) + " of " + std::to_string(all) + " blocks, which " +
+    warnings.push_back("blocks of this kernel differ by more than their place; " +
+                       std::to_string(launch.sampled_blocks) + " of " + std::to_string(all) + " were followed, which " +
                        (!launch.samples_differ ? "all went the same way"
                         : !launch.counted.empty()
                             ? "did not go the same way: counts are of all blocks, timing takes these for all"
@@ -101,9 +102,10 @@ void check_case(const GpuModel& model, const Workload& workload, const Case& ite
   }
 }
 
-void for_each_trace(const Workload& workload, const Case& item, const std::function<void(const KernelTrace&)>& use) {
+void for_each_trace(const Workload& workload, const Case& item, const Effort& effort,
+                    const std::function<void(const KernelTrace&)>& use) {
   std::vector<std::string> warnings;
-  CaseTracer tracer(*workload.program, item, trace_options(workload, 1, 0, warnings));
+  CaseTracer tracer(*workload.program, item, trace_options(workload, effort, 1, 0, warnings));
   for (std::size_t i = 0; i < item.launches.size(); ++i) use(*tracer.trace(static_cast<int>(i)));
   for (const std::string& warning : warnings) warn(item.id + ": " + warning);
 }
@@ -136,8 +138,14 @@ Prediction make_prediction(const GpuModel& model, const KernelTrace& trace, cons
 class LaunchTracer {
  public:
   /// `sm_count`: what the kernels are told, 0 where none of them asks.
-  LaunchTracer(const Workload& workload, const Case& item, unsigned threads, int sm_count, const PredictionCache* cache)
-      : workload_(workload), item_(item), threads_(threads), sm_count_(sm_count), cache_(cache) {}
+  LaunchTracer(const Workload& workload, const Case& item, const SimulateOptions& options, int sm_count,
+               const PredictionCache* cache)
+      : workload_(workload),
+        item_(item),
+        effort_(options.effort),
+        threads_(options.threads),
+        sm_count_(sm_count),
+        cache_(cache) {}
 
   /// Every launch will be asked for again.
   void keep_all() { kept_.resize(item_.launches.size()); }
@@ -145,7 +153,8 @@ class LaunchTracer {
   /// Of this launch; the key is made only with a cache.
   PredictionCache::Traced trace(int launch, ContentKey& key) {
     const auto place = static_cast<std::size_t>(launch);
-    if (cache_ != nullptr) key = trace_key(*workload_.program, item_, launch, workload_.assume_opcodes, sm_count_);
+    if (cache_ != nullptr)
+      key = trace_key(*workload_.program, item_, launch, workload_.assume_opcodes, sm_count_, effort_);
     if (place < kept_.size()) {
       if (!kept_[place]) kept_[place] = make(launch, key);
       return *kept_[place];
@@ -158,7 +167,8 @@ class LaunchTracer {
     if (cache_ != nullptr) {
       if (auto found = cache_->trace(key)) return std::move(*found);
     }
-    if (!tracer_) tracer_.emplace(*workload_.program, item_, trace_options(workload_, threads_, sm_count_, warnings_));
+    if (!tracer_)
+      tracer_.emplace(*workload_.program, item_, trace_options(workload_, effort_, threads_, sm_count_, warnings_));
     warnings_.clear();
     PredictionCache::Traced traced{tracer_->trace(launch), warnings_};
     if (cache_ != nullptr) cache_->keep(key, traced);
@@ -167,6 +177,7 @@ class LaunchTracer {
 
   const Workload& workload_;
   const Case& item_;
+  Effort effort_;
   unsigned threads_;
   int sm_count_;
   const PredictionCache* cache_;
@@ -205,7 +216,7 @@ std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* cons
       predictions[m] = std::move(predict_case(models.subspan(m, 1), workload, item, options, only, cache).front());
     return predictions;
   }
-  LaunchTracer tracer(workload, item, options.threads, asks ? models.front()->chip.sm_count : 0, cache);
+  LaunchTracer tracer(workload, item, options, asks ? models.front()->chip.sm_count : 0, cache);
   std::vector<CacheHistory> before;
   if (options.caches == CacheState::Sequence) {
     tracer.keep_all();

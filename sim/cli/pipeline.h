@@ -36,7 +36,7 @@ const Case& choose_one_case(const LaunchFile&, const std::vector<std::string>& i
 void check_case(const GpuModel&, const Workload&, const Case&);
 
 /// Traces the launches of a case one after another; a trace lives only during the call that receives it.
-void for_each_trace(const Workload&, const Case&, const std::function<void(const KernelTrace&)>& use);
+void for_each_trace(const Workload&, const Case&, const Effort&, const std::function<void(const KernelTrace&)>& use);
 
 /// Occupancy, timing and report of one traced launch.
 Prediction predict_trace(const GpuModel&, const KernelTrace&, const SimulateOptions&);

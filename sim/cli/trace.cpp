@@ -29,6 +29,7 @@ CommandLine make_command_line() {
   c.model()("launch", po::value<std::string>()->value_name("FILE"), "launch file");
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"),
             "only this case of the launch file; may be repeated");
+  c.add_effort();
   c.add_assume_opcodes();
   c.output()("out", po::value<std::string>()->value_name("FILE"), "trace file to write");
   c.positional("IMAGE");
@@ -45,6 +46,7 @@ int run_trace(const Arguments& arguments) {
   if (std::error_code error;
       out != "-" && std::filesystem::exists(out, error) && !std::filesystem::is_regular_file(out, error))
     throw InputError({out}, "is no regular file", "name a file to write, or - for standard output");
+  const Effort effort = c.effort();
   const Workload workload = load_workload(c.text("IMAGE"), launch_file, c.has("assume-opcodes"));
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
 
@@ -58,7 +60,7 @@ int run_trace(const Arguments& arguments) {
     Progress progress(cases.size());
     for (const Case* item : cases) {
       progress.started(item->id);
-      for_each_trace(workload, *item, [&](const KernelTrace& trace) {
+      for_each_trace(workload, *item, effort, [&](const KernelTrace& trace) {
         writer.begin_launch(trace);
         for (const BlockClass& block_class : trace.classes) writer.add_class(trace, block_class);
         std::uint64_t executed = 0;

@@ -30,6 +30,7 @@ CommandLine make_command_line() {
             "list of suites (default: the project's validation/suites.yaml)");
   c.model()("full", "simulate every instruction of every block instead of extrapolating from a part");
   c.add_set();
+  c.add_effort();
   c.add_json();
   c.add_threads();
   c.add_cache();
@@ -48,6 +49,7 @@ int run_validate(const Arguments& arguments) {
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);
   options.simulation.full = c.has("full");
+  options.simulation.effort = c.effort();
   if (c.text("suite") == kPublished) {
     const std::vector<PublishedResult> rows = run_published(options);
     write_results(write_published_text(rows), json_path, json_path ? write_published_json(rows, options.changes) : "");

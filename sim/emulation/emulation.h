@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/effort.h"
 #include "launch/launch.h"
 #include "program/program.h"
 #include "trace/trace.h"
@@ -21,6 +22,8 @@ struct EmulationOptions {
   std::uint64_t instruction_limit = 2'000'000'000;
   /// SMs of the GPU, for kernels that ask; 0: not known, and those are refused.
   int sm_count = 0;
+  /// Bytes that the trace of one block may take; 0: no limit.
+  std::uint64_t block_trace_bytes = 0;
   /// If set: receives warnings.
   std::vector<std::string>* warnings = nullptr;
 };
@@ -40,14 +43,20 @@ struct TraceOptions {
   bool block_classes = true;
   /// Warp instructions that earlier launches of the case may cost for the sake of their values; from the one on that
   /// would cost more none is run, and LaunchInfo::inputs_incomplete says so.
-  std::uint64_t value_instructions = 160'000'000;
+  std::uint64_t value_instructions = Effort{}.value_instructions();
   /// Warp instructions that may be executed to count the blocks which differing samples stand for; if that is not
   /// enough for all of them, none is counted and totals are estimates.
-  std::uint64_t counted_instructions = 160'000'000;
+  std::uint64_t counted_instructions = Effort{}.counted_instructions();
+  /// Warp instructions that may be executed to follow blocks that differ; where that, or this much memory for their
+  /// traces, is not enough for all, a sample spread over the grid stands for the rest.
+  std::uint64_t traced_instructions = Effort{}.traced_instructions();
+  std::uint64_t trace_bytes = Effort{}.trace_bytes();
   /// That count them. The result is the same for any number.
   unsigned threads = 1;
   /// Execute everything, not only what the trace depends on: slower, for checks.
   bool all_values = false;
+  /// Sets the limits above.
+  void limit(const Effort&);
   /// Called now and then with how many of the grid's blocks have their class.
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;
 };

@@ -36,6 +36,7 @@ Json coverage_json(const Coverage& c) {
   j["warp_instructions"] = c.warp_instructions;
   j["simulated_warp_instructions"] = c.simulated_warp_instructions;
   j["extrapolated"] = c.extrapolated;
+  j["counters_exact"] = c.counters_exact;
   j["method"] = c.method;
   j["uncertainty_pct"] = c.uncertainty_pct;
   return j;

@@ -54,6 +54,8 @@ Prediction build_prediction(const GpuModel& model, const Kernel& kernel, const K
   p.caches = caches;
   p.occupancy = occupancy;
   p.coverage = timing.coverage;
+  const LaunchInfo& launch = trace.launch;
+  p.coverage.counters_exact = (launch.inferred_blocks == 0 || !launch.counted.empty()) && !launch.inputs_incomplete;
   p.warnings = timing.warnings;
   p.memory = report::memory_rows(in);
   p.divergence = report::make_divergence(in);

@@ -80,6 +80,7 @@ struct Coverage {
   std::uint64_t warp_instructions = 0;            ///< of the launch, exact
   std::uint64_t simulated_warp_instructions = 0;  ///< of those, replayed in detail
   bool extrapolated = false;
+  bool counters_exact = true;  ///< totals of instructions and requests: every block was followed or counted
   std::string method;          ///< one clause: how the rest was obtained
   double uncertainty_pct = 0;  ///< of the cycles, from how steady the extrapolated rate was
 };

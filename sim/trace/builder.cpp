@@ -41,9 +41,19 @@ void BlockTraceBuilder::reserve(std::size_t runs_per_warp, std::size_t accesses_
 }
 
 void BlockTraceBuilder::start_run(WarpState& state, std::uint32_t pc) {
-  if (state.first != kNoRun) state.runs.push_back({state.first, state.next - state.first});
+  if (state.first != kNoRun && keeps_) {
+    take_bytes(sizeof(Run));
+    state.runs.push_back({state.first, state.next - state.first});
+  }
   state.first = pc;
   state.next = pc + 1;
+}
+
+void BlockTraceBuilder::fail_size() const {
+  throw InputError("kernel " + kernel_.name + ": the trace of one block takes more than " +
+                       std::to_string(limit_ >> 20) + " MiB",
+                   "give it more by --memory, or a smaller problem; a block that waits in a loop for another one never "
+                   "ends");
 }
 
 AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, std::uint32_t pc, LaneMask enabled,
@@ -138,7 +148,10 @@ void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, con
     else
       single_ = true;
   }
-  warps_[static_cast<std::size_t>(warp)].accesses.push_back(access);
+  if (keeps_) {
+    take_bytes(sizeof(Access));
+    warps_[static_cast<std::size_t>(warp)].accesses.push_back(access);
+  }
   count_access(instruction, counts_[pc], pattern, coalesced_[access.pattern]);
 }
 
@@ -192,7 +205,7 @@ BlockClass BlockTraceBuilder::finish() {
     result.warps[w].accesses = std::move(state.accesses);
     result.warps[w].accesses.shrink_to_fit();
   }
-  result.counts = SharedCounts(std::move(counts_));
+  result.counts = pools_.share(SharedCounts(std::move(counts_)));
 
   warps_.assign(result.warps.size(), {});
   counts_.assign(kernel_.instructions.size(), {});
@@ -203,6 +216,7 @@ BlockClass BlockTraceBuilder::finish() {
   slopes_.assign(1, {});
   interner_ = {};
   single_ = false;
+  bytes_ = 0;
   return result;
 }
 
@@ -215,6 +229,7 @@ void BlockTraceBuilder::add_counts(std::vector<InstructionCount>& totals) {
 }
 
 void BlockTraceBuilder::next_block() {
+  bytes_ = 0;
   for (WarpState& state : warps_) {
     state.next = state.first = kNoRun;
     state.runs.clear();

@@ -26,6 +26,11 @@ class BlockTraceBuilder {
   /// `kernel` and `pools` outlive the builder.
   BlockTraceBuilder(const Kernel& kernel, int warps, TracePools& pools);
 
+  /// The trace of a block that takes more bytes is given up with an InputError; 0: no limit.
+  void limit_bytes(std::uint64_t bytes) { limit_ = bytes == 0 ? ~std::uint64_t{0} : bytes; }
+  /// Only counts matter: runs and accesses are not kept. For next_block() and add_counts().
+  void count_only() { keeps_ = false; }
+
   /// Optional: how much each warp will leave, to spare reallocations.
   void reserve(std::size_t runs_per_warp, std::size_t accesses_per_warp);
 
@@ -89,6 +94,11 @@ class BlockTraceBuilder {
   };
 
   void start_run(WarpState& state, std::uint32_t pc);
+  void take_bytes(std::uint64_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ > limit_) fail_size();
+  }
+  [[noreturn]] void fail_size() const;
   AccessPattern make_pattern(const Instruction& instruction, std::uint32_t pc, LaneMask enabled,
                              const std::uint64_t* lane_addresses, MemorySpace space) const;
   std::uint32_t find_pattern(Recent& recent, const AccessPattern& pattern);
@@ -107,6 +117,8 @@ class BlockTraceBuilder {
   std::vector<CoalescedCounts> coalesced_;  ///< parallel to patterns_
   std::vector<BlockSlope> slopes_;
   PatternInterner interner_;
+  std::uint64_t bytes_ = 0, limit_ = ~std::uint64_t{0};  ///< of this block's runs and accesses
+  bool keeps_ = true;
   bool single_ = false;
 };
 

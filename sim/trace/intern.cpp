@@ -60,6 +60,16 @@ TracePools::TracePools(KernelTrace& trace) : trace_(trace) {
   FW_CHECK(trace.patterns.size() == known.size(), "the patterns of a trace are distinct");
 }
 
+SharedCounts TracePools::share(SharedCounts counts) {
+  static_assert(std::has_unique_object_representations_v<InstructionCount>);
+  if (counts.size() == 0) return counts;
+  const std::uint64_t key = XXH3_64bits(&counts[0], counts.size() * sizeof(InstructionCount));
+  const auto [begin, end] = counts_.equal_range(key);
+  for (auto it = begin; it != end; ++it)
+    if (it->second == counts) return it->second;
+  return counts_.emplace(key, std::move(counts))->second;
+}
+
 std::uint32_t TracePools::slope(const BlockSlope& s) { return intern_slope(trace_.slopes, s); }
 
 }  // namespace forewarp

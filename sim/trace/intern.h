@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "trace/trace.h"
@@ -28,10 +29,13 @@ class TracePools {
 
   std::uint32_t pattern(const AccessPattern& p) { return interner_.intern(trace_.patterns, p); }
   std::uint32_t slope(const BlockSlope& s);
+  /// Counts of a class equal to these, or these.
+  SharedCounts share(SharedCounts counts);
 
  private:
   KernelTrace& trace_;
   PatternInterner interner_;
+  std::unordered_multimap<std::uint64_t, SharedCounts> counts_;
 };
 
 /// Index of a slope in a short vector of distinct slopes whose first is zero.

@@ -89,11 +89,11 @@ void BlockExecutor::check_finished() const {
 }
 
 void BlockExecutor::fail_runaway(const Warp& warp, std::uint32_t pc) const {
-  throw InputError(place_text(state_, warp, warp.live != 0 ? std::countr_zero(warp.live) : 0, pc) +
-                       ": the block has executed " + std::to_string(state_.clock) +
-                       " warp instructions without coming to an end",
-                   "raise the instruction limit if that is what the kernel needs; loops that wait for another block "
-                   "cannot end here, since blocks run one after another");
+  throw InputError(place_text(state_, warp, warp.live != 0 ? std::countr_zero(warp.live) : 0, pc) + ": warp " +
+                       std::to_string(warp.index) + " of the block goes on after " + std::to_string(state_.clock) +
+                       " warp instructions of the block",
+                   "if the kernel needs as many, give more seconds by --budget, or --exact; a loop that waits for "
+                   "another block (a spin lock, a barrier of the grid) cannot end, since blocks run one after another");
 }
 
 void BlockExecutor::fail_end(const Warp& warp, std::uint32_t pc) const {

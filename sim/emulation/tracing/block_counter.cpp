@@ -17,7 +17,9 @@ constexpr std::uint64_t kPiece = 16;  ///< blocks that a thread takes at a time
 class Counter {
  public:
   Counter(const LaunchState& launch, GlobalView::Writes writes, TracePools& pools)
-      : executor_(launch, writes), builder_(*launch.kernel->kernel, executor_.warps(), pools), observer_(builder_) {}
+      : executor_(launch, writes), builder_(*launch.kernel->kernel, executor_.warps(), pools), observer_(builder_) {
+    builder_.count_only();
+  }
 
   void count(const Dim3& block) {
     executor_.run(block, observer_);

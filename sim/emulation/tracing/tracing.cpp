@@ -1,7 +1,10 @@
 // From a launch to its trace: the first block that no class holds is emulated, its class takes in whatever satisfies
 // its conditions, until every block of the grid has its class.
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "base/error.h"
@@ -10,6 +13,7 @@
 #include "emulation/run/launch_setup.h"
 #include "emulation/tracing/block_counter.h"
 #include "emulation/tracing/trace_observer.h"
+#include "trace/class_index.h"
 
 namespace forewarp {
 namespace {
@@ -19,29 +23,29 @@ using namespace emulation;
 /// Says which blocks of the grid have a class.
 class Cover {
  public:
-  explicit Cover(const KernelTrace& trace) : trace_(trace), grid_(trace.launch.grid) {}
+  explicit Cover(const KernelTrace& trace) : trace_(trace), grid_(trace.launch.grid), finder_(trace) {}
 
   /// A class whose conditions tell exactly who belongs to it: later blocks find it by themselves.
   void add(std::uint32_t index) {
-    const BlockClass& c = trace_.classes[index];
-    if (!c.single) classes_.push_back({index, trace_.place(c.representative)});
+    if (!trace_.classes[index].single) finder_.add(index);
   }
+  void forget() { finder_.clear(); }
+  /// The class from add() that a block belongs to, or kNone.
+  static constexpr std::uint32_t kNone = ClassFinder::kNone;
+  std::uint32_t find(const BlockPlace& place) {
+    ++asked_;
+    return finder_.find(place);
+  }
+  /// Blocks asked for and conditions looked at so far.
+  std::uint64_t work() const { return asked_ + finder_.tests(); }
+
   /// Whether a block was given to a class by take().
   bool taken(std::uint64_t linear) const { return !taken_.empty() && taken_[linear]; }
-  /// The class from add() that a block belongs to, or kNone.
-  static constexpr std::uint32_t kNone = ~0u;
-  std::uint32_t find(const BlockPlace& place) {
-    const auto holds = [&](std::size_t i) {
-      return trace_.classes[classes_[i].index].contains({classes_[i].representative, place});
-    };
-    // Neighbours mostly behave alike, and a block that two classes describe is the same in both.
-    if (classes_.size() > kMostInOrder && holds(latest_)) return classes_[latest_].index;
-    for (std::size_t i = 0; i < classes_.size(); ++i) {
-      if (!holds(i)) continue;
-      latest_ = i;
-      return classes_[i].index;
-    }
-    return kNone;
+  bool any_taken() const { return !taken_.empty(); }
+  /// Sampled blocks stand for these.
+  void take_all(const std::vector<std::uint64_t>& members) {
+    if (taken_.empty()) taken_.resize(grid_.count(), false);
+    for (const std::uint64_t linear : members) taken_[linear] = true;
   }
 
   /// Blocks without a class that satisfy the conditions of this one, the representative first.
@@ -67,12 +71,6 @@ class Cover {
   }
 
  private:
-  static constexpr std::size_t kMostInOrder = 16;
-  struct Known {
-    std::uint32_t index;
-    BlockPlace representative;
-  };
-
   template <class Visit>
   void each(const BlockClass& c, const Visit& visit) const {
     Dim3 first{0, 0, 0}, last{grid_.x - 1, grid_.y - 1, grid_.z - 1};
@@ -106,8 +104,8 @@ class Cover {
 
   const KernelTrace& trace_;
   Dim3 grid_;
-  std::vector<Known> classes_;
-  std::size_t latest_ = 0;
+  ClassFinder finder_;
+  std::uint64_t asked_ = 0;
   std::vector<bool> taken_;  ///< made when the first block is taken
 };
 
@@ -153,10 +151,17 @@ bool same_accesses(const KernelTrace& trace, const BlockClass& a, const BlockCla
   return true;
 }
 
-// Warp instructions that are executed to follow every block of a class whose way depends on data, and of all classes of
-// a launch; beyond them a sample stands for all.
-constexpr std::uint64_t kFollowClass = 6'000'000, kFollowLaunch = 24'000'000;
-constexpr std::uint64_t kLargestSample = 24, kSmallestSample = 3;
+// Blocks that stand for others where not all can be followed.
+constexpr std::uint64_t kLargestSample = 512, kSmallestSample = 3;
+// Of a launch's share for following, what one class whose blocks differ by their data may take.
+constexpr std::uint64_t kClassShare = 4;
+
+std::uint64_t bytes_of(const BlockClass& c) {
+  std::uint64_t bytes = sizeof c + c.conditions.size() * sizeof(BlockCondition) + c.warps.size() * sizeof(WarpTrace);
+  for (const WarpPath& path : c.paths) bytes += sizeof path + path.runs.size() * sizeof(Run);
+  for (const WarpTrace& warp : c.warps) bytes += warp.accesses.size() * sizeof(Access);
+  return bytes;
+}
 
 /// Follows every member. Those that go the way of the first stay one class; the others are classes of their own, listed
 /// before it, so that they are found first.
@@ -184,12 +189,13 @@ class SampleCounter {
       : launch_(launch), threads_(options.threads), in_order_(in_order), left_(options.counted_instructions) {}
 
   /// `sample` has its populations; its blocks executed `instructions` together.
-  void count(const KernelTrace& trace, const std::vector<std::uint64_t>& members, const std::vector<BlockClass>& sample,
+  /// False if that would take too long.
+  bool count(const KernelTrace& trace, const std::vector<std::uint64_t>& members, const std::vector<BlockClass>& sample,
              std::uint64_t instructions) {
     const std::uint64_t expected = instructions / sample.size() * members.size();
     if (expected > left_) {
       missed_ = true;
-      return;
+      return false;
     }
     left_ -= expected;
     for (const BlockClass& c : sample) {
@@ -203,6 +209,7 @@ class SampleCounter {
       global.keep_writes_undoable();
     }
     count_blocks(launch_, trace, members, threads_, counted_);
+    return true;
   }
 
   /// The launch's totals, if every sample whose blocks differ was counted.
@@ -225,100 +232,327 @@ class SampleCounter {
   std::vector<InstructionCount> estimated_, counted_;
 };
 
-/// Follows a sample spread over the class. If all go one way, so do the others; if not, each sampled block stands for
-/// an equal share of the grid, a residue of the block index along x.
-template <class Follow>
-void follow_sample(KernelTrace& trace, Cover& cover, BlockClass first, const std::vector<std::uint64_t>& members,
-                   std::uint64_t size, SampleCounter& counter, const Follow& follow) {
-  LaunchInfo& info = trace.launch;
-  std::vector<BlockClass> sample;
-  sample.push_back(std::move(first));
-  std::uint64_t instructions = executed(sample.front());
-  bool alike = true;
-  for (std::uint64_t i = 1; i < size; ++i) {
-    // Golden-ratio steps: spread over the class without a rhythm of their own.
-    const std::uint64_t at = (i * 0x9E3779B97F4A7C15ull >> 32) * members.size() >> 32;
-    sample.push_back(follow(members[at]));
-    instructions += executed(sample.back());
-    alike = alike && same_way(sample.front(), sample.back());
-  }
-  info.sampled_blocks += size;
-  info.inferred_blocks += members.size() - size;
-  info.samples_differ |= !alike;
-  if (alike) sample.resize(1);
-  for (std::size_t i = 0; i < sample.size(); ++i) {
-    if (!alike) {
-      BlockCondition share;
-      share.coefficient = {1, 0, 0};
-      share.modulus = static_cast<std::int64_t>(size);
-      // The representatives need not lie in different residues; the last class takes what is left.
-      if (i + 1 < sample.size()) sample[i].conditions.push_back(share);
-    }
-    sample[i].population = cover.take(sample[i], members);
-  }
-  if (!alike) counter.count(trace, members, sample, instructions);
-  for (BlockClass& c : sample)
-    if (c.population > 0) trace.classes.push_back(std::move(c));
+/// The blocks between `first` and `last`, which lie so far from `representative`, by their linear index.
+BlockCondition stretch(const Dim3& grid, std::uint64_t representative, std::uint64_t first, std::uint64_t last) {
+  BlockCondition between;
+  between.coefficient = {1, grid.x, std::int64_t{grid.x} * grid.y, {}};
+  between.low = static_cast<std::int64_t>(first - representative);
+  between.high = static_cast<std::int64_t>(last - representative);
+  return between;
 }
 
-/// A class whose blocks may differ by their data: a small one is followed block by block, a large one by a sample.
-/// `spent` is what following has cost so far in this launch.
-template <class Follow>
-void add_data_dependent(KernelTrace& trace, Cover& cover, BlockClass first, std::uint64_t instructions,
-                        std::uint64_t spent, SampleCounter& counter, const Follow& follow) {
-  const std::vector<std::uint64_t> members = cover.members(first);
-  const std::uint64_t budget = std::min(kFollowClass, kFollowLaunch - std::min(kFollowLaunch, spent));
-  const std::uint64_t affordable = budget / std::max<std::uint64_t>(1, instructions);
-  const std::uint64_t size = std::clamp(affordable, kSmallestSample, kLargestSample);
-  if (members.size() <= std::max(size, affordable)) {
-    follow_all(trace, cover, std::move(first), members, follow);
-  } else {
-    follow_sample(trace, cover, std::move(first), members, size, counter, follow);
+/// Follows blocks spread evenly over `members`, as many as `affordable` says. Each stands for its neighbours up to
+/// halfway to the next one, so that what changes along the grid (the rows of a triangle) is followed in steps. If all
+/// of a class go one way, its `first` block stands for all, and nothing of them is kept.
+class Sample {
+ public:
+  Sample(KernelTrace& trace, const std::vector<std::uint64_t>& members) : trace_(trace), members_(members) {}
+
+  template <class Follow, class Affordable>
+  void follow(const Follow& follow_block, const Affordable& affordable) {
+    while (chosen_.size() < members_.size() && affordable(chosen_.size())) {
+      // Golden-ratio steps leave gaps of at most three lengths, however many there are.
+      ++tried_;
+      __extension__ using Wide = unsigned __int128;
+      const auto at = static_cast<std::size_t>(Wide{tried_ * 0x9E3779B97F4A7C15ull} * members_.size() >> 64);
+      if (chosen_.contains(at)) {
+        if (tried_ > 8 * kLargestSample) break;
+        continue;
+      }
+      BlockClass c = follow_block(members_[at]);
+      instructions_ += executed(c);
+      chosen_.emplace(at, std::move(c));
+    }
   }
-}
+
+  std::uint64_t size() const { return chosen_.size(); }
+  std::uint64_t instructions() const { return instructions_; }
+  bool alike(const BlockClass& first) const {
+    return std::all_of(chosen_.begin(), chosen_.end(), [&](const auto& c) { return same_way(first, c.second); });
+  }
+
+  /// The classes, each with the stretch of members it stands for. What they need to hold besides is in `conditions`.
+  std::vector<BlockClass> strata(const std::vector<BlockCondition>& conditions, const BlockClass* home) {
+    std::vector<BlockClass> classes;
+    std::size_t begin = 0;
+    for (auto it = chosen_.begin(); it != chosen_.end(); ++it) {
+      const auto next = std::next(it);
+      const std::size_t end = next == chosen_.end() ? members_.size() : (it->first + next->first) / 2 + 1;
+      BlockClass& c = it->second;
+      c.single = false;
+      c.population = end - begin;
+      c.conditions = moved(conditions, home, c.representative);
+      c.conditions.push_back(stretch(trace_.launch.grid, members_[it->first], members_[begin], members_[end - 1]));
+      classes.push_back(std::move(c));
+      begin = end;
+    }
+    return classes;
+  }
+
+  /// Half of the 95 % interval of the executed instructions, in percent of them: neighbours show how blocks scatter.
+  double error_pct() const {
+    double variance = 0, sum = 0;
+    std::size_t begin = 0;
+    for (auto it = chosen_.begin(); it != chosen_.end(); ++it) {
+      const auto next = std::next(it);
+      const std::size_t end = next == chosen_.end() ? members_.size() : (it->first + next->first) / 2 + 1;
+      const auto share = static_cast<double>(end - begin), own = static_cast<double>(executed(it->second));
+      begin = end;
+      sum += share * own;
+      const auto other = next != chosen_.end() ? next : it == chosen_.begin() ? it : std::prev(it);
+      const double apart = own - static_cast<double>(executed(other->second));
+      variance += share * (share - 1) * apart * apart / 2;
+    }
+    return sum > 0 ? 196 * std::sqrt(variance) / sum : 0;
+  }
+
+ private:
+  /// Conditions relative to another member.
+  std::vector<BlockCondition> moved(std::vector<BlockCondition> conditions, const BlockClass* home,
+                                    const Dim3& to) const {
+    if (home == nullptr) return conditions;
+    const BlockDistance d = trace_.distance(home->representative, to);
+    for (BlockCondition& c : conditions) {
+      const auto by = static_cast<std::int64_t>(c.coefficient.exactly_over(d));
+      if (c.low != std::numeric_limits<std::int64_t>::min()) c.low -= by;
+      if (c.high != std::numeric_limits<std::int64_t>::max()) c.high -= by;
+    }
+    return conditions;
+  }
+
+  KernelTrace& trace_;
+  const std::vector<std::uint64_t>& members_;
+  std::map<std::size_t, BlockClass> chosen_;  ///< by place among the members
+  std::uint64_t tried_ = 0, instructions_ = 0;
+};
 
 /// Gives every block of the grid its class. Unless this is to be `in_order`, blocks may be counted in any order; if
 /// that turns out to have been wrong, or one of them fails, something is thrown while GlobalMemory::any_order() holds.
+class GridTracer {
+ public:
+  GridTracer(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order)
+      : trace_(trace),
+        options_(options),
+        executor_(setup.state()),
+        shadow_(setup.decoded(), trace.launch.grid, executor_.warps(), trace.quotients),
+        pools_(trace),
+        builder_(*trace.kernel, executor_.warps(), pools_),
+        counter_(setup.state(), options, in_order),
+        cover_(trace) {
+    builder_.limit_bytes(options.emulation.block_trace_bytes);
+  }
+
+  void trace_all() {
+    const std::uint64_t blocks = trace_.launch.grid.count();
+    for (std::uint64_t b = 0; b < blocks; ++b) {
+      if (cover_.taken(b)) continue;
+      const std::uint32_t known = cover_.find(trace_.place(trace_.block_index(b)));
+      if (known != Cover::kNone) {
+        ++trace_.classes[known].population;
+        continue;
+      }
+      if (b > 0 && over_budget()) {
+        sample_rest();
+        break;
+      }
+      BlockClass next = follow(b);
+      if (shadow_.conditions().data_dependent() && !next.single) {
+        add_data_dependent(std::move(next));
+      } else {
+        const bool all_alike = !next.single && next.conditions.empty() && !cover_.any_taken();
+        next.population = all_alike ? blocks - b : 1;
+        own_.push_back(static_cast<std::uint32_t>(trace_.classes.size()));
+        keep(std::move(next));
+        if (all_alike) break;
+        cover_.add(own_.back());
+      }
+      if (options_.progress) options_.progress(b + 1, blocks);
+    }
+    counter_.finish(trace_);
+  }
+
+ private:
+  BlockClass follow(std::uint64_t b) {
+    BlockClass result = trace_block(executor_, shadow_, builder_, trace_.block_index(b), options_.block_classes);
+    spent_ += executor_.executed();
+    return result;
+  }
+  void keep(BlockClass&& c) {
+    bytes_ += bytes_of(c);
+    trace_.classes.push_back(std::move(c));
+  }
+  bool over_budget() const {
+    // Without classes, for checks, every block is wanted.
+    const std::uint64_t work = spent_ + cover_.work() / kTestsPerInstruction;
+    return options_.block_classes && (work > options_.traced_instructions || bytes_ > options_.trace_bytes);
+  }
+
+  /// Too many blocks are like no other. The classes of most blocks stay; of the rest a sample is followed.
+  void sample_rest() {
+    const std::uint64_t blocks = trace_.launch.grid.count();
+    if (blocks > kMostListed)
+      throw InputError("kernel " + trace_.kernel->name + ": its blocks differ, and of " + std::to_string(blocks) +
+                           " there are too many to choose from",
+                       "a smaller grid shows the same");
+    keep_largest(kMostTests / blocks);
+    std::vector<std::uint64_t> members;
+    for (std::uint64_t b = 0; b < blocks; ++b) {
+      if (cover_.taken(b)) continue;
+      const std::uint32_t known = cover_.find(trace_.place(trace_.block_index(b)));
+      if (known == Cover::kNone)
+        members.push_back(b);
+      else
+        ++trace_.classes[known].population;
+    }
+    // What was spent so far is gone; the sample gets as much again.
+    const std::uint64_t until = spent_ + options_.traced_instructions;
+    std::uint64_t held = bytes_;
+    Sample sample(trace_, members);
+    sample.follow(
+        [&](std::uint64_t b) {
+          BlockClass c = follow(b);
+          held += bytes_of(c);
+          if (options_.progress) options_.progress(sample.size(), members.size());
+          return c;
+        },
+        [&](std::uint64_t n) { return n < kSmallestSample || (n < kLargestSample && spent_ < until && held < options_.trace_bytes); });
+    add_strata(sample, members, {}, nullptr);
+  }
+
+  /// A class whose blocks may differ by their data: a small one is followed block by block, a large one by a sample.
+  void add_data_dependent(BlockClass first) {
+    const std::vector<std::uint64_t> members = cover_.members(first);
+    const std::uint64_t left = options_.traced_instructions - std::min(options_.traced_instructions, spent_);
+    const std::uint64_t budget = std::min(options_.traced_instructions / kClassShare, left);
+    const std::uint64_t each = std::max<std::uint64_t>(1, executor_.executed()), size = bytes_of(first);
+    const bool all = members.size() <= kSmallestSample ||
+                     (members.size() <= budget / each && bytes_ + members.size() * size < options_.trace_bytes);
+    if (all) {
+      const std::size_t before = trace_.classes.size();
+      follow_all(trace_, cover_, std::move(first), members, [&](std::uint64_t b) { return follow(b); });
+      for (std::size_t i = before; i < trace_.classes.size(); ++i) bytes_ += bytes_of(trace_.classes[i]);
+      return;
+    }
+    const std::uint64_t until = spent_ + budget;
+    std::uint64_t held = bytes_;
+    Sample sample(trace_, members);
+    sample.follow(
+        [&](std::uint64_t b) {
+          BlockClass c = follow(b);
+          held += bytes_of(c);
+          return c;
+        },
+        [&](std::uint64_t n) {
+          return n < kSmallestSample || (n < kLargestDataSample && spent_ < until && held < options_.trace_bytes);
+        });
+    if (!sample.alike(first)) {
+      const std::vector<BlockCondition> conditions = first.conditions;
+      add_strata(sample, members, conditions, &first);
+      return;
+    }
+    trace_.launch.sampled_blocks += sample.size();
+    trace_.launch.inferred_blocks += members.size() - sample.size();
+    first.population = cover_.take(first, members);
+    keep(std::move(first));
+  }
+
+  /// Of the classes whose conditions tell who belongs to them, those with most blocks so far stay, without their
+  /// populations: as many as half of the room and `most` allow.
+  void keep_largest(std::uint64_t most) {
+    std::vector<std::uint32_t> shared;
+    for (const std::uint32_t i : own_)
+      if (!trace_.classes[i].single && trace_.classes[i].population > 1) shared.push_back(i);
+    std::stable_sort(shared.begin(), shared.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return trace_.classes[a].population > trace_.classes[b].population;
+    });
+    std::vector<bool> stays(trace_.classes.size(), true);
+    for (const std::uint32_t i : own_) stays[i] = false;
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t i : shared) {
+      bytes += bytes_of(trace_.classes[i]);
+      if (most-- == 0 || bytes > options_.trace_bytes / 2) break;
+      stays[i] = true;
+    }
+    cover_.forget();
+    std::vector<BlockClass> classes;
+    std::vector<std::uint32_t> kept;
+    for (std::uint32_t i = 0, own = 0; i < trace_.classes.size(); ++i) {
+      const bool is_own = own < own_.size() && own_[own] == i;
+      own += is_own ? 1 : 0;
+      if (!stays[i]) continue;
+      if (is_own) {
+        trace_.classes[i].population = 0;
+        kept.push_back(static_cast<std::uint32_t>(classes.size()));
+      }
+      classes.push_back(std::move(trace_.classes[i]));
+    }
+    trace_.classes = std::move(classes);
+    own_ = kept;
+    for (const std::uint32_t i : own_) cover_.add(i);
+    bytes_ = 0;
+    for (const BlockClass& c : trace_.classes) bytes_ += bytes_of(c);
+  }
+
+  void add_strata(Sample& sample, const std::vector<std::uint64_t>& members,
+                  const std::vector<BlockCondition>& conditions, const BlockClass* home) {
+    LaunchInfo& info = trace_.launch;
+    info.sampled_blocks += sample.size();
+    info.inferred_blocks += members.size() - sample.size();
+    info.samples_differ = true;
+    const double error = sample.error_pct();
+    const std::uint64_t instructions = sample.instructions();
+    std::vector<BlockClass> strata = sample.strata(conditions, home);
+    cover_.take_all(members);
+    if (!counter_.count(trace_, members, strata, instructions) && options_.emulation.warnings != nullptr) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.2g %%", error);
+      options_.emulation.warnings->push_back("counts are estimates from a sample of the blocks, within " +
+                                             std::string(text) + " at 95 % confidence; --budget or --exact counts all");
+    }
+    for (BlockClass& c : strata) keep(std::move(c));
+  }
+
+  static constexpr std::uint64_t kLargestDataSample = 24;
+  // What classes cost that are looked through for a block: a few comparisons each.
+  static constexpr std::uint64_t kTestsPerInstruction = 8, kMostTests = 200'000'000;
+  static constexpr std::uint64_t kMostListed = std::uint64_t{1} << 27;
+
+  KernelTrace& trace_;
+  const TraceOptions& options_;
+  BlockExecutor executor_;
+  Shadow shadow_;
+  TracePools pools_;
+  BlockTraceBuilder builder_;
+  SampleCounter counter_;
+  Cover cover_;
+  std::vector<std::uint32_t> own_;  ///< classes whose conditions tell exactly who belongs to them
+  std::uint64_t spent_ = 0, bytes_ = 0;
+};
+
 void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order) {
   GlobalMemory& global = *setup.state().global;
   global.forget_touches();
   // What the followed blocks write is taken back: later launches find what the whole launch leaves.
   global.keep_writes_undoable();
-  BlockExecutor executor(setup.state());
-  Shadow shadow(setup.decoded(), trace.launch.grid, executor.warps(), trace.quotients);
-  TracePools pools(trace);
-  BlockTraceBuilder builder(*trace.kernel, executor.warps(), pools);
-  SampleCounter counter(setup.state(), options, in_order);
-  Cover cover(trace);
-  const std::uint64_t blocks = trace.launch.grid.count();
-  std::uint64_t spent = 0;
-  const auto follow = [&](std::uint64_t b) {
-    BlockClass result = trace_block(executor, shadow, builder, trace.block_index(b), options.block_classes);
-    spent += executor.executed();
-    return result;
-  };
-  for (std::uint64_t b = 0; b < blocks; ++b) {
-    if (cover.taken(b)) continue;
-    const std::uint32_t known = cover.find(trace.place(trace.block_index(b)));
-    if (known != Cover::kNone) {
-      ++trace.classes[known].population;
-      continue;
-    }
-    BlockClass next = follow(b);
-    if (shadow.conditions().data_dependent() && !next.single) {
-      add_data_dependent(trace, cover, std::move(next), executor.executed(), spent, counter, follow);
-    } else {
-      next.population = 1;
-      trace.classes.push_back(std::move(next));
-      cover.add(static_cast<std::uint32_t>(trace.classes.size() - 1));
-    }
-    if (options.progress) options.progress(b + 1, blocks);
-  }
-  counter.finish(trace);
+  GridTracer(trace, setup, options, in_order).trace_all();
   global.undo_writes();
 }
 
 }  // namespace
+
+namespace {
+/// A GPU starts about a block a cycle.
+constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 40;
+}  // namespace
+
+void TraceOptions::limit(const Effort& effort) {
+  emulation.instruction_limit = effort.block_instructions();
+  emulation.block_trace_bytes = effort.trace_bytes();
+  value_instructions = effort.value_instructions();
+  counted_instructions = effort.counted_instructions();
+  traced_instructions = effort.traced_instructions();
+  trace_bytes = effort.trace_bytes();
+}
 
 struct CaseTracer::State {
   const Program& program;
@@ -369,6 +603,11 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   const Launch& launch = item.launches[static_cast<std::size_t>(launch_index)];
   const auto kernel = std::make_shared<const Kernel>(program.kernel(launch.kernel));
   const auto trace = std::make_shared<KernelTrace>();
+  if (std::uint64_t{launch.grid.x} * launch.grid.y > kMostBlocks / launch.grid.z)
+    throw InputError("case " + item.id + ": a grid of " + std::to_string(launch.grid.x) + " x " +
+                         std::to_string(launch.grid.y) + " x " + std::to_string(launch.grid.z) +
+                         " blocks keeps a GPU busy for hours even if they do nothing",
+                     "give a grid of at most " + std::to_string(kMostBlocks) + " blocks");
   trace->launch.case_id = item.id;
   trace->launch.launch_index = launch_index;
   trace->launch.grid = launch.grid;

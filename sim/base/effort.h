@@ -1,0 +1,35 @@
+// What one launch may cost the machine that predicts it.
+#pragma once
+
+#include <cstdint>
+
+namespace forewarp {
+
+/// Seconds of a processor are turned into work at nominal rates, so that a result does not depend on the machine.
+struct Effort {
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+  double seconds = 10;
+  bool exact = false;  ///< every block is followed, however long that takes
+
+  // Warp instructions a second: of values or counts alone, and of a trace with what moves by block.
+  static constexpr double kCounted = 40e6, kTraced = 12e6;
+  // Shares of the time.
+  static constexpr double kForValues = 0.4, kForCounts = 0.4, kForTraces = 0.2;
+
+  std::uint64_t value_instructions() const { return work(kCounted * kForValues); }
+  std::uint64_t counted_instructions() const { return exact ? kUnlimited : work(kCounted * kForCounts); }
+  std::uint64_t traced_instructions() const { return work(kTraced * kForTraces); }
+  /// Of one block, before it counts as one that never ends; 0: no limit.
+  std::uint64_t block_instructions() const { return exact ? 0 : work(kCounted); }
+  /// Of the blocks that are kept; the rest is for buffers and timing.
+  std::uint64_t trace_bytes() const { return memory_bytes / 4; }
+
+ private:
+  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+  std::uint64_t work(double a_second) const {
+    const double all = seconds * a_second;
+    return all >= 1e18 ? std::uint64_t{1'000'000'000'000'000'000} : all < 1 ? 1 : static_cast<std::uint64_t>(all);
+  }
+};
+
+}  // namespace forewarp
