@@ -20,25 +20,62 @@ bool is_stretch(const BlockClass& c, const Dim3& grid) {
 }  // namespace
 
 void ClassFinder::add(std::uint32_t index) {
-  known_.push_back({index, trace_.place(trace_.classes[index].representative), {kUnknown, kUnknown, kUnknown, kUnknown}});
+  const BlockClass& c = trace_.classes[index];
+  const BlockPlace at = trace_.place(c.representative);
+  Known known{index, static_cast<std::uint32_t>(bounds_.size()), static_cast<std::uint32_t>(c.conditions.size()), {}};
+  known.next.fill(kUnknown);
+  constexpr Wide kFar = Wide{1} << 120;
+  for (const BlockCondition& condition : c.conditions) {
+    std::size_t form = 0;
+    while (form < forms_.size() && forms_[form] != condition.coefficient) ++form;
+    if (form == forms_.size()) {
+      forms_.push_back(condition.coefficient);
+      values_.emplace_back(0, 0);
+    }
+    const Wide here = condition.coefficient.exactly_over(at);
+    bounds_.push_back({static_cast<std::uint32_t>(form), condition.low == INT64_MIN ? -kFar : here + condition.low,
+                       condition.high == INT64_MAX ? kFar : here + condition.high, here, condition.modulus});
+  }
+  known_.push_back(known);
 }
 
 void ClassFinder::clear() {
   known_.clear();
+  bounds_.clear();
+  forms_.clear();
+  values_.clear();
   latest_ = 0;
 }
 
-bool ClassFinder::holds(std::size_t i, const BlockPlace& place) const {
-  return trace_.classes[known_[i].index].contains({known_[i].representative, place});
+bool ClassFinder::holds(std::size_t i, const BlockPlace& place) {
+  const Known& known = known_[i];
+  for (std::uint32_t b = known.first; b < known.first + known.count; ++b) {
+    const Bound& bound = bounds_[b];
+    auto& [asked, value] = values_[bound.form];
+    if (asked != asked_) {
+      asked = asked_;
+      value = forms_[bound.form].exactly_over(place);
+    }
+    if (value >= bound.low && value <= bound.high &&
+        (bound.modulus <= 1 || (value - bound.origin) % bound.modulus == 0))
+      continue;
+    // What failed here is asked first the next time.
+    if (b != known.first) std::swap(bounds_[b], bounds_[known.first]);
+    return false;
+  }
+  return true;
 }
 
 std::uint32_t ClassFinder::find_first(const BlockPlace& place) const {
-  for (std::size_t i = 0; i < known_.size(); ++i)
-    if (holds(i, place)) return known_[i].index;
+  for (const Known& known : known_) {
+    const BlockClass& c = trace_.classes[known.index];
+    if (c.contains({trace_.place(c.representative), place})) return known.index;
+  }
   return kNone;
 }
 
 std::uint32_t ClassFinder::find(const BlockPlace& place) {
+  ++asked_;
   if (known_.size() > kFew) {
     // What came after this class before mostly comes again.
     auto& next = known_[latest_].next;

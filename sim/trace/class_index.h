@@ -29,15 +29,27 @@ class ClassFinder {
  private:
   static constexpr std::size_t kFew = 16;
   static constexpr std::uint32_t kUnknown = ~0u;
+  using Wide = BlockSlope::Wide;
+  /// A condition on where a block lies, not on how far from the representative.
+  struct Bound {
+    std::uint32_t form;  ///< of forms_: classes share a few
+    Wide low, high;
+    Wide origin;  ///< of residues
+    std::int64_t modulus;
+  };
   struct Known {
     std::uint32_t index;
-    BlockPlace representative;
+    std::uint32_t first, count;  ///< of bounds_
     std::array<std::uint32_t, 4> next{kUnknown, kUnknown, kUnknown, kUnknown};  ///< places of those that came after it
   };
-  bool holds(std::size_t i, const BlockPlace& place) const;
+  bool holds(std::size_t i, const BlockPlace& place);
 
   const KernelTrace& trace_;
   std::vector<Known> known_;
+  std::vector<Bound> bounds_;
+  std::vector<BlockSlope> forms_;
+  std::vector<std::pair<std::uint64_t, Wide>> values_;  ///< of each form at a block, and which find() that was
+  std::uint64_t asked_ = 0;
   std::uint32_t latest_ = 0;
   std::uint64_t tests_ = 0;
 };

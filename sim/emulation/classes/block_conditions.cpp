@@ -19,6 +19,7 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 }
 
 constexpr std::int64_t kFar = std::int64_t{1} << 61;
+constexpr std::size_t kMostForms = 48;
 
 /// Clamps instead of overflowing.
 std::int64_t times(std::int64_t c, std::int64_t n) {
@@ -44,6 +45,7 @@ void BlockConditions::start(const Dim3& representative) {
   data_dependent_ = false;
   intervals_.clear();
   residues_.clear();
+  forget_forms();
   place_ = {representative.x, representative.y, representative.z, {}};
   for (std::size_t i = 0; i < quotients_->size(); ++i) place_.quotients[i] = (*quotients_)[i].at(place_);
 }
@@ -56,6 +58,7 @@ int BlockConditions::quotient(const BlockSlope& numerator, BlockSlope::Wide now,
   if (i == kMostQuotients || offset != static_cast<std::int64_t>(offset)) return -1;
   quotients_->push_back({numerator, static_cast<std::int64_t>(offset), divisor});
   place_.quotients[i] = quotients_->back().at(place_);
+  forget_forms();
   return static_cast<int>(i);
 }
 
@@ -140,18 +143,34 @@ BlockSlope BlockConditions::without_fixed(BlockSlope c) const {
   return c;
 }
 
+const BlockConditions::Normal& BlockConditions::normal(const BlockSlope& from) {
+  for (std::size_t i = forms_.size(); i-- > 0;)
+    if (forms_[i].from == from) return forms_[i];
+  if (forms_.size() == kMostForms) forms_.clear();
+  Normal form{from, without_fixed(from), 1, {}};
+  BlockSlope& c = form.coefficient;
+  if (!is_zero(c)) {
+    // Parallel directions share one interval: divide by the common factor, let the first part be positive.
+    std::int64_t factor = 0, first = 0;
+    for_each_part(c, [&](const std::int64_t& part) {
+      factor = std::gcd(factor, part);
+      if (first == 0) first = part;
+    });
+    if (first < 0) factor = -factor;
+    for_each_part(c, [&](std::int64_t& part) { part /= factor; });
+    form.factor = factor;
+    form.reach = reach(c);
+  }
+  forms_.push_back(form);
+  return forms_.back();
+}
+
 void BlockConditions::interval(const BlockSlope& coefficient, std::int64_t low, std::int64_t high) {
   FW_CHECK(low <= 0 && high >= 0, "a condition that its own representative breaks");
-  BlockSlope c = without_fixed(coefficient);
+  const Normal& form = normal(coefficient);
+  const BlockSlope& c = form.coefficient;
   if (is_zero(c)) return;
-  // Parallel directions share one interval: divide by the common factor, let the first part be positive.
-  std::int64_t factor = 0, first = 0;
-  for_each_part(c, [&](const std::int64_t& part) {
-    factor = std::gcd(factor, part);
-    if (first == 0) first = part;
-  });
-  if (first < 0) factor = -factor;
-  for_each_part(c, [&](std::int64_t& part) { part /= factor; });
+  std::int64_t factor = form.factor;
   if (factor < 0) {
     std::swap(low, high);
     low = low == kHighest ? kLowest : -low;
@@ -160,8 +179,7 @@ void BlockConditions::interval(const BlockSlope& coefficient, std::int64_t low, 
   }
   low = low == kLowest ? kLowest : -floor_divide(-low, factor);
   high = high == kHighest ? kHighest : floor_divide(high, factor);
-  const Span reached = reach(c);
-  if (low <= reached.low && high >= reached.high) return;
+  if (low <= form.reach.low && high >= form.reach.high) return;
   for (Interval& i : intervals_) {
     if (i.coefficient != c) continue;
     i.low = std::max(i.low, low);
@@ -172,6 +190,10 @@ void BlockConditions::interval(const BlockSlope& coefficient, std::int64_t low, 
 }
 
 void BlockConditions::residue(const BlockSlope& coefficient, std::int64_t modulus) {
+  for (const Residue& known : known_residues_)
+    if (known.modulus == modulus && known.coefficient == coefficient) return;
+  if (known_residues_.size() == kMostForms) known_residues_.clear();
+  known_residues_.push_back({coefficient, modulus});
   BlockSlope c = without_fixed(coefficient);
   const auto reduce = [&](std::int64_t v) { return ((v % modulus) + modulus) % modulus; };
   for_each_part(c, [&](std::int64_t& part) { part = reduce(part); });
@@ -189,6 +211,7 @@ Dims BlockConditions::extended_dims() const {
 void BlockConditions::fix(Dims dims) {
   data_dependent_ |= (dims & kDataDim) != 0;
   const auto quotients = static_cast<Dims>(~0u << kFirstQuotientDim);
+  if ((dims & (extended_dims() | quotients) & ~fixed_) != 0) forget_forms();
   fixed_ = static_cast<Dims>(fixed_ | (dims & (extended_dims() | quotients)));
 }
 

@@ -96,6 +96,18 @@ class BlockConditions {
     BlockSlope coefficient;
     std::int64_t modulus;
   };
+  /// A form once its fixed parts are gone and parallel ones are one, with how far that can move. What loops ask for
+  /// over and over.
+  struct Normal {
+    BlockSlope from, coefficient;
+    std::int64_t factor;
+    Span reach;
+  };
+  const Normal& normal(const BlockSlope& c);
+  void forget_forms() {
+    forms_.clear();
+    known_residues_.clear();
+  }
   BlockSlope without_fixed(BlockSlope c) const;
   Span quotient_reach(std::size_t i) const;
   Span real_reach(const BlockSlope& c) const;
@@ -107,6 +119,8 @@ class BlockConditions {
   BlockPlace place_;  ///< of the representative
   Dims fixed_ = 0;
   bool data_dependent_ = false;
+  std::vector<Normal> forms_;  ///< the latest last
+  std::vector<Residue> known_residues_;
   std::vector<Interval> intervals_;
   std::vector<Residue> residues_;
 };

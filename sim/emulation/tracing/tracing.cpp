@@ -384,7 +384,7 @@ class GridTracer {
   bool over_budget() const {
     // Without classes, for checks, every block is wanted.
     const std::uint64_t work = spent_ + cover_.work() / kTestsPerInstruction;
-    return options_.block_classes && (work > options_.traced_instructions || bytes_ > options_.trace_bytes);
+    return options_.block_classes && (work > options_.traced_instructions / 2 || bytes_ > options_.trace_bytes);
   }
 
   /// Too many blocks are like no other. The classes of most blocks stay; of the rest a sample is followed.
@@ -405,7 +405,7 @@ class GridTracer {
         ++trace_.classes[known].population;
     }
     // What was spent so far is gone; the sample gets as much again.
-    const std::uint64_t until = spent_ + options_.traced_instructions;
+    const std::uint64_t until = spent_ + options_.traced_instructions / 2;
     std::uint64_t held = bytes_;
     Sample sample(trace_, members);
     sample.follow(
@@ -514,7 +514,7 @@ class GridTracer {
 
   static constexpr std::uint64_t kLargestDataSample = 24;
   // What classes cost that are looked through for a block: a few comparisons each.
-  static constexpr std::uint64_t kTestsPerInstruction = 8, kMostTests = 200'000'000;
+  static constexpr std::uint64_t kTestsPerInstruction = 8, kMostTests = 100'000'000;
   static constexpr std::uint64_t kMostListed = std::uint64_t{1} << 27;
 
   KernelTrace& trace_;
