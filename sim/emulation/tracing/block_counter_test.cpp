@@ -3,6 +3,7 @@
 #include "emulation/tracing/block_counter.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <string>
 
 #include "base/error.h"
@@ -158,4 +159,88 @@ TEST_CASE("counting in any order leaves memory as it was", "[counter]") {
     if (threads == 0) in_order = totals;
     CHECK(totals == in_order);
   }
+}
+
+// --- blocks that are like no other --------------------------------------------------------------------------------------
+
+namespace {
+
+// A loop as long as the square of the block index: every block is a class of its own.
+const std::string kTriangle = test::kStart + R"(
+    IMAD R11, R3, R3, 0x1
+loop:
+    IADD3 R11, R11, -0x1, RZ
+    ISETP.GT.AND P1, PT, R11, RZ, PT
+    @P1 BRA $loop
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    EXIT
+)";
+
+}  // namespace
+
+TEST_CASE("blocks that differ are sampled along the grid, and counted", "[counter]") {
+  const test::Example made(kTriangle, {200, 1, 1});
+  TraceOptions each;
+  each.block_classes = false;
+  each.all_values = true;
+  const auto truth = trace_launch(made.program, made.item, 0, each);
+  TraceOptions options;
+  options.traced_instructions = 3'000'000;
+  const auto trace = trace_launch(made.program, made.item, 0, options);
+  CHECK(trace->launch.sampled_blocks >= 3);
+  CHECK(trace->launch.sampled_blocks + trace->launch.inferred_blocks == 200);
+  CHECK(trace->totals() == truth->totals());
+  std::uint64_t population = 0;
+  for (const BlockClass& c : trace->classes) population += c.population;
+  CHECK(population == 200);
+  // A block is represented by one nearby.
+  const auto steps = [](const BlockClass& c) { return static_cast<double>(c.paths[c.warps[0].path].instructions); };
+  for (std::uint64_t b = 0; b < 200; ++b) {
+    const BlockClass& c = trace->classes[trace->class_of(b)];
+    const double away = static_cast<double>(c.representative.x) - static_cast<double>(b);
+    CHECK(std::abs(away) <= 200.0 / static_cast<double>(trace->launch.sampled_blocks) * 2.7);
+    if (c.representative.x == b) CHECK(steps(c) == steps(truth->classes[b]));
+  }
+  // The rest of a launch that is too long to be counted is estimated, and says so.
+  std::vector<std::string> warnings;
+  options.counted_instructions = 1000;
+  options.emulation.warnings = &warnings;
+  const auto estimate = trace_launch(made.program, made.item, 0, options);
+  CHECK(estimate->launch.counted.empty());
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("estimates") != std::string::npos);
+  const auto executed = [](const KernelTrace& t) {
+    double sum = 0;
+    for (const InstructionCount& c : t.totals()) sum += static_cast<double>(c.executed);
+    return sum;
+  };
+  CHECK(executed(*estimate) == Approx(executed(*truth)).epsilon(0.15));
+}
+
+TEST_CASE("little memory holds fewer blocks, and one that does not fit is refused by name", "[counter]") {
+  const test::Example made(kTriangle, {200, 1, 1});
+  TraceOptions options;
+  options.trace_bytes = 400'000;
+  const auto trace = trace_launch(made.program, made.item, 0, options);
+  CHECK(trace->launch.inferred_blocks > 0);
+  CHECK(trace->classes.size() < 100);
+  options.emulation.block_trace_bytes = 10'000;
+  CHECK_THROWS_WITH(trace_launch(made.program, made.item, 0, options), Catch::Contains("--memory"));
+}
+
+TEST_CASE("a block that never ends is named with the option that would give it more", "[counter]") {
+  const test::Example made(test::kStart + "loop:\nBRA $loop\nEXIT", {4, 1, 1});
+  TraceOptions options;
+  Effort effort;
+  effort.seconds = 0.01;
+  options.limit(effort);
+  CHECK_THROWS_WITH(trace_launch(made.program, made.item, 0, options),
+                    Catch::Contains("block (0,0,0)") && Catch::Contains("warp 0") && Catch::Contains("--budget"));
+}
+
+TEST_CASE("a grid that no GPU would finish is refused", "[counter]") {
+  const test::Example made(test::kStart + "EXIT", {2147483647, 65535, 65535});
+  CHECK_THROWS_AS(trace_launch(made.program, made.item, 0), InputError);
 }

@@ -153,6 +153,8 @@ bool same_accesses(const KernelTrace& trace, const BlockClass& a, const BlockCla
 
 // Blocks that stand for others where not all can be followed.
 constexpr std::uint64_t kLargestSample = 512, kSmallestSample = 3;
+// Fewer blocks than this show no trend along a grid, so that time is overdrawn for them, but not memory.
+constexpr std::uint64_t kWorthwhile = 16;
 // Of a launch's share for following, what one class whose blocks differ by their data may take.
 constexpr std::uint64_t kClassShare = 4;
 
@@ -415,7 +417,10 @@ class GridTracer {
           if (options_.progress) options_.progress(sample.size(), members.size());
           return c;
         },
-        [&](std::uint64_t n) { return n < kSmallestSample || (n < kLargestSample && spent_ < until && held < options_.trace_bytes); });
+        [&](std::uint64_t n) {
+          const bool in_time = n < kWorthwhile || spent_ < until;
+          return n < kSmallestSample || (n < kLargestSample && in_time && held < options_.trace_bytes);
+        });
     add_strata(sample, members, {}, nullptr);
   }
 
