@@ -31,7 +31,7 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   coalescer_cycles_ = std::min(static_cast<Cycle>(l2.coalescer_cycles), hit_cycles_);
   const auto controller = static_cast<Cycle>(std::llround(model.hbm.controller_ns * model.chip.sm_clock_mhz / 1000.0));
   controller_out_ = std::max<Cycle>(1, controller / 2);
-  controller_back_ = std::max<Cycle>(1, controller - controller_out_);
+  controller_back_ = controller > controller_out_ ? controller - controller_out_ : 1;
   slice_flit_ = fine_cost(x.slice_write_bytes_per_cycle, kLineBytes) / static_cast<FineCycle>(crossbar_.line_flits());
   tag_cost_ = fine_cost(l2.slice_tags_per_cycle * l2.clock_ratio);
   data_cost_ = sector_cost(l2.slice_bytes_per_cycle * l2.clock_ratio);
