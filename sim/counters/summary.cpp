@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "program/analysis.h"
+#include "program/traits.h"
 
 namespace forewarp {
 
@@ -13,9 +14,10 @@ namespace {
 /// attributes, memory instructions none of whose lanes takes part (they pass once all the same), and fences (two; one
 /// within the block).
 std::uint64_t other_wavefronts(const Instruction& instruction, const InstructionCount& count) {
-  if (instruction.opcode == Opcode::SHFL) return count.executed;
-  if (instruction.opcode == Opcode::S2R) return reads_lane_attribute(instruction) ? count.executed : 0;
-  if (instruction.opcode == Opcode::MEMBAR) return count.executed * (instruction.has(Modifier::CTA) ? 1 : 2);
+  const Timing timing = traits(instruction.opcode).unit.timing;
+  if (timing == Timing::Shuffle) return count.executed;
+  if (timing == Timing::LaneAttribute) return reads_lane_attribute(instruction) ? count.executed : 0;
+  if (timing == Timing::Fence) return count.executed * (instruction.has(Modifier::CTA) ? 1 : 2);
   const bool memory = instruction.memory != MemoryKind::None && instruction.pipe == Pipe::Lsu;
   return memory ? count.executed - count.executed_on : 0;
 }
@@ -23,41 +25,26 @@ std::uint64_t other_wavefronts(const Instruction& instruction, const Instruction
 }  // namespace
 
 bool is_counted_branch(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::BRA:
-    case Opcode::BRX:
-    case Opcode::BRXU:
-    case Opcode::JMP:
-    case Opcode::JMX:
-    case Opcode::JMXU:
-    case Opcode::CALL:
-    case Opcode::RET:
-      return true;
-    case Opcode::WARPSYNC:
-      return instruction.has(Modifier::EXCLUSIVE);
-    default:
-      return false;
-  }
+  const Flow flow = traits(instruction.opcode).flow;
+  return is_branch(instruction.opcode) || flow == Flow::Call || flow == Flow::Return ||
+         (flow == Flow::WarpSync && instruction.has(Modifier::EXCLUSIVE));
 }
 
 Pipe counted_pipe(const Instruction& instruction) {
   // Solved from an H200's counters over kernels/micro and the ladders (FINDINGS.md).
-  switch (instruction.opcode) {
-    case Opcode::BRA:
-    case Opcode::ULDC:
-    case Opcode::UMOV:
-    case Opcode::VOTEU:
-    case Opcode::CGAERRBAR:
-      return Pipe::None;
-    case Opcode::CCTL:
-      return Pipe::Tex;
-    case Opcode::S2UR:
-      return Pipe::Adu;
-    case Opcode::S2R:
-      return reads_lane_attribute(instruction) ? Pipe::Lsu : Pipe::Adu;
-    default:
+  switch (traits(instruction.opcode).counted) {
+    case Counted::Own:
       return instruction.pipe;
+    case Counted::Uncounted:
+      return Pipe::None;
+    case Counted::Tex:
+      return Pipe::Tex;
+    case Counted::Adu:
+      return Pipe::Adu;
+    case Counted::LaneAttribute:
+      return reads_lane_attribute(instruction) ? Pipe::Lsu : Pipe::Adu;
   }
+  return instruction.pipe;
 }
 
 namespace {
@@ -112,8 +99,8 @@ CountSummary summarize(const Kernel& kernel, int sm, const std::vector<Instructi
     summary.pipe[static_cast<std::size_t>(counted_pipe(instruction))].add(count);
     summary.operation[static_cast<std::size_t>(instruction.operation)].add(count);
     if (is_counted_branch(instruction)) summary.branch.add(count);
-    const bool on_cbu = instruction.pipe == Pipe::Cbu;
-    if (on_cbu && instruction.opcode != Opcode::BMOV && instruction.opcode != Opcode::BSSY)
+    const Flow flow = traits(instruction.opcode).flow;
+    if (instruction.pipe == Pipe::Cbu && flow != Flow::BarrierMove && flow != Flow::Region)
       summary.control_transfer.add(count);
     const bool half = instruction.operation == OperationClass::Hadd || instruction.operation == OperationClass::Hmul ||
                       instruction.operation == OperationClass::Hfma;
@@ -126,11 +113,14 @@ CountSummary summarize(const Kernel& kernel, int sm, const std::vector<Instructi
 
 namespace {
 
+bool is_barrier(const Instruction& instruction) { return traits(instruction.opcode).unit.timing == Timing::Barrier; }
+
 /// What a barrier waits for in the data stage: it sends a pass after it, but not after a barrier alone (sync_threads of
 /// kernels/micro makes one pass for 250 barriers).
 bool passes_data_stage(const Instruction& instruction) {
+  const Timing timing = traits(instruction.opcode).unit.timing;
   return (instruction.space == MemorySpace::Shared && instruction.memory != MemoryKind::None) ||
-         instruction.opcode == Opcode::SHFL || (instruction.opcode == Opcode::S2R && reads_lane_attribute(instruction));
+         timing == Timing::Shuffle || (timing == Timing::LaneAttribute && reads_lane_attribute(instruction));
 }
 
 /// Barriers on the way of a warp that find passes of the data stage since the one before. `barriers` and `accesses`
@@ -147,7 +137,7 @@ std::uint64_t ordering_barriers(const WarpPath& path, const Kernel& kernel, cons
     }
     for (std::uint32_t i = run.first; i < end; ++i) {
       pending |= passes_data_stage(kernel.instructions[i]);
-      if (kernel.instructions[i].opcode != Opcode::BAR) continue;
+      if (!is_barrier(kernel.instructions[i])) continue;
       found += pending;
       pending = false;
     }
@@ -161,7 +151,7 @@ std::uint64_t ordering_barriers(const KernelTrace& trace) {
   const Kernel& kernel = *trace.kernel;
   std::vector<std::uint32_t> barriers{0}, accesses{0};
   for (const Instruction& instruction : kernel.instructions) {
-    barriers.push_back(barriers.back() + (instruction.opcode == Opcode::BAR));
+    barriers.push_back(barriers.back() + is_barrier(instruction));
     accesses.push_back(accesses.back() + passes_data_stage(instruction));
   }
   if (barriers.back() == 0 || accesses.back() == 0) return 0;

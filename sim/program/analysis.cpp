@@ -31,20 +31,11 @@ int tensor_dimensions(const Instruction& instruction) {
 
 /// Bulk copies name a register and mean several: [shared address, barrier, coordinates], [tensor map].
 int uniform_address_width(const Instruction& instruction, int index) {
-  switch (instruction.opcode) {
-    case Opcode::UTMALDG:
-    case Opcode::UTMASTG:
-    case Opcode::UTMAREDG:
-    case Opcode::UTMAPF:
-      return index == 0 ? 2 + tensor_dimensions(instruction) : 2;
-    case Opcode::UBLKCP:
-    case Opcode::UBLKRED:
-      return 2;
-    default:
-      break;
-  }
+  const OpcodeTraits& t = traits(instruction.opcode);
+  if (t.width == Width::TensorCopy) return index == 0 ? 2 + tensor_dimensions(instruction) : 2;
+  if (t.width == Width::BulkCopy) return 2;
   const bool far = instruction.space == MemorySpace::Global || instruction.space == MemorySpace::Generic;
-  const bool near_half = instruction.opcode == Opcode::LDGSTS && index == 0;
+  const bool near_half = t.slice == Slice::CopyIn && index == 0;
   return far && !near_half ? 2 : 1;
 }
 
@@ -125,8 +116,9 @@ void add_write(const Instruction& instruction, int index, LocationSet& writes) {
 
 /// Barriers that instructions change although they are no results of theirs.
 void add_barrier_state(const Instruction& instruction, Effects& result) {
-  const bool clears = instruction.opcode == Opcode::BMOV && instruction.has(Modifier::CLEAR);
-  if (instruction.opcode == Opcode::BREAK || instruction.opcode == Opcode::BSYNC || clears) {
+  const Flow flow = traits(instruction.opcode).flow;
+  const bool clears = flow == Flow::BarrierMove && instruction.has(Modifier::CLEAR);
+  if (flow == Flow::Converge || clears) {
     result.writes.barriers |= result.value_reads.barriers;
   }
 }
@@ -169,35 +161,6 @@ bool may_execute(const Instruction& instruction) {
 
 bool always_executes(const Instruction& instruction) {
   return instruction.guard == kPredicateTrue && !instruction.guard_negated;
-}
-
-bool is_control(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::BRA:
-    case Opcode::BRX:
-    case Opcode::BRXU:
-    case Opcode::JMP:
-    case Opcode::JMX:
-    case Opcode::JMXU:
-    case Opcode::CALL:
-    case Opcode::RET:
-    case Opcode::EXIT:
-    case Opcode::KILL:
-    case Opcode::BSSY:
-    case Opcode::BSYNC:
-    case Opcode::BREAK:
-    case Opcode::BMOV:
-    case Opcode::WARPSYNC:
-    case Opcode::YIELD:
-    case Opcode::NANOSLEEP:
-    case Opcode::BPT:
-    case Opcode::ENDCOLLECTIVE:
-    case Opcode::WARPGROUP:
-    case Opcode::BAR:
-      return true;
-    default:
-      return false;
-  }
 }
 
 bool reads_lane_attribute(const Instruction& instruction) {

@@ -84,7 +84,4 @@ class ControlFlow {
 bool may_execute(const Instruction&);
 bool always_executes(const Instruction&);
 
-/// Branches, calls, returns, exits and whatever keeps the state of convergence.
-bool is_control(Opcode);
-
 }  // namespace forewarp

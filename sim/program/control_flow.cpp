@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "program/analysis.h"
+#include "program/traits.h"
 
 namespace forewarp {
 namespace {
@@ -52,32 +53,31 @@ class Builder {
     const Instruction& instruction = kernel_.instructions[i];
     bool falls_through = true;
     if (may_execute(instruction)) {
-      switch (instruction.opcode) {
-        case Opcode::BRA:
-        case Opcode::JMP:
+      switch (traits(instruction.opcode).flow) {
+        case Flow::Jump:
           add_target(i, instruction);
           falls_through = has_condition(instruction);
           break;
-        case Opcode::CALL:
+        case Flow::Call:
           add_call(i, instruction);
           falls_through = has_condition(instruction) || target_operand(instruction) == nullptr;
           break;
-        case Opcode::WARPSYNC:
+        case Flow::WarpSync:
           add_target(i, instruction);
           break;  // .COLLECTIVE names where its section ends
-        case Opcode::BRX:
-        case Opcode::BRXU:
-        case Opcode::JMX:
-        case Opcode::JMXU:
+        case Flow::Indirect:
           add_indirect(i);
           falls_through = has_condition(instruction);
           break;
-        case Opcode::RET:
-        case Opcode::EXIT:
-        case Opcode::KILL:
+        case Flow::Return:
+        case Flow::End:
           falls_through = has_condition(instruction);
           break;
-        default:
+        case Flow::Next:
+        case Flow::Region:
+        case Flow::Converge:
+        case Flow::BarrierMove:
+        case Flow::State:
           break;
       }
     }
@@ -112,7 +112,7 @@ class Builder {
   /// The compiler also uses CALL as a plain jump inside a function; those do not return.
   bool calls_function(std::uint32_t i) const {
     const Instruction& instruction = kernel_.instructions[i];
-    if (instruction.opcode != Opcode::CALL || !may_execute(instruction)) return false;
+    if (traits(instruction.opcode).flow != Flow::Call || !may_execute(instruction)) return false;
     const Operand* target = target_operand(instruction);
     return target == nullptr || std::any_of(kernel_.functions.begin(), kernel_.functions.end(),
                                             [&](const Function& f) { return f.first == target->immediate; });
@@ -138,8 +138,7 @@ class Builder {
     while (!work.empty()) {
       const std::uint32_t at = work.back();
       work.pop_back();
-      const Opcode opcode = kernel_.instructions[at].opcode;
-      if (opcode == Opcode::RET) {
+      if (traits(kernel_.instructions[at].opcode).flow == Flow::Return) {
         add(at, call + 1);
         if (has_condition(kernel_.instructions[at])) visit(at + 1);
         continue;

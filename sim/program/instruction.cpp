@@ -6,7 +6,7 @@ namespace forewarp {
 namespace {
 
 constexpr const char* kOpcodeTexts[] = {
-#define FW_OPCODE(name, text) text,
+#define FW_OPCODE(name, ...) #name,
 #include "program/opcodes.def"
 #undef FW_OPCODE
 };
@@ -27,7 +27,7 @@ std::unordered_map<std::string_view, Enum> index_texts(const char* const (&texts
 }  // namespace
 
 const char* opcode_text(Opcode opcode) {
-  return opcode < Opcode::Count ? kOpcodeTexts[static_cast<std::size_t>(opcode)] : "?";
+  return opcode != Opcode::Unknown && opcode < Opcode::Count ? kOpcodeTexts[static_cast<std::size_t>(opcode)] : "?";
 }
 
 const char* modifier_text(Modifier modifier) {

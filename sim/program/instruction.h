@@ -12,9 +12,9 @@
 
 namespace forewarp {
 
-/// Mnemonics up to the first dot, one per line in opcodes.def.
+/// Mnemonics up to the first dot, a row each in opcodes.def.
 enum class Opcode : std::uint16_t {
-#define FW_OPCODE(name, text) name,
+#define FW_OPCODE(name, ...) name,
 #include "program/opcodes.def"
 #undef FW_OPCODE
   Count

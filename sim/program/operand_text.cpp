@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "program/traits.h"
+
 namespace forewarp {
 namespace {
 
@@ -50,25 +52,6 @@ std::optional<int> numbered(std::string_view name, std::string_view prefix, int 
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
   if (error != std::errc{} || end != name.data() + name.size() || value < 0 || value >= limit) return std::nullopt;
   return value;
-}
-
-bool takes_target(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::BRA:
-    case Opcode::JMP:
-    case Opcode::CALL:
-    case Opcode::RET:
-    case Opcode::BSSY:
-    case Opcode::BRX:
-    case Opcode::BRXU:
-    case Opcode::JMX:
-    case Opcode::JMXU:
-      return true;
-    case Opcode::WARPSYNC:
-      return instruction.has(Modifier::COLLECTIVE);
-    default:
-      return false;
-  }
 }
 
 class Parser {

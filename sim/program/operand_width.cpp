@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kRegisterBytes = 4;
 constexpr int kWarpRegisterBits = kWarpLanes * 32;
+constexpr int kWarpMatrixRows = 16;  // at most; a warp group's matrices have 64
 
 int words(int bytes) { return bytes <= kRegisterBytes ? 1 : bytes / kRegisterBytes; }
 
@@ -46,28 +47,20 @@ int conversion_width(const Instruction& instruction, bool result) {
   if (count == 2) return is_64_bit(types[result ? 0 : 1]) ? 2 : 1;
   if (count == 0 || !is_64_bit(types[0])) return 1;
   const bool is_float = types[0] == Modifier::F64;
-  switch (instruction.opcode) {
-    case Opcode::F2I:
-      return result == !is_float ? 2 : 1;
-    case Opcode::I2F:
-      return result == is_float ? 2 : 1;
-    default:
-      return 2;  // FRND.F64, F2F between equal types
-  }
+  if (instruction.opcode == Opcode::F2I) return result == !is_float ? 2 : 1;
+  if (instruction.opcode == Opcode::I2F) return result == is_float ? 2 : 1;
+  return 2;  // FRND.F64, F2F between equal types
 }
 
-int element_bits(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::DMMA:
+int element_bits(const Instruction& instruction, Width width) {
+  switch (width) {
+    case Width::DoubleMatrix:
       return 64;
-    case Opcode::IMMA:
-    case Opcode::IGMMA:
+    case Width::IntegerMatrix:
       return instruction.has(Modifier::U4) || instruction.has(Modifier::S4) ? 4 : 8;
-    case Opcode::QMMA:
-    case Opcode::QGMMA:
+    case Width::ByteMatrix:
       return 8;
-    case Opcode::BMMA:
-    case Opcode::BGMMA:
+    case Width::BitMatrix:
       return 1;
     default:
       return instruction.has(Modifier::TF32) ? 32 : 16;
@@ -75,11 +68,11 @@ int element_bits(const Instruction& instruction) {
 }
 
 /// HMMA D, A, B, C: elements of a fragment over the lanes of a warp. A sparse A holds half of its elements.
-int warp_matrix_width(const Instruction& instruction, int index) {
+int warp_matrix_width(const Instruction& instruction, Width width, int index) {
   const auto& shape = instruction.shape;
-  const int bits = element_bits(instruction);
-  const bool doubles = instruction.opcode == Opcode::DMMA;
-  const bool narrow_sum = instruction.opcode == Opcode::HMMA && !instruction.has(Modifier::F32);
+  const int bits = element_bits(instruction, width);
+  const bool doubles = width == Width::DoubleMatrix;
+  const bool narrow_sum = width == Width::HalfMatrix && !instruction.has(Modifier::F32);
   const int sum_bits = doubles ? 64 : narrow_sum ? 16 : 32;
   int total = 0;
   switch (index) {
@@ -121,68 +114,44 @@ int source_number(const Instruction& instruction, int index) { return index - in
 int register_width(const Instruction& instruction, int index) {
   const bool result = index < instruction.destination_count;
   const bool first = index == 0;
-  switch (instruction.opcode) {
-    case Opcode::DADD:
-    case Opcode::DMUL:
-    case Opcode::DFMA:
-    case Opcode::DSETP:
+  const OpcodeTraits& t = traits(instruction.opcode);
+  switch (t.width) {
+    case Width::Word:
+    case Width::TensorCopy:
+    case Width::BulkCopy:
+      return 1;
+    case Width::Pair:
       return 2;
-    case Opcode::IMAD:
-    case Opcode::UIMAD: {
+    case Width::Stated:
+      return instruction.has(Modifier::B64) ? 2 : 1;
+    case Width::Data:
+    case Width::MatrixRows:
+      return memory_data_width(instruction);
+    case Width::Product: {
       const bool third = !result && source_number(instruction, index) == 2;
       if (instruction.has(Modifier::WIDE)) return result || third ? 2 : 1;
       return instruction.has(Modifier::HI) && third ? 2 : 1;
     }
-    case Opcode::F2F:
-    case Opcode::F2I:
-    case Opcode::I2F:
-    case Opcode::FRND:
+    case Width::Conversion:
       return conversion_width(instruction, result);
-    case Opcode::HMMA:
-    case Opcode::IMMA:
-    case Opcode::BMMA:
-    case Opcode::DMMA:
-    case Opcode::QMMA:
-      return warp_matrix_width(instruction, index);
-    case Opcode::HGMMA:
-    case Opcode::IGMMA:
-    case Opcode::QGMMA:
-    case Opcode::BGMMA:
-      return group_matrix_width(instruction, index);
-    case Opcode::UIADD3:
-    case Opcode::UMOV:
-    case Opcode::USEL:
-      return instruction.has(Modifier::B64) ? 2 : 1;
-    case Opcode::CS2R:
+    case Width::Clock:
       return first && !instruction.has(Modifier::B32) ? 2 : 1;
-    case Opcode::MATCH:
+    case Width::Match:
       return !result && instruction.has(Modifier::U64) ? 2 : 1;
-    case Opcode::RET:
-    case Opcode::BRX:
-    case Opcode::JMX:
-    case Opcode::BRXU:
-    case Opcode::JMXU:
-    case Opcode::CALL:
-    case Opcode::LEPC:
-      return 2;
-    case Opcode::UBLKCP:
-    case Opcode::UBLKRED:
-    case Opcode::UTMALDG:
-      return 1;
-    case Opcode::SYNCS:  // an arrival returns the barrier's state
+    case Width::HalfMatrix:
+    case Width::IntegerMatrix:
+    case Width::ByteMatrix:
+    case Width::BitMatrix:
+    case Width::DoubleMatrix: {
+      const bool of_warp = instruction.shape.m <= kWarpMatrixRows;
+      return of_warp ? warp_matrix_width(instruction, t.width, index) : group_matrix_width(instruction, index);
+    }
+    case Width::BarrierObject:  // an arrival returns the barrier's state
       return instruction.has(Modifier::B64) || (instruction.has(Modifier::ARRIVE) && result) ? 2 : 1;
-    case Opcode::TEX:
-    case Opcode::TLD:
-    case Opcode::TLD4:
-    case Opcode::TXD:
-    case Opcode::TXQ:
-    case Opcode::TMML:
-    case Opcode::SULD:
-    case Opcode::SUST:
+    case Width::Texture:
       return texture_width(index);
-    default:
-      return instruction.memory != MemoryKind::None ? memory_data_width(instruction) : 1;
   }
+  return 1;
 }
 
 }  // namespace

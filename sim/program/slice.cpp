@@ -5,6 +5,7 @@
 #include <bitset>
 
 #include "program/analysis.h"
+#include "program/traits.h"
 
 namespace forewarp {
 namespace {
@@ -67,36 +68,10 @@ struct Step {
   MemorySpace writes_space = MemorySpace::None;
 };
 
-bool is_per_lane(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::SHFL:
-    case Opcode::VOTE:
-    case Opcode::MATCH:
-    case Opcode::REDUX:
-    case Opcode::R2UR:
-    case Opcode::VOTEU:
-    case Opcode::ELECT:
-    case Opcode::LDSM:
-    case Opcode::MOVM:
-    case Opcode::B2R:
-      return false;
-    default:
-      return instruction.pipe != Pipe::Tensor && instruction.operation != OperationClass::Uniform;
-  }
-}
-
 /// From shared to global memory. UBLKCP.G.S says so in the order of its modifiers.
 bool copies_outward(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::UTMASTG:
-    case Opcode::UTMAREDG:
-      return true;
-    case Opcode::UBLKCP:
-    case Opcode::UBLKRED:
-      return instruction.modifier_list[0] == Modifier::G;
-    default:
-      return false;
-  }
+  const Slice slice = traits(instruction.opcode).slice;
+  return slice == Slice::CopyOut || (slice == Slice::CopyStated && instruction.modifier_list[0] == Modifier::G);
 }
 
 /// Memory whose values an instruction takes and gives. Constants never change and do not count.
@@ -134,16 +109,17 @@ Step make_step(const Instruction& instruction) {
   if (step.guarded && !instruction.guard_uniform && instruction.guard != kPredicateTrue) {
     step.condition = 1 + 2 * std::size_t{instruction.guard} + (instruction.guard_negated ? 1 : 0);
   }
-  step.per_lane = is_per_lane(instruction);
+  const Slice slice = traits(instruction.opcode).slice;
+  step.per_lane = slice != Slice::Warp && slice != Slice::BlockResult;
   step.guard = locations(effect.guard);
   step.values = locations(effect.value_reads);
   step.always = locations(effect.address_reads);
   // Barriers in memory and tensor copies steer warps: what they are given decides who waits.
-  const bool barrier_object = instruction.opcode == Opcode::SYNCS || instruction.opcode == Opcode::ARRIVES;
+  const bool barrier_object = slice == Slice::BarrierObject;
   step.root = is_control(instruction.opcode) || barrier_object || instruction.pipe == Pipe::Tma;
   if (step.root) step.always |= step.values;
   if (!barrier_object) set_spaces(instruction, step);
-  if (instruction.opcode == Opcode::BAR && instruction.has(Modifier::RED)) {
+  if (slice == Slice::BlockReduction && instruction.has(Modifier::RED)) {
     // Who takes part is in registers; the predicate is only what the barrier reduces.
     LocationSet participants = effect.value_reads;
     participants.predicates = 0;
@@ -151,7 +127,7 @@ Step make_step(const Instruction& instruction) {
     step.writes.set(kReductionResult);
     step.root = false;
   }
-  if (instruction.opcode == Opcode::B2R && instruction.has(Modifier::RESULT)) step.values.set(kReductionResult);
+  if (slice == Slice::BlockResult && instruction.has(Modifier::RESULT)) step.values.set(kReductionResult);
   return step;
 }
 

@@ -3,18 +3,64 @@
 namespace forewarp {
 namespace {
 
-constexpr std::size_t kOpcodes = static_cast<std::size_t>(Opcode::Count);
+/// Space and kind of access, as the rows name them.
+struct Addressed {
+  MemorySpace space;
+  MemoryKind kind;
+};
 
-std::array<OpcodeTraits, kOpcodes> make_traits() {
-  std::array<OpcodeTraits, kOpcodes> table{};
-#define FW_TRAITS(opcode, pipe80, pipe90, operation, destinations, latency, space, memory)         \
-  table[static_cast<std::size_t>(Opcode::opcode)] = {                                              \
-      Pipe::pipe80,     Pipe::pipe90,       OperationClass::operation, Destinations::destinations, \
-      Latency::latency, MemorySpace::space, MemoryKind::memory};
-#include "program/traits.def"
-#undef FW_TRAITS
-  return table;
+namespace addressed {
+constexpr Addressed None{MemorySpace::None, MemoryKind::None};
+#define FW_ADDRESSED(space)                                                                 \
+  constexpr Addressed space##Load{MemorySpace::space, MemoryKind::Load};                    \
+  [[maybe_unused]] constexpr Addressed space##Store{MemorySpace::space, MemoryKind::Store}, \
+      space##Atomic{MemorySpace::space, MemoryKind::Atomic},                                \
+      space##Reduction{MemorySpace::space, MemoryKind::Reduction},                          \
+      space##AsyncCopy{MemorySpace::space, MemoryKind::AsyncCopy};
+FW_ADDRESSED(Global)
+FW_ADDRESSED(Shared)
+FW_ADDRESSED(Local)
+FW_ADDRESSED(Generic)
+FW_ADDRESSED(Constant)
+#undef FW_ADDRESSED
+}  // namespace addressed
+
+namespace unit {
+#define FW_UNIT(name, pipe80, pipe90, latency, timing, at_barrier) \
+  constexpr UnitTraits name{Pipe::pipe80, Pipe::pipe90, Latency::latency, Timing::timing, AtBarrier::at_barrier};
+#include "program/units.def"
+#undef FW_UNIT
+}  // namespace unit
+
+template <class... Code>
+constexpr std::array<std::uint16_t, 4> pack_codes(Code... codes) {
+  static_assert(sizeof...(codes) <= 4);
+  return {static_cast<std::uint16_t>(codes)...};
 }
+template <class... Code>
+constexpr std::uint8_t count_codes(Code...) {
+  return sizeof...(Code);
+}
+
+constexpr OpcodeTraits kTraits[] = {
+#define FW_OPCODE(name, codes, where, operation, results, memory, flow, slice, symbolic, width, counted, emulated, \
+                  timed)                                                                                           \
+  {pack_codes codes,                                                                                               \
+   count_codes codes,                                                                                              \
+   unit::where,                                                                                                    \
+   OperationClass::operation,                                                                                      \
+   Destinations::results,                                                                                          \
+   addressed::memory.space,                                                                                        \
+   addressed::memory.kind,                                                                                         \
+   Flow::flow,                                                                                                     \
+   Slice::slice,                                                                                                   \
+   Symbolic::symbolic,                                                                                             \
+   Width::width,                                                                                                   \
+   Counted::counted,                                                                                               \
+   Timed::timed},
+#include "program/opcodes.def"
+#undef FW_OPCODE
+};
 
 /// Some encodings carry two names: the RED of sm_80 is the REDG of sm_90.
 struct EncodingNames {
@@ -22,16 +68,17 @@ struct EncodingNames {
   Opcode second = Opcode::Unknown;
 };
 
-std::array<EncodingNames, 512> make_encodings() {
+constexpr std::array<EncodingNames, 512> make_encodings() {
   std::array<EncodingNames, 512> table{};
-  const auto add = [&](int bits, Opcode opcode) {
-    (table[bits].first == Opcode::Unknown ? table[bits].first : table[bits].second) = opcode;
-  };
-#define FW_ENCODING(bits, opcode) add(bits, Opcode::opcode);
-#include "program/encodings.def"
-#undef FW_ENCODING
+  for (std::size_t i = 0; i < std::size(kTraits); ++i) {
+    for (std::size_t c = 0; c < kTraits[i].code_count; ++c) {
+      EncodingNames& names = table[kTraits[i].codes[c]];
+      (names.first == Opcode::Unknown ? names.first : names.second) = static_cast<Opcode>(i);
+    }
+  }
   return table;
 }
+constexpr std::array<EncodingNames, 512> kEncodings = make_encodings();
 
 bool is_predicate(const Operand& operand) {
   return operand.kind == OperandKind::Predicate || operand.kind == OperandKind::UniformPredicate;
@@ -71,10 +118,9 @@ int count_destinations(const Instruction& instruction, Destinations rule) {
 
 /// Bytes a lane moves. Types name the width of atomics, plain numbers that of loads and stores.
 int access_bytes(const Instruction& instruction) {
-  if (instruction.opcode == Opcode::LDSM || instruction.opcode == Opcode::STSM) {
-    return instruction.has(Modifier::B4) ? 16 : instruction.has(Modifier::B2) ? 8 : 4;
-  }
-  if (instruction.opcode == Opcode::SYNCS) return 8;
+  const Width width = traits(instruction.opcode).width;
+  if (width == Width::MatrixRows) return instruction.has(Modifier::B4) ? 16 : instruction.has(Modifier::B2) ? 8 : 4;
+  if (width == Width::BarrierObject) return 8;
   for (const Modifier quad : {Modifier::B128, Modifier::F32x4, Modifier::F16x8, Modifier::BF16x8}) {
     if (instruction.has(quad)) return 16;
   }
@@ -90,30 +136,61 @@ int access_bytes(const Instruction& instruction) {
   return 4;
 }
 
-/// Whose size is not a lane's: tensor copies and barrier objects state it elsewhere.
-bool has_access_bytes(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::UTMALDG:
-    case Opcode::UTMASTG:
-    case Opcode::UTMAREDG:
-    case Opcode::UBLKCP:
-    case Opcode::UBLKRED:
-      return false;
-    default:
-      return true;
-  }
-}
+/// Tensor and bulk copies state their size elsewhere.
+bool has_access_bytes(Width width) { return width != Width::TensorCopy && width != Width::BulkCopy; }
 
 }  // namespace
 
-const OpcodeTraits& traits(Opcode opcode) {
-  static const auto table = make_traits();
-  return table[static_cast<std::size_t>(opcode)];
+const OpcodeTraits& traits(Opcode opcode) { return kTraits[static_cast<std::size_t>(opcode)]; }
+
+bool leaves_line(Flow flow) {
+  switch (flow) {
+    case Flow::Jump:
+    case Flow::Indirect:
+    case Flow::Call:
+    case Flow::Return:
+    case Flow::End:
+    case Flow::Converge:
+    case Flow::WarpSync:
+      return true;
+    case Flow::Next:
+    case Flow::Region:
+    case Flow::BarrierMove:
+    case Flow::State:
+      return false;
+  }
+  return false;
+}
+
+bool is_control(Opcode opcode) { return traits(opcode).flow != Flow::Next; }
+
+bool takes_target(const Instruction& instruction) {
+  switch (traits(instruction.opcode).flow) {
+    case Flow::Jump:
+    case Flow::Indirect:
+    case Flow::Call:
+    case Flow::Return:
+    case Flow::Region:
+      return true;
+    case Flow::WarpSync:
+      return instruction.has(Modifier::COLLECTIVE);
+    case Flow::Next:
+    case Flow::End:
+    case Flow::Converge:
+    case Flow::BarrierMove:
+    case Flow::State:
+      return false;
+  }
+  return false;
+}
+
+bool is_branch(Opcode opcode) {
+  const Flow flow = traits(opcode).flow;
+  return flow == Flow::Jump || flow == Flow::Indirect;
 }
 
 Opcode native_opcode(std::uint16_t encoding, Opcode written) {
-  static const auto table = make_encodings();
-  const EncodingNames& names = table[encoding & 0x1ff];
+  const EncodingNames& names = kEncodings[encoding & 0x1ff];
   return names.first == Opcode::Unknown || names.second == written ? written : names.first;
 }
 
@@ -122,20 +199,21 @@ void classify(Instruction& instruction, int sm) {
   const OpcodeTraits& native = traits(instruction.native);
   const bool hfma2_mma = (instruction.encoding & 0x1ff) == 0x035;
   // The counter of tensor instructions names HFMA2.MMA among them (sm__inst_executed_pipe_tensor_op_hmma_type_hfma2).
-  instruction.pipe = hfma2_mma ? Pipe::Tensor : sm >= 90 ? native.pipe90 : native.pipe80;
+  instruction.pipe = hfma2_mma ? Pipe::Tensor : sm >= 90 ? native.unit.pipe90 : native.unit.pipe80;
   // A half made a float goes to the heavy half alone, one every 2 cycles (kernels/micro opcodes).
   const bool widens_half = instruction.native == Opcode::HADD2 && instruction.has(Modifier::F32);
   if (sm >= 90 && widens_half) instruction.pipe = Pipe::FmaHeavy;
   instruction.operation = native.operation;
   // A BAR that takes its barrier from a register releases a scoreboard when it has read it.
-  const bool reads_barrier = instruction.native == Opcode::BAR && instruction.operands[0].kind == OperandKind::Register;
-  instruction.variable_latency =
-      native.latency == Latency::Variable || (native.latency == Latency::Variable80 && sm < 90) || reads_barrier;
+  const bool reads_barrier =
+      native.unit.timing == Timing::Barrier && instruction.operands[0].kind == OperandKind::Register;
+  instruction.variable_latency = native.unit.latency == Latency::Variable ||
+                                 (native.unit.latency == Latency::Variable80 && sm < 90) || reads_barrier;
 
   const OpcodeTraits& written = traits(instruction.opcode);
   instruction.space = written.space;
   instruction.memory = written.memory;
-  const bool moves = written.memory != MemoryKind::None && has_access_bytes(instruction.opcode);
+  const bool moves = written.memory != MemoryKind::None && has_access_bytes(written.width);
   instruction.access_bytes = static_cast<std::uint8_t>(moves ? access_bytes(instruction) : 0);
   instruction.destination_count = static_cast<std::uint8_t>(count_destinations(instruction, written.destinations));
 }

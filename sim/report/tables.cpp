@@ -1,6 +1,7 @@
 // Tables by instruction: memory accesses, branches and stalls.
 #include <algorithm>
 
+#include "program/traits.h"
 #include "report/analysis.h"
 
 namespace forewarp::report {
@@ -11,21 +12,6 @@ std::uint64_t sum_of(const StallCycles& stalls) {
   std::uint64_t sum = 0;
   for (const std::uint64_t cycles : stalls) sum += cycles;
   return sum;
-}
-
-/// Whether lanes can diverge here: guarded and indirect branches.
-bool is_branch(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::BRA:
-    case Opcode::BRX:
-    case Opcode::BRXU:
-    case Opcode::JMP:
-    case Opcode::JMX:
-    case Opcode::JMXU:
-      return true;
-    default:
-      return false;
-  }
 }
 
 }  // namespace
@@ -66,7 +52,7 @@ Divergence make_divergence(const Inputs& in) {
     executed += static_cast<double>(t.executed);
     active += static_cast<double>(t.active_lanes);
     enabled += static_cast<double>(t.enabled_lanes);
-    if (t.executed == 0 || !is_branch(in.kernel.instructions[i])) continue;
+    if (t.executed == 0 || !is_branch(in.kernel.instructions[i].opcode)) continue;
     BranchRow row;
     row.instruction = static_cast<std::uint32_t>(i);
     row.text = instruction_text(in.kernel, i);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "program/traits.h"
 
 namespace forewarp {
 
@@ -63,14 +64,14 @@ AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, st
   pattern.space = space;
   pattern.kind = instruction.memory;
   pattern.bytes = instruction.access_bytes;
-  if (instruction.opcode == Opcode::LDSM || instruction.opcode == Opcode::STSM) {
+  if (traits(instruction.opcode).width == Width::MatrixRows) {
     // Each of the first 8, 16 or 32 lanes names a row of 16 bytes; access_bytes is what a lane receives.
     const int rows = instruction.access_bytes * 2;
     pattern.bytes = 16;
     if (rows < kWarpLanes) enabled &= (LaneMask{1} << rows) - 1;
     pattern.lanes = enabled;
   }
-  if (instruction.opcode == Opcode::ATOMS && instruction.has(Modifier::POPC)) {
+  if (instruction.space == MemorySpace::Shared && instruction.has(Modifier::POPC)) {
     // Lanes that count in one word are added up first (ATOMS.POPC.INC): the bank sees one of them.
     pattern.lanes = enabled = first_of_each(enabled, lane_addresses);
   }

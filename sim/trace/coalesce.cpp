@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "program/traits.h"
 
 namespace forewarp {
 namespace {
@@ -165,7 +166,7 @@ void count_atomic_passes(const std::array<Piece, kMaxPieces>& pieces, int piece_
 
 int wavefront_factor(const Instruction& instruction) {
   const bool compares = instruction.has(Modifier::CAS) || instruction.has(Modifier::CAST);
-  return instruction.opcode == Opcode::ATOMS && compares ? 2 : 1;
+  return traits(instruction.opcode).space == MemorySpace::Shared && compares ? 2 : 1;
 }
 
 CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& rules,

@@ -1,18 +1,14 @@
 #include "trace/events.h"
 
+#include "program/traits.h"
+
 namespace forewarp {
 
 TraceEvent event_of(const Instruction& in) {
-  switch (in.opcode) {
-    case Opcode::BAR:
-      return {EventKind::Arrive, 0};
-    case Opcode::DEPBAR:
-      return {EventKind::Wait, 0};
-    case Opcode::LDGDEPBAR:
-      return {EventKind::Commit, 0};
-    default:
-      break;
-  }
+  const Timing timing = traits(in.opcode).unit.timing;
+  if (timing == Timing::Barrier) return {EventKind::Arrive, 0};
+  if (timing == Timing::Depbar) return {EventKind::Wait, 0};
+  if (timing == Timing::Commit) return {EventKind::Commit, 0};
   if (in.memory == MemoryKind::None) return {};
   switch (in.space) {
     case MemorySpace::Global:

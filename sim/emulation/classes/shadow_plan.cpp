@@ -2,6 +2,7 @@
 #include "emulation/classes/shadow.h"
 #include "emulation/ops/handlers.h"
 #include "program/analysis.h"
+#include "program/traits.h"
 
 namespace forewarp::emulation {
 namespace {
@@ -42,56 +43,40 @@ Rule multiply_rule(const Instruction& in) {
 
 Rule choose_rule(const Instruction& in, const Op& op, ShadowPlan& plan) {
   if (op.run == move_rows1 || op.run == move_rows2 || op.run == move_rows4) return Rule::Copy;
-  switch (in.opcode) {
-    case Opcode::IADD3:
-    case Opcode::UIADD3:
-    case Opcode::IADD:
-    case Opcode::VIADD:
+  switch (traits(in.opcode).symbolic) {
+    case Symbolic::Opaque:
+      return Rule::Generic;
+    case Symbolic::Sum:
       return in.has(Modifier::B16x2) ? Rule::Generic : Rule::Sum;
-    case Opcode::IMAD:
-    case Opcode::UIMAD:
-    case Opcode::IMUL:
+    case Symbolic::Product:
       return multiply_rule(in);
-    case Opcode::LEA:
-    case Opcode::ULEA:
+    case Symbolic::Lea:
       if (in.has(Modifier::HI)) return Rule::LeaHigh;
       return in.has(Modifier::X) ? Rule::Generic : Rule::LeaLow;
-    case Opcode::SHF:
-    case Opcode::USHF:
+    case Symbolic::Shift:
       return shift_rule(op);
-    case Opcode::LOP3:
-    case Opcode::ULOP3:
+    case Symbolic::Logic:
       return Rule::Logic;
-    case Opcode::PRMT:
-    case Opcode::UPRMT:
+    case Symbolic::Permute:
       return Rule::Permute;
-    case Opcode::SEL:
-    case Opcode::USEL:
-    case Opcode::FSEL:
+    case Symbolic::Select:
       return Rule::Select;
-    case Opcode::ISETP:
-    case Opcode::UISETP:
+    case Symbolic::Compare:
       return in.has(Modifier::EX) ? Rule::CompareExtended : Rule::Compare;
-    case Opcode::IMNMX:
-    case Opcode::UIMNMX:
-    case Opcode::VIMNMX:
+    case Symbolic::MinMax:
       return Rule::MinMax;
-    case Opcode::VIADDMNMX:
+    case Symbolic::AddMinMax:
       return in.has(Modifier::RELU) ? Rule::Generic : Rule::AddMinMax;
-    case Opcode::IABS:
-    case Opcode::UIABS:
+    case Symbolic::Absolute:
       return Rule::Absolute;
-    case Opcode::SHFL:
+    case Symbolic::Shuffle:
       return Rule::Shuffle;
-    case Opcode::R2UR:
+    case Symbolic::ToUniform:
       return Rule::ToUniform;
-    case Opcode::S2R:
-    case Opcode::S2UR:
-    case Opcode::CS2R:
+    case Symbolic::SpecialRegister:
       return special_register_rule(in, plan);
-    default:
-      return Rule::Generic;
   }
+  return Rule::Generic;
 }
 
 void add_rows(const SpanList& spans, std::uint32_t base, std::vector<std::uint32_t>& rows) {

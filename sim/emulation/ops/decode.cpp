@@ -6,6 +6,7 @@
 #include "emulation/machine/exec.h"
 #include "emulation/ops/handlers.h"
 #include "emulation/ops/op.h"
+#include "program/traits.h"
 
 namespace forewarp::emulation {
 namespace {
@@ -36,49 +37,24 @@ Extent registers_used(const Kernel& kernel) {
   return e;
 }
 
-bool is_uniform_datapath(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::UMOV:
-    case Opcode::UIADD3:
-    case Opcode::UIMAD:
-    case Opcode::ULEA:
-    case Opcode::ULOP3:
-    case Opcode::ULOP:
-    case Opcode::UPRMT:
-    case Opcode::USHF:
-    case Opcode::USEL:
-    case Opcode::USGXT:
-    case Opcode::UBMSK:
-    case Opcode::UPOPC:
-    case Opcode::UFLO:
-    case Opcode::UBREV:
-    case Opcode::UISETP:
-    case Opcode::UPLOP3:
-    case Opcode::UPSETP:
-    case Opcode::UP2UR:
-    case Opcode::UR2UP:
-    case Opcode::UF2FP:
-    case Opcode::UIABS:
-    case Opcode::UIMNMX:
-    case Opcode::ULDC:
-      return true;
-    default:
-      return false;
-  }
-}
-
 void read_guard(const Instruction& in, Op& op) {
   op.guard = static_cast<std::uint8_t>(in.guard + (in.guard_uniform ? kUniformPredicates : 0));
   op.guard_flip = in.guard_negated ? ~LaneMask{0} : 0;
 }
 
+using Emulate = bool (*)(const OperandReader&, Op&);
+constexpr Emulate kEmulate[] = {
+#define FW_OPCODE(name, codes, where, operation, results, memory, flow, slice, symbolic, width, counted, emulated, \
+                  timed)                                                                                           \
+  emulate_##emulated,
+#include "program/opcodes.def"
+#undef FW_OPCODE
+};
+
 bool decode_one(const OperandReader& r, Op& op) {
-  op.uniform = is_uniform_datapath(r.instruction().opcode);
-  using Decode = bool (*)(const OperandReader&, Op&);
-  static constexpr Decode kDecoders[] = {decode_integer, decode_logic,  decode_float,      decode_half,
-                                         decode_double,  decode_warp,   decode_conversion, decode_memory,
-                                         decode_atomic,  decode_control};
-  return std::any_of(std::begin(kDecoders), std::end(kDecoders), [&](Decode decode) { return decode(r, op); });
+  const Opcode opcode = r.instruction().opcode;
+  op.uniform = traits(opcode).operation == OperationClass::Uniform;
+  return kEmulate[static_cast<std::size_t>(opcode)](r, op);
 }
 
 std::string opcode_of(const Kernel& kernel, std::size_t i) {
@@ -279,6 +255,9 @@ Source OperandReader::uniform_source(std::uint8_t uniform) const {
   return Source{uniform == kUniformRegisterZero ? layout_.zero_row : layout_.uniform_row + uniform * kRowBytes, ~0u, 0,
                 0};
 }
+
+bool emulate_counted(const OperandReader&, Op&) { return false; }
+bool emulate_refused(const OperandReader&, Op&) { return false; }
 
 std::uint8_t comparison_bits(const Instruction& in) {
   struct Name {

@@ -1,5 +1,5 @@
-// Chooses the handler of an instruction and reads its operands; one function an execution class, each in the file that
-// holds the handlers. They return false when they do not know the instruction.
+// Reads the operands of an instruction and chooses its handler: one function for each name in the table of opcodes, in
+// the file that holds the handlers.
 #pragma once
 
 #include <array>
@@ -72,16 +72,12 @@ class OperandReader {
   const Operand* target_ = nullptr;
 };
 
-bool decode_integer(const OperandReader& r, Op& op);
-bool decode_logic(const OperandReader& r, Op& op);
-bool decode_float(const OperandReader& r, Op& op);
-bool decode_half(const OperandReader& r, Op& op);
-bool decode_double(const OperandReader& r, Op& op);
-bool decode_conversion(const OperandReader& r, Op& op);
-bool decode_memory(const OperandReader& r, Op& op);
-bool decode_atomic(const OperandReader& r, Op& op);
-bool decode_control(const OperandReader& r, Op& op);
-bool decode_warp(const OperandReader& r, Op& op);
+// emulate_<name> for every name in the table of opcodes. They return false for forms that they do not know.
+#define FW_OPCODE(name, codes, where, operation, results, memory, flow, slice, symbolic, width, counted, emulated, \
+                  timed)                                                                                           \
+  bool emulate_##emulated(const OperandReader& r, Op& op);
+#include "program/opcodes.def"
+#undef FW_OPCODE
 
 /// The comparison a modifier names, as Compare bits; integer comparisons never see unordered operands.
 std::uint8_t comparison_bits(const Instruction& in);

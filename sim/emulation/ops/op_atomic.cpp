@@ -175,18 +175,7 @@ void find_type(const OperandReader& r, Op& op) {
 
 }  // namespace
 
-bool decode_atomic(const OperandReader& r, Op& op) {
-  switch (r.instruction().opcode) {
-    case Opcode::ATOM:
-    case Opcode::ATOMG:
-    case Opcode::ATOMS:
-    case Opcode::RED:
-    case Opcode::REDG:
-    case Opcode::REDS:
-      break;
-    default:
-      return false;
-  }
+bool emulate_atomic(const OperandReader& r, Op& op) {
   if (r.memory() == nullptr || !find_operation(r, op)) return false;
   read_address(r, *r.memory(), op);
   find_type(r, op);

@@ -9,31 +9,12 @@ namespace {
 
 using u32 = std::uint32_t;
 
-bool decode_branch(const OperandReader& r, Op& op) {
-  if (r.target() == nullptr) return false;
-  op.target = r.target()->immediate;
-  op.p[0] = r.predicate(0);  // BRA P1, target: taken where guard and predicate hold
-  op.a = r.integer(0);       // BRA.DIV UR4, target
-  op.kind = r.has(Modifier::DIV)    ? OpKind::BranchDivergent
-            : r.has(Modifier::CONV) ? OpKind::BranchConverged
-                                    : OpKind::Branch;
-  return true;
-}
-
 /// BRX R2, displacement; RET.REL R2, function; CALL.ABS R2: a place in bytes in a register pair, plus a known one.
 bool decode_indirect(const OperandReader& r, Op& op, OpKind kind) {
   if (r.values() == 0) return false;
   op.a = r.integer64(0);
   op.target = r.target() != nullptr ? r.target()->immediate : 0;
   op.kind = kind;
-  return true;
-}
-
-bool decode_call(const OperandReader& r, Op& op) {
-  if (r.values() > 0) return decode_indirect(r, op, OpKind::IndirectBranch);
-  if (r.target() == nullptr) return false;
-  op.target = r.target()->immediate;
-  op.kind = OpKind::Call;
   return true;
 }
 
@@ -64,43 +45,6 @@ void bmov_to_barrier(Exec& x, const Op& op) {
   }
 }
 
-bool decode_bmov(const OperandReader& r, Op& op) {
-  if (r.barrier() == nullptr) return false;
-  op.immediate = r.barrier()->index;
-  op.variant = r.has(Modifier::CLEAR) ? 1 : 0;
-  op.a = r.integer(0);
-  op.run = r.destination() != nullptr ? bmov_to_register : bmov_to_barrier;
-  return r.has(Modifier::B32);
-}
-
-bool decode_warpsync(const OperandReader& r, Op& op) {
-  op.kind = r.has(Modifier::COLLECTIVE) ? OpKind::WarpSyncCollective : OpKind::WarpSync;
-  op.variant = r.has(Modifier::ALL) || r.values() == 0 ? 1 : 0;
-  op.a = r.integer(0);
-  if (r.target() != nullptr) op.target = r.target()->immediate;
-  return !r.has(Modifier::EXCLUSIVE);
-}
-
-/// BAR: a = barrier, b = threads (absent: all of the block), p[0] what BAR.RED reduces.
-bool decode_bar(const OperandReader& r, Op& op) {
-  op.kind = OpKind::BlockBarrier;
-  op.a = r.integer(0);
-  op.b = r.integer(1);
-  op.has_uniform = r.values() > 1;  // a thread count is given
-  u32 bits = 0;
-  // A single register holds the thread count in its bits 16..27 (sass.md 2.5).
-  op.carry_out = r.values() == 1 && !r.literal(0, bits);
-  op.p[0] = r.predicate(0);
-  const bool arrive = r.has(Modifier::ARV), reduce = r.has(Modifier::RED);
-  op.variant = static_cast<std::uint8_t>(arrive   ? BarrierAction::Arrive
-                                         : reduce ? BarrierAction::Reduce
-                                                  : BarrierAction::Sync);
-  op.combine = static_cast<std::uint8_t>(r.has(Modifier::POPC)  ? ReduceOperation::Popc
-                                         : r.has(Modifier::AND) ? ReduceOperation::And
-                                                                : ReduceOperation::Or);
-  return (arrive || reduce || r.has(Modifier::SYNC)) && !r.has(Modifier::SCAN);
-}
-
 /// QSPC: whether a generic address lies in the space that the modifier names.
 void qspc(Exec& x, const Op& op) {
   const u32 *low = x.row(op.a), *high = x.high(op.a);
@@ -113,15 +57,6 @@ void qspc(Exec& x, const Op& op) {
     in |= static_cast<LaneMask>(yes) << i;
   }
   x.set_predicate(op.pdst[0], in);
-}
-
-bool decode_qspc(const OperandReader& r, Op& op) {
-  if (r.memory() == nullptr) return false;
-  op.a = r.index_source(*r.memory());
-  op.offset = r.memory()->offset;
-  op.variant = r.has(Modifier::S) ? 0 : r.has(Modifier::L) ? 1 : 2;
-  op.run = qspc;
-  return true;
 }
 
 /// The byte address of the next instruction, counted from the kernel's first.
@@ -140,68 +75,93 @@ bool decode_as(Op& op, OpKind kind) {
   return true;
 }
 
-bool decode_exit(const OperandReader& r, Op& op) {
+}  // namespace
+
+bool emulate_bra(const OperandReader& r, Op& op) {
+  if (r.target() == nullptr) return false;
+  op.target = r.target()->immediate;
+  op.p[0] = r.predicate(0);  // BRA P1, target: taken where guard and predicate hold
+  op.a = r.integer(0);       // BRA.DIV UR4, target
+  op.kind = r.has(Modifier::DIV)    ? OpKind::BranchDivergent
+            : r.has(Modifier::CONV) ? OpKind::BranchConverged
+                                    : OpKind::Branch;
+  return true;
+}
+
+bool emulate_call(const OperandReader& r, Op& op) {
+  if (r.values() > 0) return decode_indirect(r, op, OpKind::IndirectBranch);
+  if (r.target() == nullptr) return false;
+  op.target = r.target()->immediate;
+  op.kind = OpKind::Call;
+  return true;
+}
+
+bool emulate_bmov(const OperandReader& r, Op& op) {
+  if (r.barrier() == nullptr) return false;
+  op.immediate = r.barrier()->index;
+  op.variant = r.has(Modifier::CLEAR) ? 1 : 0;
+  op.a = r.integer(0);
+  op.run = r.destination() != nullptr ? bmov_to_register : bmov_to_barrier;
+  return r.has(Modifier::B32);
+}
+
+bool emulate_warpsync(const OperandReader& r, Op& op) {
+  op.kind = r.has(Modifier::COLLECTIVE) ? OpKind::WarpSyncCollective : OpKind::WarpSync;
+  op.variant = r.has(Modifier::ALL) || r.values() == 0 ? 1 : 0;
+  op.a = r.integer(0);
+  if (r.target() != nullptr) op.target = r.target()->immediate;
+  return !r.has(Modifier::EXCLUSIVE);
+}
+
+/// BAR: a = barrier, b = threads (absent: all of the block), p[0] what BAR.RED reduces.
+bool emulate_bar(const OperandReader& r, Op& op) {
+  op.kind = OpKind::BlockBarrier;
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.has_uniform = r.values() > 1;  // a thread count is given
+  u32 bits = 0;
+  // A single register holds the thread count in its bits 16..27 (sass.md 2.5).
+  op.carry_out = r.values() == 1 && !r.literal(0, bits);
+  op.p[0] = r.predicate(0);
+  const bool arrive = r.has(Modifier::ARV), reduce = r.has(Modifier::RED);
+  op.variant = static_cast<std::uint8_t>(arrive   ? BarrierAction::Arrive
+                                         : reduce ? BarrierAction::Reduce
+                                                  : BarrierAction::Sync);
+  op.combine = static_cast<std::uint8_t>(r.has(Modifier::POPC)  ? ReduceOperation::Popc
+                                         : r.has(Modifier::AND) ? ReduceOperation::And
+                                                                : ReduceOperation::Or);
+  return (arrive || reduce || r.has(Modifier::SYNC)) && !r.has(Modifier::SCAN);
+}
+
+bool emulate_qspc(const OperandReader& r, Op& op) {
+  if (r.memory() == nullptr) return false;
+  op.a = r.index_source(*r.memory());
+  op.offset = r.memory()->offset;
+  op.variant = r.has(Modifier::S) ? 0 : r.has(Modifier::L) ? 1 : 2;
+  op.run = qspc;
+  return true;
+}
+
+bool emulate_exit(const OperandReader& r, Op& op) {
   op.p[0] = r.predicate(0);
   return decode_as(op, OpKind::Exit);
 }
 
-}  // namespace
+bool emulate_brx(const OperandReader& r, Op& op) { return decode_indirect(r, op, OpKind::IndirectBranch); }
+bool emulate_ret(const OperandReader& r, Op& op) { return decode_indirect(r, op, OpKind::Return); }
+bool emulate_bssy(const OperandReader& r, Op& op) { return decode_convergence(r, op, OpKind::BarrierSet); }
+bool emulate_bsync(const OperandReader& r, Op& op) { return decode_convergence(r, op, OpKind::BarrierSync); }
+bool emulate_break(const OperandReader& r, Op& op) { return decode_convergence(r, op, OpKind::BarrierBreak); }
+bool emulate_endcollective(const OperandReader&, Op& op) { return decode_as(op, OpKind::EndCollective); }
+bool emulate_yield(const OperandReader&, Op& op) { return decode_as(op, OpKind::Yield); }
+bool emulate_nanosleep(const OperandReader&, Op& op) { return decode_as(op, OpKind::Sleep); }
 
-bool decode_control(const OperandReader& r, Op& op) {
-  switch (r.instruction().opcode) {
-    case Opcode::BRA:
-    case Opcode::JMP:
-      return decode_branch(r, op);
-    case Opcode::BRX:
-    case Opcode::BRXU:
-    case Opcode::JMX:
-      return decode_indirect(r, op, OpKind::IndirectBranch);
-    case Opcode::CALL:
-      return decode_call(r, op);
-    case Opcode::RET:
-      return decode_indirect(r, op, OpKind::Return);
-    case Opcode::EXIT:
-      return decode_exit(r, op);
-    case Opcode::BSSY:
-      return decode_convergence(r, op, OpKind::BarrierSet);
-    case Opcode::BSYNC:
-      return decode_convergence(r, op, OpKind::BarrierSync);
-    case Opcode::BREAK:
-      return decode_convergence(r, op, OpKind::BarrierBreak);
-    case Opcode::BMOV:
-      return decode_bmov(r, op);
-    case Opcode::WARPSYNC:
-      return decode_warpsync(r, op);
-    case Opcode::ENDCOLLECTIVE:
-      return decode_as(op, OpKind::EndCollective);
-    case Opcode::YIELD:
-      return decode_as(op, OpKind::Yield);
-    case Opcode::NANOSLEEP:
-      return decode_as(op, OpKind::Sleep);
-    case Opcode::BAR:
-      return decode_bar(r, op);
-    case Opcode::QSPC:
-      return decode_qspc(r, op);
-    case Opcode::LEPC:
-      op.run = lepc;
-      return true;
-    case Opcode::NOP:
-    case Opcode::MEMBAR:
-    case Opcode::ERRBAR:
-    case Opcode::CGAERRBAR:
-    case Opcode::CCTL:
-    case Opcode::CCTLL:
-    case Opcode::CCTLT:
-    case Opcode::FENCE:
-    case Opcode::DEPBAR:
-    case Opcode::LDGDEPBAR:
-    case Opcode::PREEXIT:
-    case Opcode::ACQBULK:
-    case Opcode::PMTRIG:
-      return decode_as(op, OpKind::Skip);
-    default:
-      return false;
-  }
+bool emulate_lepc(const OperandReader&, Op& op) {
+  op.run = lepc;
+  return true;
 }
+
+/// Fences, cache hints, waits for scoreboards: no effect on what is emulated.
+bool emulate_nothing(const OperandReader&, Op& op) { return decode_as(op, OpKind::Skip); }
 
 }  // namespace forewarp::emulation

@@ -294,38 +294,29 @@ std::vector<Format> formats_of(const Instruction& in) {
   return found;
 }
 
-/// What nvdisasm leaves unsaid: F2I makes an S32 of an F32, I2F an F32 of an S32, FRND works on F32.
-bool choose_formats(const OperandReader& r, Format& to, Format& from) {
-  const Instruction& in = r.instruction();
-  const std::vector<Format> found = formats_of(in);
-  switch (in.opcode) {
-    case Opcode::F2F:
-      if (found.size() != 2) return false;
-      to = found[0];
-      from = found[1];
-      return is_float(to) && is_float(from);
-    case Opcode::FRND:
-      to = from = found.empty() ? Format::F32 : found[0];
-      return is_float(to);
-    case Opcode::I2I:
-      if (found.size() != 2) return false;
-      to = found[0];
-      from = found[1];
-      return !is_float(to) && !is_float(from);
-    case Opcode::F2I:
-      to = Format::S32;
-      from = Format::F32;
-      for (const Format f : found) (is_float(f) ? from : to) = f;
-      return true;
-    default:
-      to = Format::F32;
-      from = Format::S32;
-      for (const Format f : found) (is_float(f) ? to : from) = f;
-      return true;
+bool decode_conversion(const OperandReader& r, Op& op, Format to, Format from) {
+  const bool float_source = is_float(from);
+  op.a = from == Format::F64 ? r.dual(0) : float_source ? r.single(0) : is_wide(from) ? r.integer64(0) : r.integer(0);
+  if (from == Format::F16 || from == Format::Bf16) op.a = r.half(0);
+  op.immediate = pack_formats(to, from);
+  op.variant = rounding_bits(r);
+  op.scale = r.values() > 0 ? r.value(0).byte : 0;
+  if (r.values() > 0 && r.value(0).half == HalfSelect::H1) op.scale = 2;
+  op.combine =
+      static_cast<std::uint8_t>((r.has(Modifier::FTZ) ? kFlush : 0) | (r.has(Modifier::SAT) ? kSaturate : 0) |
+                                (r.has(Modifier::NTZ) ? kNanToZero : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
+  op.run = convert_lanes;
+  if (to == Format::F32 && from == Format::S32 && op.variant == 0) op.run = i2f_s32;
+  if (to == Format::S32 && from == Format::F32 && op.scale == 0) {
+    if (static_cast<Rounding>(op.variant) == Rounding::Nearest) op.run = f2i_s32<Rounding::Nearest>;
+    if (static_cast<Rounding>(op.variant) == Rounding::Zero) op.run = f2i_s32<Rounding::Zero>;
   }
+  return float_source || op.a.flip == 0 || op.run == i2f_s32;
 }
 
-bool decode_pack(const OperandReader& r, Op& op) {
+}  // namespace
+
+bool emulate_f2fp(const OperandReader& r, Op& op) {
   const bool merge = r.has(Modifier::PACK_AB_MERGE_C) || r.has(Modifier::MERGE_C) || r.has(Modifier::UNPACK_B);
   if (merge || r.has(Modifier::E4M3) || r.has(Modifier::E5M2) || r.has(Modifier::TF32) || r.values() != 2) return false;
   op.a = r.single(0);
@@ -337,43 +328,35 @@ bool decode_pack(const OperandReader& r, Op& op) {
   return true;
 }
 
-}  // namespace
+bool emulate_f2f(const OperandReader& r, Op& op) {
+  const std::vector<Format> found = formats_of(r.instruction());
+  return found.size() == 2 && is_float(found[0]) && is_float(found[1]) && decode_conversion(r, op, found[0], found[1]);
+}
 
-bool decode_conversion(const OperandReader& r, Op& op) {
-  switch (r.instruction().opcode) {
-    case Opcode::F2F:
-    case Opcode::F2I:
-    case Opcode::I2F:
-    case Opcode::I2I:
-    case Opcode::FRND:
-    case Opcode::I2FP:
-      break;
-    case Opcode::F2FP:
-    case Opcode::UF2FP:
-      return decode_pack(r, op);
-    default:
-      return false;
-  }
-  Format to = Format::F32, from = Format::F32;
-  if (!choose_formats(r, to, from)) return false;
-  const bool float_source = is_float(from);
-  op.a = from == Format::F64 ? r.dual(0) : float_source ? r.single(0) : is_wide(from) ? r.integer64(0) : r.integer(0);
-  if (from == Format::F16 || from == Format::Bf16) op.a = r.half(0);
-  op.immediate = pack_formats(to, from);
-  op.variant = rounding_bits(r);
-  op.scale = r.values() > 0 ? r.value(0).byte : 0;
-  if (r.values() > 0 && r.value(0).half == HalfSelect::H1) op.scale = 2;
-  op.combine =
-      static_cast<std::uint8_t>((r.has(Modifier::FTZ) ? kFlush : 0) | (r.has(Modifier::SAT) ? kSaturate : 0) |
-                                (r.has(Modifier::NTZ) ? kNanToZero : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
-  op.carry_out = r.instruction().opcode == Opcode::FRND;
-  op.run = convert_lanes;
-  if (to == Format::F32 && from == Format::S32 && op.variant == 0) op.run = i2f_s32;
-  if (to == Format::S32 && from == Format::F32 && op.scale == 0) {
-    if (static_cast<Rounding>(op.variant) == Rounding::Nearest) op.run = f2i_s32<Rounding::Nearest>;
-    if (static_cast<Rounding>(op.variant) == Rounding::Zero) op.run = f2i_s32<Rounding::Zero>;
-  }
-  return float_source || op.a.flip == 0 || op.run == i2f_s32;
+bool emulate_i2i(const OperandReader& r, Op& op) {
+  const std::vector<Format> found = formats_of(r.instruction());
+  return found.size() == 2 && !is_float(found[0]) && !is_float(found[1]) &&
+         decode_conversion(r, op, found[0], found[1]);
+}
+
+/// What nvdisasm leaves unsaid: F2I makes an S32 of an F32, I2F an F32 of an S32, FRND works on F32.
+bool emulate_f2i(const OperandReader& r, Op& op) {
+  Format to = Format::S32, from = Format::F32;
+  for (const Format f : formats_of(r.instruction())) (is_float(f) ? from : to) = f;
+  return decode_conversion(r, op, to, from);
+}
+
+bool emulate_i2f(const OperandReader& r, Op& op) {
+  Format to = Format::F32, from = Format::S32;
+  for (const Format f : formats_of(r.instruction())) (is_float(f) ? to : from) = f;
+  return decode_conversion(r, op, to, from);
+}
+
+bool emulate_frnd(const OperandReader& r, Op& op) {
+  const std::vector<Format> found = formats_of(r.instruction());
+  const Format format = found.empty() ? Format::F32 : found[0];
+  op.carry_out = true;
+  return is_float(format) && decode_conversion(r, op, format, format);
 }
 
 }  // namespace forewarp::emulation

@@ -78,38 +78,30 @@ std::uint8_t rounding_bits(const OperandReader& r) {
   return static_cast<std::uint8_t>(mode);
 }
 
-}  // namespace
-
-bool decode_double(const OperandReader& r, Op& op) {
-  const Opcode opcode = r.instruction().opcode;
-  if (opcode != Opcode::DADD && opcode != Opcode::DMUL && opcode != Opcode::DFMA && opcode != Opcode::DSETP)
-    return false;
+bool decode_arithmetic(const OperandReader& r, Op& op, Handler run) {
   op.a = r.dual(0);
   op.b = r.dual(1);
   op.c = r.dual(2);
   op.variant = rounding_bits(r);
-  switch (opcode) {
-    case Opcode::DADD:
-      op.run = arithmetic<AddDoubles>;
-      return true;
-    case Opcode::DMUL:
-      op.run = arithmetic<MultiplyDoubles>;
-      return true;
-    case Opcode::DFMA:
-      op.run = arithmetic<FuseDoubles>;
-      return true;
-    default:
-      break;
-  }
+  op.run = run;
+  return true;
+}
+
+}  // namespace
+
+bool emulate_dadd(const OperandReader& r, Op& op) { return decode_arithmetic(r, op, arithmetic<AddDoubles>); }
+bool emulate_dmul(const OperandReader& r, Op& op) { return decode_arithmetic(r, op, arithmetic<MultiplyDoubles>); }
+bool emulate_dfma(const OperandReader& r, Op& op) { return decode_arithmetic(r, op, arithmetic<FuseDoubles>); }
+
+bool emulate_dsetp(const OperandReader& r, Op& op) {
+  op.a = r.dual(0);
+  op.b = r.dual(1);
   op.combine = combination(r.instruction());
   op.p[0] = r.predicate(0);
-  if (r.has(Modifier::MIN) || r.has(Modifier::MAX)) {
-    op.variant = r.has(Modifier::MIN) ? 1 : 0;
-    op.run = dsetp_extreme;
-  } else {
-    op.variant = comparison_bits(r.instruction());
-    op.run = dsetp;
-  }
+  const bool minimum = r.has(Modifier::MIN);
+  const bool extreme = minimum || r.has(Modifier::MAX);
+  op.variant = extreme ? static_cast<std::uint8_t>(minimum) : comparison_bits(r.instruction());
+  op.run = extreme ? dsetp_extreme : dsetp;
   return true;
 }
 

@@ -125,8 +125,8 @@ void fsel(Exec& x, const Op& op) {
 }
 
 /// Whether a / b needs the slow path: a divisor, dividend or quotient whose exponent the fast path cannot hold. The
-/// hardware's exact limits are not published; these are safe ones. A dividend of zero takes the slow path: the counts of
-/// an H200 show it.
+/// hardware's exact limits are not published; these are safe ones. A dividend of zero takes the slow path: the counts
+/// of an H200 show it.
 void fchk(Exec& x, const Op& op) {
   const u32 *a = x.row(op.a), *b = x.row(op.b);
   const FloatModifier ma(op.a), mb(op.b);
@@ -244,7 +244,9 @@ bool decode_arithmetic(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_comparison(const OperandReader& r, Op& op) {
+}  // namespace
+
+bool emulate_fsetp(const OperandReader& r, Op& op) {
   op.a = r.single(0);
   op.b = r.single(1);
   op.variant = comparison_bits(r.instruction());
@@ -260,7 +262,7 @@ bool decode_comparison(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_special_function(const OperandReader& r, Op& op) {
+bool emulate_mufu(const OperandReader& r, Op& op) {
   struct Name {
     Modifier modifier;
     Function function;
@@ -286,43 +288,33 @@ bool decode_special_function(const OperandReader& r, Op& op) {
   return false;
 }
 
-}  // namespace
+bool emulate_fadd(const OperandReader& r, Op& op) { return decode_arithmetic<Add>(r, op); }
+bool emulate_fmul(const OperandReader& r, Op& op) { return decode_arithmetic<Multiply>(r, op); }
+bool emulate_ffma(const OperandReader& r, Op& op) { return decode_arithmetic<FusedMultiplyAdd>(r, op); }
 
-bool decode_float(const OperandReader& r, Op& op) {
-  switch (r.instruction().opcode) {
-    case Opcode::FADD:
-      return decode_arithmetic<Add>(r, op);
-    case Opcode::FMUL:
-      return decode_arithmetic<Multiply>(r, op);
-    case Opcode::FFMA:
-      return decode_arithmetic<FusedMultiplyAdd>(r, op);
-    case Opcode::FSETP:
-    case Opcode::FSET:
-      return decode_comparison(r, op);
-    case Opcode::FMNMX:
-      op.a = r.single(0);
-      op.b = r.single(1);
-      op.p[0] = r.predicate(0);
-      op.variant = static_cast<std::uint8_t>((r.has(Modifier::FTZ) ? 1 : 0) | (r.has(Modifier::Nan) ? 2 : 0));
-      op.run = fmnmx;
-      return !r.has(Modifier::XORSIGN);
-    case Opcode::FSEL:
-      op.a = r.single(0);
-      op.b = r.single(1);
-      op.p[0] = r.predicate(0);
-      op.variant = r.has(Modifier::FTZ) ? 1 : 0;
-      op.run = fsel;
-      return true;
-    case Opcode::FCHK:
-      op.a = r.single(0);
-      op.b = r.single(1);
-      op.run = fchk;
-      return true;
-    case Opcode::MUFU:
-      return decode_special_function(r, op);
-    default:
-      return false;
-  }
+bool emulate_fmnmx(const OperandReader& r, Op& op) {
+  op.a = r.single(0);
+  op.b = r.single(1);
+  op.p[0] = r.predicate(0);
+  op.variant = static_cast<std::uint8_t>((r.has(Modifier::FTZ) ? 1 : 0) | (r.has(Modifier::Nan) ? 2 : 0));
+  op.run = fmnmx;
+  return !r.has(Modifier::XORSIGN);
+}
+
+bool emulate_fsel(const OperandReader& r, Op& op) {
+  op.a = r.single(0);
+  op.b = r.single(1);
+  op.p[0] = r.predicate(0);
+  op.variant = r.has(Modifier::FTZ) ? 1 : 0;
+  op.run = fsel;
+  return true;
+}
+
+bool emulate_fchk(const OperandReader& r, Op& op) {
+  op.a = r.single(0);
+  op.b = r.single(1);
+  op.run = fchk;
+  return true;
 }
 
 }  // namespace forewarp::emulation

@@ -166,19 +166,36 @@ void read_sources(const OperandReader& r, Op& op) {
                                 (r.has(Modifier::SAT) ? kSaturate : 0) | (r.has(Modifier::RELU) ? kRelu : 0));
 }
 
+void read_comparison(const OperandReader& r, Op& op) {
+  read_sources(r, op);
+  op.p[0] = r.predicate(0);
+  op.combine = combination(r.instruction());
+  op.d.add = comparison_bits(r.instruction());
+}
+
 bool is_zero_operand(const OperandReader& r, std::size_t i) {
   return i < r.values() && r.value(i).kind == OperandKind::Register && r.value(i).index == kRegisterZero;
 }
 
-bool decode_add(const OperandReader& r, Op& op) {
+}  // namespace
+
+bool emulate_hadd2(const OperandReader& r, Op& op) {
+  read_sources(r, op);
   const bool plain = op.variant == kWideResult && is_zero_operand(r, 0) && r.value(0).negate &&
                      (r.value(1).half != HalfSelect::Packed);
   op.run = plain ? widen : packed<AddHalves>;
   return true;
 }
 
+bool emulate_hmul2(const OperandReader& r, Op& op) {
+  read_sources(r, op);
+  op.run = packed<MultiplyHalves>;
+  return true;
+}
+
 /// HFMA2.MMA d, -RZ, RZ, imm: a way to load a constant.
-bool decode_fused(const OperandReader& r, Op& op) {
+bool emulate_hfma2(const OperandReader& r, Op& op) {
+  read_sources(r, op);
   u32 bits = 0;
   const bool constant = is_zero_operand(r, 0) && is_zero_operand(r, 1) && r.value(0).negate && r.literal(2, bits) &&
                         (op.variant & ~kBrain) == 0 && op.c.flip == 0;
@@ -192,46 +209,25 @@ bool decode_fused(const OperandReader& r, Op& op) {
   return true;
 }
 
-}  // namespace
+bool emulate_hsetp2(const OperandReader& r, Op& op) {
+  read_comparison(r, op);
+  op.carry_out = r.has(Modifier::H_AND);
+  op.run = hsetp2;
+  return true;
+}
 
-bool decode_half(const OperandReader& r, Op& op) {
-  const Opcode opcode = r.instruction().opcode;
-  switch (opcode) {
-    case Opcode::HADD2:
-    case Opcode::HMUL2:
-    case Opcode::HFMA2:
-    case Opcode::HSETP2:
-    case Opcode::HSET2:
-    case Opcode::HMNMX2:
-      break;
-    default:
-      return false;
-  }
-  read_sources(r, op);
-  op.p[0] = r.predicate(0);
-  op.combine = combination(r.instruction());
-  op.d.add = comparison_bits(r.instruction());
-  switch (opcode) {
-    case Opcode::HADD2:
-      return decode_add(r, op);
-    case Opcode::HMUL2:
-      op.run = packed<MultiplyHalves>;
-      return true;
-    case Opcode::HFMA2:
-      return decode_fused(r, op);
-    case Opcode::HSETP2:
-      op.carry_out = r.has(Modifier::H_AND);
-      op.run = hsetp2;
-      return true;
-    case Opcode::HSET2:
-      op.target = !r.has(Modifier::BF) ? 0xffffu : (op.variant & kBrain) != 0 ? 0x3f80u : 0x3c00u;
-      op.run = hset2;
-      return true;
-    default:
-      op.carry_out = r.has(Modifier::Nan);
-      op.run = hmnmx2;
-      return !r.has(Modifier::XORSIGN);
-  }
+bool emulate_hset2(const OperandReader& r, Op& op) {
+  read_comparison(r, op);
+  op.target = !r.has(Modifier::BF) ? 0xffffu : (op.variant & kBrain) != 0 ? 0x3f80u : 0x3c00u;
+  op.run = hset2;
+  return true;
+}
+
+bool emulate_hmnmx2(const OperandReader& r, Op& op) {
+  read_comparison(r, op);
+  op.carry_out = r.has(Modifier::Nan);
+  op.run = hmnmx2;
+  return !r.has(Modifier::XORSIGN);
 }
 
 }  // namespace forewarp::emulation

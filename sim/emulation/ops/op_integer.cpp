@@ -335,7 +335,9 @@ void clear_negation_carry(Op& op) { op.a.add = op.b.add = op.c.add = 0; }
 
 bool carries_out(const Op& op) { return op.pdst[0] != kDiscardedPredicate || op.pdst[1] != kDiscardedPredicate; }
 
-bool decode_add(const OperandReader& r, Op& op) {
+}  // namespace
+
+bool emulate_iadd(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.c = r.integer(2);
@@ -356,7 +358,7 @@ bool decode_add(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_multiply(const OperandReader& r, Op& op) {
+bool emulate_imad(const OperandReader& r, Op& op) {
   const bool wide = r.has(Modifier::WIDE), high = r.has(Modifier::HI), with_carry = r.has(Modifier::X);
   op.a = r.integer(0);
   op.b = r.integer(1);
@@ -381,7 +383,7 @@ bool decode_multiply(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_lea(const OperandReader& r, Op& op) {
+bool emulate_lea(const OperandReader& r, Op& op) {
   const bool high = r.has(Modifier::HI), extend = r.has(Modifier::SX32), with_carry = r.has(Modifier::X);
   op.a = r.integer(0);
   op.b = r.integer(1);
@@ -404,7 +406,7 @@ bool decode_lea(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_compare(const OperandReader& r, Op& op) {
+bool emulate_isetp(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.variant = comparison_bits(r.instruction());
@@ -423,7 +425,7 @@ bool decode_compare(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_dot(const OperandReader& r, Op& op) {
+bool emulate_idp(const OperandReader& r, Op& op) {
   if (!r.has(Modifier::Dot4)) return false;
   op.a = r.integer(0);
   op.b = r.integer(1);
@@ -440,68 +442,55 @@ bool decode_dot(const OperandReader& r, Op& op) {
   return true;
 }
 
-}  // namespace
+bool emulate_imnmx(const OperandReader& r, Op& op) {
+  if (r.values() != 2) return false;
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.p[0] = r.predicate(0);
+  op.run = is_signed(r) ? imnmx<i32> : imnmx<u32>;
+  return true;
+}
 
-bool decode_integer(const OperandReader& r, Op& op) {
-  switch (r.instruction().opcode) {
-    case Opcode::IADD3:
-    case Opcode::UIADD3:
-    case Opcode::IADD:
-    case Opcode::VIADD:
-      return decode_add(r, op);
-    case Opcode::IMAD:
-    case Opcode::IMUL:
-    case Opcode::UIMAD:
-      return decode_multiply(r, op);
-    case Opcode::LEA:
-    case Opcode::ULEA:
-      return decode_lea(r, op);
-    case Opcode::ISETP:
-    case Opcode::UISETP:
-    case Opcode::ISET:
-      return decode_compare(r, op);
-    case Opcode::IDP:
-      return decode_dot(r, op);
-    case Opcode::IMNMX:
-    case Opcode::UIMNMX:
-    case Opcode::VIMNMX:
-      if (r.values() != 2) return false;
-      op.a = r.integer(0);
-      op.b = r.integer(1);
-      op.p[0] = r.predicate(0);
-      op.run = is_signed(r) ? imnmx<i32> : imnmx<u32>;
-      return true;
-    case Opcode::VIADDMNMX:
-      op.a = r.integer(0);
-      op.b = r.integer(1);
-      op.c = r.integer(2);
-      op.p[0] = r.predicate(0);
-      op.variant = r.has(Modifier::RELU) ? 1 : 0;
-      op.run = is_signed(r) ? viaddmnmx<i32> : viaddmnmx<u32>;
-      return !r.has(Modifier::S16x2) && !r.has(Modifier::U16x2) && !r.has(Modifier::B16x2);
-    case Opcode::SEL:
-    case Opcode::USEL:
-      op.a = r.integer(0);
-      op.b = r.integer(1);
-      op.p[0] = r.predicate(0);
-      op.run = sel;
-      return true;
-    case Opcode::IABS:
-    case Opcode::UIABS:
-      op.a = r.integer(0);
-      op.run = iabs;
-      return true;
-    case Opcode::VABSDIFF:
-    case Opcode::VABSDIFF4:
-      op.a = r.integer(0);
-      op.b = r.integer(1);
-      op.c = r.integer(2);
-      op.variant = r.instruction().opcode == Opcode::VABSDIFF ? !r.has(Modifier::U32) : r.has(Modifier::S8);
-      op.run = r.instruction().opcode == Opcode::VABSDIFF ? vabsdiff : vabsdiff4;
-      return true;
-    default:
-      return false;
-  }
+bool emulate_viaddmnmx(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.c = r.integer(2);
+  op.p[0] = r.predicate(0);
+  op.variant = r.has(Modifier::RELU) ? 1 : 0;
+  op.run = is_signed(r) ? viaddmnmx<i32> : viaddmnmx<u32>;
+  return !r.has(Modifier::S16x2) && !r.has(Modifier::U16x2) && !r.has(Modifier::B16x2);
+}
+
+bool emulate_sel(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.p[0] = r.predicate(0);
+  op.run = sel;
+  return true;
+}
+
+bool emulate_iabs(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.run = iabs;
+  return true;
+}
+
+bool emulate_vabsdiff(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.c = r.integer(2);
+  op.variant = !r.has(Modifier::U32);
+  op.run = vabsdiff;
+  return true;
+}
+
+bool emulate_vabsdiff4(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.c = r.integer(2);
+  op.variant = r.has(Modifier::S8);
+  op.run = vabsdiff4;
+  return true;
 }
 
 }  // namespace forewarp::emulation

@@ -263,7 +263,30 @@ void r2p(Exec& x, const Op& op) {
 
 // --- decoding --------------------------------------------------------------------------------------------------------
 
-bool decode_lop3(const OperandReader& r, Op& op) {
+bool decode_predicate_file(const OperandReader& r, Op& op, bool to_register) {
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  const Operand* packed = to_register ? r.destination() : (r.values() > 0 ? &r.value(0) : nullptr);
+  op.variant = static_cast<std::uint8_t>(packed != nullptr ? packed->byte * 8 : 0);
+  const Modifier bytes[] = {Modifier::Byte1, Modifier::Byte2, Modifier::Byte3};
+  for (int i = 0; i < 3; ++i) {
+    if (r.has(bytes[i])) op.variant = static_cast<std::uint8_t>(8 * (i + 1));
+  }
+  op.uniform = r.instruction().opcode == Opcode::UP2UR || r.instruction().opcode == Opcode::UR2UP;
+  op.run = to_register ? p2r : r2p;
+  return true;
+}
+
+bool decode_unary(const OperandReader& r, Op& op, Handler run) {
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.run = run;
+  return true;
+}
+
+}  // namespace
+
+bool emulate_lop3(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.c = r.integer(2);
@@ -277,7 +300,7 @@ bool decode_lop3(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_plop3(const OperandReader& r, Op& op) {
+bool emulate_plop3(const OperandReader& r, Op& op) {
   if (r.values() != 2 || r.predicates() != 3) return false;
   for (std::size_t i = 0; i < 3; ++i) op.p[i] = r.predicate(i);
   op.immediate = (r.immediate(0) & 0xffu) | (r.immediate(1) & 0xffu) << 8;
@@ -285,7 +308,7 @@ bool decode_plop3(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_shift(const OperandReader& r, Op& op) {
+bool emulate_shf(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.c = r.integer(2);
@@ -313,7 +336,7 @@ bool decode_shift(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_permute(const OperandReader& r, Op& op) {
+bool emulate_prmt(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.c = r.integer(2);
@@ -328,75 +351,31 @@ bool decode_permute(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_predicate_file(const OperandReader& r, Op& op, bool to_register) {
+bool emulate_mov(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
-  op.b = r.integer(1);
-  const Operand* packed = to_register ? r.destination() : (r.values() > 0 ? &r.value(0) : nullptr);
-  op.variant = static_cast<std::uint8_t>(packed != nullptr ? packed->byte * 8 : 0);
-  const Modifier bytes[] = {Modifier::Byte1, Modifier::Byte2, Modifier::Byte3};
-  for (int i = 0; i < 3; ++i) {
-    if (r.has(bytes[i])) op.variant = static_cast<std::uint8_t>(8 * (i + 1));
-  }
-  op.uniform = r.instruction().opcode == Opcode::UP2UR || r.instruction().opcode == Opcode::UR2UP;
-  op.run = to_register ? p2r : r2p;
-  return true;
+  op.run = move_rows1;
+  return op.a.flip == 0;
 }
 
-bool decode_unary(const OperandReader& r, Op& op, Handler run) {
-  op.a = r.integer(0);
-  op.b = r.integer(1);
-  op.run = run;
-  return true;
+bool emulate_popc(const OperandReader& r, Op& op) { return decode_unary(r, op, popc); }
+bool emulate_brev(const OperandReader& r, Op& op) { return decode_unary(r, op, brev); }
+
+bool emulate_flo(const OperandReader& r, Op& op) {
+  op.variant = static_cast<std::uint8_t>((r.has(Modifier::U32) ? 0 : 1) | (r.has(Modifier::SH) ? 2 : 0));
+  return decode_unary(r, op, flo);
 }
 
-}  // namespace
-
-bool decode_logic(const OperandReader& r, Op& op) {
-  switch (r.instruction().opcode) {
-    case Opcode::LOP3:
-    case Opcode::ULOP3:
-      return decode_lop3(r, op);
-    case Opcode::PLOP3:
-    case Opcode::UPLOP3:
-      return decode_plop3(r, op);
-    case Opcode::SHF:
-    case Opcode::USHF:
-      return decode_shift(r, op);
-    case Opcode::PRMT:
-    case Opcode::UPRMT:
-      return decode_permute(r, op);
-    case Opcode::MOV:
-    case Opcode::UMOV:
-      op.a = r.integer(0);
-      op.run = move_rows1;
-      return op.a.flip == 0;
-    case Opcode::POPC:
-    case Opcode::UPOPC:
-      return decode_unary(r, op, popc);
-    case Opcode::BREV:
-    case Opcode::UBREV:
-      return decode_unary(r, op, brev);
-    case Opcode::FLO:
-    case Opcode::UFLO:
-      op.variant = static_cast<std::uint8_t>((r.has(Modifier::U32) ? 0 : 1) | (r.has(Modifier::SH) ? 2 : 0));
-      return decode_unary(r, op, flo);
-    case Opcode::BMSK:
-    case Opcode::UBMSK:
-      op.variant = r.has(Modifier::W) ? 1 : 0;
-      return decode_unary(r, op, bmsk);
-    case Opcode::SGXT:
-    case Opcode::USGXT:
-      op.variant = static_cast<std::uint8_t>((r.has(Modifier::U32) ? 0 : 1) | (r.has(Modifier::W) ? 2 : 0));
-      return decode_unary(r, op, sgxt);
-    case Opcode::P2R:
-    case Opcode::UP2UR:
-      return decode_predicate_file(r, op, true);
-    case Opcode::R2P:
-    case Opcode::UR2UP:
-      return decode_predicate_file(r, op, false);
-    default:
-      return false;
-  }
+bool emulate_bmsk(const OperandReader& r, Op& op) {
+  op.variant = r.has(Modifier::W) ? 1 : 0;
+  return decode_unary(r, op, bmsk);
 }
+
+bool emulate_sgxt(const OperandReader& r, Op& op) {
+  op.variant = static_cast<std::uint8_t>((r.has(Modifier::U32) ? 0 : 1) | (r.has(Modifier::W) ? 2 : 0));
+  return decode_unary(r, op, sgxt);
+}
+
+bool emulate_p2r(const OperandReader& r, Op& op) { return decode_predicate_file(r, op, true); }
+bool emulate_r2p(const OperandReader& r, Op& op) { return decode_predicate_file(r, op, false); }
 
 }  // namespace forewarp::emulation

@@ -159,43 +159,6 @@ Handler store_handler(const Op& op) {
   }
 }
 
-bool decode_constant(const OperandReader& r, Op& op) {
-  if (r.values() != 1 || r.value(0).kind != OperandKind::Constant || r.value(0).bank == kBindlessBank) return false;
-  const Operand& o = r.value(0);
-  op.bytes = r.has(Modifier::U8) || r.has(Modifier::S8)     ? 1
-             : r.has(Modifier::U16) || r.has(Modifier::S16) ? 2
-             : r.has(Modifier::B64)                         ? 8
-             : r.has(Modifier::B128)                        ? 16
-                                                            : 4;
-  if (o.index == kRegisterZero && o.uniform == kUniformRegisterZero && (op.bytes == 4 || op.bytes == 8)) {
-    op.a = r.integer(0);
-    op.run = op.bytes == 8 ? move_rows2 : move_rows1;
-    return true;
-  }
-  op.a = r.index_source(o);
-  op.has_uniform = o.uniform != kUniformRegisterZero;
-  op.b = r.uniform_source(o.uniform);
-  op.offset = o.offset;
-  op.variant = o.bank;
-  op.carry_out = r.has(Modifier::S8) || r.has(Modifier::S16);
-  op.run = ldc;
-  return true;
-}
-
-bool decode_copy(const OperandReader& r, Op& op) {
-  const Operand *to = r.memory(), *from = r.second_memory();
-  if (to == nullptr || from == nullptr) return false;
-  read_address(r, *from, op);
-  op.kind = OpKind::Copy;
-  op.c = r.index_source(*to);
-  op.d = r.uniform_source(to->uniform);
-  op.immediate = static_cast<u32>(to->offset);
-  op.p[0] = r.predicate(0);
-  op.carry_out = r.predicates() > 0;  // zeros instead of the source where the predicate is false
-  op.run = copy_in;
-  return op.bytes == 4 || op.bytes == 8 || op.bytes == 16;
-}
-
 bool decode_matrix(const OperandReader& r, Op& op, bool to_memory) {
   if (r.memory() == nullptr || !(r.has(Modifier::M88) || r.has(Modifier::MT88))) return false;
   read_address(r, *r.memory(), op);
@@ -228,37 +191,59 @@ void read_address(const OperandReader& r, const Operand& memory, Op& op) {
 
 Handler copy_target_handler() { return copy_out; }
 
-bool decode_memory(const OperandReader& r, Op& op) {
-  switch (r.instruction().opcode) {
-    case Opcode::LDG:
-    case Opcode::LDS:
-    case Opcode::LDL:
-    case Opcode::LD:
-      if (r.memory() == nullptr) return false;
-      read_address(r, *r.memory(), op);
-      op.run = load_handler(op, r.has(Modifier::S8) || r.has(Modifier::S16));
-      return op.run != nullptr;
-    case Opcode::STG:
-    case Opcode::STS:
-    case Opcode::STL:
-    case Opcode::ST:
-      if (r.memory() == nullptr) return false;
-      read_address(r, *r.memory(), op);
-      op.c = r.integer(0);
-      op.run = store_handler(op);
-      return op.run != nullptr;
-    case Opcode::LDC:
-    case Opcode::ULDC:
-      return decode_constant(r, op);
-    case Opcode::LDSM:
-      return decode_matrix(r, op, false);
-    case Opcode::STSM:
-      return decode_matrix(r, op, true);
-    case Opcode::LDGSTS:
-      return decode_copy(r, op);
-    default:
-      return false;
+bool emulate_ldc(const OperandReader& r, Op& op) {
+  if (r.values() != 1 || r.value(0).kind != OperandKind::Constant || r.value(0).bank == kBindlessBank) return false;
+  const Operand& o = r.value(0);
+  op.bytes = r.has(Modifier::U8) || r.has(Modifier::S8)     ? 1
+             : r.has(Modifier::U16) || r.has(Modifier::S16) ? 2
+             : r.has(Modifier::B64)                         ? 8
+             : r.has(Modifier::B128)                        ? 16
+                                                            : 4;
+  if (o.index == kRegisterZero && o.uniform == kUniformRegisterZero && (op.bytes == 4 || op.bytes == 8)) {
+    op.a = r.integer(0);
+    op.run = op.bytes == 8 ? move_rows2 : move_rows1;
+    return true;
   }
+  op.a = r.index_source(o);
+  op.has_uniform = o.uniform != kUniformRegisterZero;
+  op.b = r.uniform_source(o.uniform);
+  op.offset = o.offset;
+  op.variant = o.bank;
+  op.carry_out = r.has(Modifier::S8) || r.has(Modifier::S16);
+  op.run = ldc;
+  return true;
 }
+
+bool emulate_ldgsts(const OperandReader& r, Op& op) {
+  const Operand *to = r.memory(), *from = r.second_memory();
+  if (to == nullptr || from == nullptr) return false;
+  read_address(r, *from, op);
+  op.kind = OpKind::Copy;
+  op.c = r.index_source(*to);
+  op.d = r.uniform_source(to->uniform);
+  op.immediate = static_cast<u32>(to->offset);
+  op.p[0] = r.predicate(0);
+  op.carry_out = r.predicates() > 0;  // zeros instead of the source where the predicate is false
+  op.run = copy_in;
+  return op.bytes == 4 || op.bytes == 8 || op.bytes == 16;
+}
+
+bool emulate_load(const OperandReader& r, Op& op) {
+  if (r.memory() == nullptr) return false;
+  read_address(r, *r.memory(), op);
+  op.run = load_handler(op, r.has(Modifier::S8) || r.has(Modifier::S16));
+  return op.run != nullptr;
+}
+
+bool emulate_store(const OperandReader& r, Op& op) {
+  if (r.memory() == nullptr) return false;
+  read_address(r, *r.memory(), op);
+  op.c = r.integer(0);
+  op.run = store_handler(op);
+  return op.run != nullptr;
+}
+
+bool emulate_ldsm(const OperandReader& r, Op& op) { return decode_matrix(r, op, false); }
+bool emulate_stsm(const OperandReader& r, Op& op) { return decode_matrix(r, op, true); }
 
 }  // namespace forewarp::emulation

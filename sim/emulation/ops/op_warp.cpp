@@ -276,7 +276,16 @@ void b2r_result(Exec& x, const Op& op) {
 
 // --- decoding --------------------------------------------------------------------------------------------------------
 
-bool decode_shuffle(const OperandReader& r, Op& op) {
+bool decode_vote(const OperandReader& r, Op& op, Handler run) {
+  op.p[0] = r.predicate(0);
+  op.variant = r.has(Modifier::ALL) ? kAll : r.has(Modifier::ANY) ? kAny : kEqualVote;
+  op.run = run;
+  return true;
+}
+
+}  // namespace
+
+bool emulate_shfl(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.c = r.integer(2);
@@ -288,14 +297,7 @@ bool decode_shuffle(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_vote(const OperandReader& r, Op& op, Handler run) {
-  op.p[0] = r.predicate(0);
-  op.variant = r.has(Modifier::ALL) ? kAll : r.has(Modifier::ANY) ? kAny : kEqualVote;
-  op.run = run;
-  return true;
-}
-
-bool decode_redux(const OperandReader& r, Op& op) {
+bool emulate_redux(const OperandReader& r, Op& op) {
   op.a = r.integer(0);
   op.variant = r.has(Modifier::SUM)   ? kSum
                : r.has(Modifier::MIN) ? kMin
@@ -309,7 +311,7 @@ bool decode_redux(const OperandReader& r, Op& op) {
   return true;
 }
 
-bool decode_special_register(const OperandReader& r, Op& op) {
+bool emulate_s2r(const OperandReader& r, Op& op) {
   if (r.special() == nullptr || r.special()->special == SpecialRegister::Other) return false;
   const SpecialRegister which = r.special()->special;
   op.variant = static_cast<std::uint8_t>(which);
@@ -324,41 +326,31 @@ bool decode_special_register(const OperandReader& r, Op& op) {
   return true;
 }
 
-}  // namespace
+bool emulate_vote(const OperandReader& r, Op& op) { return decode_vote(r, op, vote); }
+bool emulate_voteu(const OperandReader& r, Op& op) { return decode_vote(r, op, voteu); }
 
-bool decode_warp(const OperandReader& r, Op& op) {
-  switch (r.instruction().opcode) {
-    case Opcode::SHFL:
-      return decode_shuffle(r, op);
-    case Opcode::VOTE:
-      return decode_vote(r, op, vote);
-    case Opcode::VOTEU:
-      return decode_vote(r, op, voteu);
-    case Opcode::MATCH:
-      op.a = r.integer(0);
-      op.bytes = r.has(Modifier::U64) ? 8 : 4;
-      op.variant = r.has(Modifier::ALL) ? kAll : kAny;
-      op.run = match;
-      return true;
-    case Opcode::REDUX:
-      return decode_redux(r, op);
-    case Opcode::ELECT:
-      op.run = elect;
-      return true;
-    case Opcode::R2UR:
-      op.a = r.integer(0);
-      op.run = r2ur;
-      return true;
-    case Opcode::S2R:
-    case Opcode::S2UR:
-    case Opcode::CS2R:
-      return decode_special_register(r, op);
-    case Opcode::B2R:
-      op.run = b2r_result;
-      return r.has(Modifier::RESULT);
-    default:
-      return false;
-  }
+bool emulate_match(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.bytes = r.has(Modifier::U64) ? 8 : 4;
+  op.variant = r.has(Modifier::ALL) ? kAll : kAny;
+  op.run = match;
+  return true;
+}
+
+bool emulate_elect(const OperandReader&, Op& op) {
+  op.run = elect;
+  return true;
+}
+
+bool emulate_r2ur(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.run = r2ur;
+  return true;
+}
+
+bool emulate_b2r(const OperandReader& r, Op& op) {
+  op.run = b2r_result;
+  return r.has(Modifier::RESULT);
 }
 
 }  // namespace forewarp::emulation

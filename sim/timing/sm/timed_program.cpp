@@ -3,42 +3,46 @@
 #include <algorithm>
 
 #include "program/analysis.h"
+#include "program/traits.h"
 #include "trace/coalesce.h"
 
 namespace forewarp {
 namespace {
 
-/// Special-function, conversion and bit-count results by opcode; 0 for what this table does not hold.
-int queued_latency(Opcode op, const VariableLatencySpec& latency) {
-  switch (op) {
-    case Opcode::MUFU:
+/// Cycles until the result of an instruction that completes through a scoreboard.
+int result_latency(Timing timing, const VariableLatencySpec& latency) {
+  switch (timing) {
+    case Timing::SpecialFunction:
       return latency.mufu;
-    case Opcode::F2F:
-    case Opcode::F2I:
-    case Opcode::I2F:
-    case Opcode::FRND:
-    case Opcode::I2I:
+    case Timing::Conversion:
       return latency.conversion;
-    case Opcode::POPC:
-    case Opcode::FLO:
-    case Opcode::BREV:
-    case Opcode::UPOPC:
-    case Opcode::UFLO:
+    case Timing::BitCount:
       return latency.popc;
-    case Opcode::MATCH:
+    case Timing::Match:
       return latency.match;
-    case Opcode::REDUX:
+    case Timing::Redux:
       return latency.redux;
-    default:
-      return 0;
+    case Timing::Vote:
+      return latency.vote;
+    case Timing::Double:
+      return latency.fp64;
+    case Timing::Matrix:
+      return latency.mma;
+    case Timing::Pipe:
+    case Timing::Commit:
+    case Timing::Index:
+    case Timing::LaneAttribute:
+      return latency.s2r;
+    case Timing::Memory:
+    case Timing::Shuffle:
+    case Timing::ConstantLoad:
+    case Timing::Barrier:
+    case Timing::Fence:
+    case Timing::Depbar:
+    case Timing::Exit:
+      break;
   }
-}
-
-int scoreboarded_latency(const Instruction& in, const VariableLatencySpec& latency) {
-  if (in.pipe == Pipe::Fp64) return latency.fp64;
-  if (in.pipe == Pipe::Tensor) return latency.mma;
-  if (in.opcode == Opcode::VOTE || in.opcode == Opcode::VOTEU) return latency.vote;
-  return latency.s2r;
+  return 0;
 }
 
 bool reads_constant(const Instruction& in, TimedInstruction& out, int line_bytes) {
@@ -54,7 +58,8 @@ bool reads_constant(const Instruction& in, TimedInstruction& out, int line_bytes
 
 /// IMAD.WIDE and IMAD.HI take two passes through the multiplier; aliases (IMAD.MOV and others) take one.
 bool is_wide_product(const Instruction& in) {
-  return in.opcode == Opcode::IMAD && (in.has(Modifier::WIDE) || in.has(Modifier::HI));
+  return traits(in.opcode).width == Width::Product && in.pipe != Pipe::Uniform &&
+         (in.has(Modifier::WIDE) || in.has(Modifier::HI));
 }
 
 /// FP64 reads its pairs beside the ports of the others: DADD and FFMA or LOP3 in turn take 1.07 and 1.10 cycles each,
@@ -62,7 +67,7 @@ bool is_wide_product(const Instruction& in) {
 void register_reads(const Instruction& in, TimedInstruction& out) {
   if (in.pipe == Pipe::Fp64) return;
   // Sums of two have the second in the place of the addend, as their encoding and its reuse bits do.
-  const bool sum = in.opcode == Opcode::FADD || in.opcode == Opcode::HADD2;
+  const bool sum = in.operation == OperationClass::Fadd || in.operation == OperationClass::Hadd;
   int slot = 0;
   for (int i = in.destination_count; i < in.operand_count && slot < 3; ++i) {
     const Operand& operand = in.operands[static_cast<std::size_t>(i)];
@@ -75,78 +80,50 @@ void register_reads(const Instruction& in, TimedInstruction& out) {
   }
 }
 
-Path path_of(const Instruction& in, EventKind event) {
-  switch (in.opcode) {
-    case Opcode::EXIT:
-      return Path::Exit;
-    case Opcode::BAR:
-      return in.has(Modifier::ARV) ? Path::BarrierArrive : Path::Barrier;
-    case Opcode::MEMBAR:
-      return Path::Membar;
-    case Opcode::DEPBAR:
-      return Path::Depbar;
-    case Opcode::SHFL:
+Path path_of(const Instruction& in, Timing timing) {
+  switch (timing) {
+    case Timing::Pipe:
+    case Timing::Double:
+    case Timing::Matrix:
+    case Timing::Vote:
+    case Timing::Commit: {
+      const bool scoreboards = in.control.write_barrier != kNoScoreboard || in.control.read_barrier != kNoScoreboard;
+      return scoreboards ? Path::Scoreboarded : Path::Fixed;
+    }
+    case Timing::SpecialFunction:
+    case Timing::Conversion:
+    case Timing::BitCount:
+    case Timing::Match:
+    case Timing::Redux:
+      return Path::Queued;
+    case Timing::Memory:
+      return Path::Memory;
+    case Timing::Shuffle:
       return Path::Shuffle;
-    case Opcode::LDC:
+    case Timing::ConstantLoad:
       return Path::ConstantLoad;
-    case Opcode::S2UR:
+    case Timing::Index:
       return Path::Index;
-    case Opcode::S2R:
+    case Timing::LaneAttribute:
       return reads_lane_attribute(in) ? Path::Scoreboarded : Path::Index;
-    default:
-      break;
+    case Timing::Barrier:
+      return in.has(Modifier::ARV) ? Path::BarrierArrive : Path::Barrier;
+    case Timing::Fence:
+      return Path::Membar;
+    case Timing::Depbar:
+      return Path::Depbar;
+    case Timing::Exit:
+      return Path::Exit;
   }
-  if (event == EventKind::Access || event == EventKind::Transfer) return Path::Memory;
-  const bool scoreboards = in.control.write_barrier != kNoScoreboard || in.control.read_barrier != kNoScoreboard;
-  if (in.pipe == Pipe::Xu || in.opcode == Opcode::MATCH || in.opcode == Opcode::REDUX) return Path::Queued;
-  return scoreboards ? Path::Scoreboarded : Path::Fixed;
-}
-
-bool leaves_line(Opcode op) {
-  switch (op) {
-    case Opcode::BRA:
-    case Opcode::BRX:
-    case Opcode::BRXU:
-    case Opcode::JMP:
-    case Opcode::JMX:
-    case Opcode::CALL:
-    case Opcode::RET:
-    case Opcode::BSYNC:
-    case Opcode::BREAK:
-    case Opcode::WARPSYNC:
-    case Opcode::YIELD:
-    case Opcode::EXIT:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// A barrier holds a warp only at the next instruction that leaves the sub-partition's own pipes or the straight line
-/// (kernels/micro barrier, release: of what follows BAR, FFMA, ISETP, VOTE and CS2R issue while others are awaited;
-/// loads, stores, MUFU, SHFL, S2R, F2F, branches, NOP and a second BAR do not). ptxas keeps those, and DFMA, UMOV and
-/// ULDC, 6 cycles behind BAR, and none of the former.
-bool passes_barrier(const Instruction& in, Path path) {
-  if (path != Path::Fixed) return false;
-  switch (in.pipe) {
-    case Pipe::Alu:
-    case Pipe::Fma:
-    case Pipe::FmaHeavy:
-    case Pipe::Fp16:
-      return true;
-    case Pipe::Tensor:
-      return in.opcode == Opcode::HFMA2;
-    case Pipe::Uniform:
-      return in.opcode != Opcode::UMOV && in.opcode != Opcode::ULDC;
-    default:
-      return false;
-  }
+  return Path::Fixed;
 }
 
 TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& gpu) {
   TimedInstruction out;
+  const OpcodeTraits& t = traits(in.opcode);
+  const UnitTraits& unit = t.unit;
   out.event = event;
-  out.path = path_of(in, event.kind);
+  out.path = path_of(in, unit.timing);
   out.pipe = in.pipe;
   out.space = in.space;
   out.memory = in.memory;
@@ -156,7 +133,7 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   out.read_barrier = in.control.read_barrier;
   out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(in.pipe).interval));
   // HFMA2.MMA is the fp16 pipe's rate on the tensor pipe: the two alternate (kernels/micro issue, 1.08 cycles each).
-  if (in.opcode == Opcode::HFMA2 && in.pipe == Pipe::Tensor)
+  if (in.pipe == Pipe::Tensor && in.operation != OperationClass::Mma)
     out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Fp16).interval));
   if (is_wide_product(in)) {
     out.product = true;
@@ -166,27 +143,23 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   if (out.path == Path::ConstantLoad || out.path == Path::Index)
     out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Adu).interval));
   if (in.memory == MemoryKind::Load) out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
-  out.control = leaves_line(in.opcode);
-  out.passes_barrier = passes_barrier(in, out.path);
+  out.control = leaves_line(t.flow);
+  out.passes_barrier = out.path == Path::Fixed && unit.at_barrier == AtBarrier::Passes;
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
   out.long_wait = out.path == Path::Memory && in.space != MemorySpace::Shared;
   const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));
   out.constant_operand = constant && out.path != Path::ConstantLoad;
-  if (out.path == Path::Queued) {
-    const int latency = queued_latency(in.opcode, gpu.latency);
-    out.latency = static_cast<std::uint16_t>(latency > 0 ? latency : gpu.latency.conversion);
-  } else if (out.path == Path::Scoreboarded || out.path == Path::Index) {
-    out.latency = static_cast<std::uint16_t>(scoreboarded_latency(in, gpu.latency));
-  }
-  out.block_fence = in.opcode == Opcode::MEMBAR && in.has(Modifier::CTA);
-  if (in.opcode == Opcode::DEPBAR) {
+  if (out.path == Path::Queued || out.path == Path::Scoreboarded || out.path == Path::Index)
+    out.latency = static_cast<std::uint16_t>(result_latency(unit.timing, gpu.latency));
+  out.block_fence = out.path == Path::Membar && in.has(Modifier::CTA);
+  if (out.path == Path::Depbar) {
     for (int i = 0; i < in.operand_count; ++i) {
       const Operand& operand = in.operands[static_cast<std::size_t>(i)];
       if (operand.kind == OperandKind::Scoreboard) out.depbar_scoreboard = operand.index;
       if (operand.kind == OperandKind::Immediate) out.count = static_cast<std::uint8_t>(operand.immediate);
     }
   }
-  if (in.opcode == Opcode::BAR) {
+  if (unit.timing == Timing::Barrier) {
     int immediates = 0;
     for (int i = 0; i < in.operand_count; ++i) {
       const Operand& operand = in.operands[static_cast<std::size_t>(i)];
