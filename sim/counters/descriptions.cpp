@@ -1,4 +1,5 @@
-// Meanings of the metrics that need timing; exact metrics have theirs in the table of metrics.cpp.
+// Meanings of the metrics that need timing; exact metrics have theirs in the table of metrics.cpp, sums in
+// timing/counters.def.
 #include "counters/metrics.h"
 
 namespace forewarp {
@@ -23,7 +24,6 @@ constexpr Row kTimed[] = {
     {"smsp__warps_active.avg.per_cycle_active", "warp", "warps on a sub-partition, mean over its active cycles"},
     {"smsp__warps_eligible.avg.per_cycle_active", "warp", "warps that could issue, mean over active cycles"},
     {"smsp__issue_active.avg.per_cycle_active", "inst/cycle", "instructions issued a cycle and sub-partition"},
-    {"smsp__issue_active.sum", "cycle", "cycles in which a sub-partition issued"},
     {"smsp__inst_issued.sum", "inst", "warp instructions issued"},
     {"sm__inst_executed.avg.per_cycle_active", "inst/cycle", "instructions executed a cycle and SM, while active"},
     {"sm__inst_executed.avg.per_cycle_elapsed", "inst/cycle", "instructions executed a cycle and SM, of all cycles"},
@@ -35,12 +35,10 @@ constexpr Row kTimed[] = {
     {"l1tex__t_sectors_lookup_<hit|miss>.sum", "sector", "sectors found in L1, and not"},
     {"l1tex__m_xbar2l1tex_read_sectors.sum", "sector", "sectors that came from L2 to L1"},
     {"l1tex__m_l1tex2xbar_write_bytes.sum", "byte", "bytes that went from L1 to L2"},
-    {"lts__t_sectors_srcunit_tex_op_<read|write|atom|red>.sum", "sector", "sectors asked of L2 by the SMs"},
+    {"lts__t_sectors_srcunit_tex_op_read.sum", "sector", "sectors that the SMs read from L2"},
     {"lts__t_sectors_srcunit_tex.sum", "sector", "sectors asked of L2 by the SMs, all kinds"},
     {"lts__t_requests_srcunit_tex.sum", "request", "requests to L2 by the SMs"},
-    {"lts__t_sectors_srcunit_tex_lookup_<hit|miss>.sum", "sector", "sectors found in L2, and not"},
     {"lts__t_sector_hit_rate.pct", "%", "sectors found in L2, of those looked up"},
-    {"dram__bytes_<read|write>.sum", "byte", "bytes that HBM delivered and took"},
     {"dram__bytes.sum", "byte", "HBM traffic"},
     {"dram__bytes.sum.per_second", "byte/s", "HBM traffic a second"},
     {"dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", "HBM traffic, of its peak"},
@@ -71,6 +69,12 @@ std::vector<MetricDescription> describe_metrics() {
   std::vector<MetricDescription> all;
   for (const ExactMetric& metric : exact_metric_table())
     all.push_back({metric.name, metric.unit, metric.meaning, true});
+  const auto counter = [&](const char* metric, const char* unit, const char* meaning) {
+    if (*metric != '\0') all.push_back({metric, unit, meaning, false});
+  };
+#define FW_SM_COUNTER(name, scope, metric, unit, meaning) counter(metric, unit, meaning);
+#define FW_MEMORY_COUNTER(name, scope, metric, unit, meaning) counter(metric, unit, meaning);
+#include "timing/counters.def"
   for (const Row& row : kTimed) all.push_back({row.name, row.unit, row.meaning, false});
   return all;
 }

@@ -10,6 +10,16 @@ namespace {
 
 double number(std::uint64_t value) { return static_cast<double>(value); }
 
+/// Sums that are a metric as they stand.
+void add_counters(const TimingCounters& c, MetricSet& m) {
+  const auto set = [&](const char* metric, std::uint64_t value) {
+    if (*metric != '\0') m.set(metric, number(value));
+  };
+#define FW_SM_COUNTER(name, scope, metric, unit, meaning) set(metric, c.name);
+#define FW_MEMORY_COUNTER(name, scope, metric, unit, meaning) set(metric, c.memory.name);
+#include "timing/counters.def"
+}
+
 void add_time(const Inputs& in, MetricSet& m) {
   const TimingCounters& c = in.timing.counters;
   m.set("gpc__cycles_elapsed.max", number(in.timing.elapsed_cycles));
@@ -37,7 +47,6 @@ void add_scheduler(const Inputs& in, MetricSet& m) {
   m.set("smsp__warps_active.avg.per_cycle_active", ratio(warps, active));
   m.set("smsp__warps_eligible.avg.per_cycle_active", ratio(eligible, active));
   m.set("smsp__issue_active.avg.per_cycle_active", ratio(issued, active));
-  m.set("smsp__issue_active.sum", issued);
   m.set("smsp__issue_inst0.avg.pct_of_peak_sustained_active", active == 0 ? 0 : 100 - percent(issued, active));
   m.set("smsp__inst_issued.sum", issued);
   m.set("sm__inst_executed.avg.per_cycle_active", ratio(executed, number(c.sm_active_cycles)));
@@ -64,15 +73,10 @@ void add_caches(const Inputs& in, MetricSet& m) {
   m.set("l1tex__m_l1tex2xbar_write_bytes.sum",
         number(mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors) * kSectorBytes);
   m.set("lts__t_sectors_srcunit_tex_op_read.sum", number(mem.read_sectors - mem.merged_sectors));
-  m.set("lts__t_sectors_srcunit_tex_op_write.sum", number(mem.write_sectors));
-  m.set("lts__t_sectors_srcunit_tex_op_atom.sum", number(mem.atomic_sectors));
-  m.set("lts__t_sectors_srcunit_tex_op_red.sum", number(mem.reduction_sectors));
   m.set("lts__t_sectors_srcunit_tex.sum",
         number(mem.read_sectors - mem.merged_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors));
   m.set("lts__t_requests_srcunit_tex.sum",
         number(mem.read_requests - mem.merged_requests + mem.write_requests + mem.atomic_requests));
-  m.set("lts__t_sectors_srcunit_tex_lookup_hit.sum", number(mem.hit_sectors));
-  m.set("lts__t_sectors_srcunit_tex_lookup_miss.sum", number(mem.miss_sectors));
   // Lookups for the other partition count as well, and those that merge partly written sectors; sectors fetched along
   // with missed ones count in neither.
   const std::uint64_t besides = mem.fabric_hit_sectors + mem.fabric_miss_sectors + mem.merge_sectors;
@@ -81,8 +85,6 @@ void add_caches(const Inputs& in, MetricSet& m) {
   m.set("lts__t_sector_hit_rate.pct",
         percent(number(mem.hit_sectors + mem.fabric_hit_sectors), number(asked + besides)));
   const double dram = number(mem.dram_read_bytes + mem.dram_write_bytes);
-  m.set("dram__bytes_read.sum", number(mem.dram_read_bytes));
-  m.set("dram__bytes_write.sum", number(mem.dram_write_bytes));
   m.set("dram__bytes.sum", dram);
   m.set("dram__bytes.sum.per_second", ratio(dram, in.seconds));
   m.set("dram__bytes_read.sum.per_second", ratio(number(mem.dram_read_bytes), in.seconds));
@@ -137,6 +139,7 @@ void add_roofline_terms(const Inputs& in, MetricSet& m) {
 
 void add_timed_metrics(const Inputs& in, MetricSet& m) {
   add_time(in, m);
+  add_counters(in.timing.counters, m);
   add_scheduler(in, m);
   add_caches(in, m);
   add_throughputs(in, m);

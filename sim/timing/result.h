@@ -58,18 +58,11 @@ struct SkippedTime {
   Cycle from = 0, to = 0;
 };
 
+/// A row of counters.def each, and those that have a number of their own for every reason or pipe.
 struct TimingCounters {
-  std::uint64_t instructions_issued = 0;  ///< warp instructions that were simulated
-  std::uint64_t issue_active_cycles = 0;  ///< smsp cycles with an issue, summed over sub-partitions
-  std::uint64_t smsp_active_cycles = 0;   ///< smsp cycles with a warp in flight, summed
-  std::uint64_t sm_active_cycles = 0;     ///< SM cycles with a warp in flight, summed
-  std::uint64_t warp_cycles = 0;          ///< warps in flight, summed over cycles (sm__warps_active.sum)
-  StallCycles stalls{};                   ///< sums to warp_cycles but for starts
-  std::uint64_t l1_load_sectors = 0, l1_load_hit_sectors = 0;  ///< global + local loads through L1
-  std::uint64_t l1_store_sectors = 0, l1_store_hit_sectors = 0;
-  std::uint64_t l1_tag_lookups = 0, l1_data_wavefronts = 0, shared_wavefronts = 0;
-  std::uint64_t l1_data_cycles = 0;  ///< SM cycles the L1/shared data stage was busy
-  std::uint64_t icache_l0_misses = 0, icache_l1_misses = 0, icache_l2_misses = 0;
+#define FW_SM_COUNTER(name, ...) std::uint64_t name = 0;
+#include "timing/counters.def"
+  StallCycles stalls{};  ///< sums to warp_cycles but for starts
   std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)>
       pipe_cycles{};  ///< sub-partition cycles a pipe was busy
   MemoryCounters memory;

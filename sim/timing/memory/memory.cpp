@@ -334,18 +334,16 @@ void MemorySystem::run_until(Cycle now, std::vector<MemoryReply>& replies) {
   }
 }
 
+MemoryCounters& MemoryCounters::operator+=(const MemoryCounters& other) {
+#define FW_MEMORY_COUNTER(name, ...) name += other.name;
+#include "timing/counters.def"
+  return *this;
+}
+
 MemoryCounters MemorySystem::counters() const {
   MemoryCounters sum = state_->counters_;
   for (const State::Port& port : state_->ports_) sum.read_latency_cycles += port.queued_cycles;
-  for (const State::ChannelGroup& group : state_->groups_) {
-    const MemoryCounters& c = group.counters;
-    sum.dram_read_bytes += c.dram_read_bytes;
-    sum.dram_write_bytes += c.dram_write_bytes;
-    sum.row_hits += c.row_hits;
-    sum.row_misses += c.row_misses;
-    sum.row_conflicts += c.row_conflicts;
-    sum.turnarounds += c.turnarounds;
-  }
+  for (const State::ChannelGroup& group : state_->groups_) sum += group.counters;
   return sum;
 }
 

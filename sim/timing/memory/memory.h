@@ -41,23 +41,12 @@ struct LinePlace {
   std::uint32_t which = 0;  ///< of the lines that were asked about
 };
 
+/// A row of counters.def each.
 struct MemoryCounters {
-  std::uint64_t read_requests = 0, write_requests = 0, atomic_requests = 0;  ///< L1 to L2, lines
-  std::uint64_t read_sectors = 0, write_sectors = 0, atomic_sectors = 0,
-                reduction_sectors = 0;  ///< lts__t_sectors_srcunit_tex_op_*
-  /// Of those, found at the first lookup; writes always hit; a sector that is on its way already is a hit. Misses are
-  /// what was asked of DRAM or of the other partition: whole pieces, so more than was missed.
-  std::uint64_t hit_sectors = 0, miss_sectors = 0;
-  /// Second lookups, at the home of a line, for the other partition: for its copies, and of its writes
-  /// (srcunit_ltcfabric).
-  std::uint64_t fabric_hit_sectors = 0, fabric_miss_sectors = 0;
-  /// Reads that the coalescer merged into another: no lookup of their own.
-  std::uint64_t merged_requests = 0, merged_sectors = 0;
-  std::uint64_t merge_sectors = 0;   ///< written in part and read to be merged; lookups that miss
-  std::uint64_t fabric_sectors = 0;  ///< moved between the partitions
-  std::uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
-  std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0, turnarounds = 0;
-  std::uint64_t read_latency_cycles = 0, read_replies = 0;  ///< push to reply, summed
+#define FW_MEMORY_COUNTER(name, ...) std::uint64_t name = 0;
+#include "timing/counters.def"
+
+  MemoryCounters& operator+=(const MemoryCounters&);
 };
 
 class MemorySystem {
