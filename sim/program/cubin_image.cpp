@@ -263,8 +263,8 @@ class ImageReader {
       if (section.bytes != nullptr) std::memcpy(image.module_data.data() + at, section.bytes, section.header.sh_size);
     }
     for (const Section& table : sections_) {
-      if (table.header.sh_type == SHT_REL) read_relocations<Elf64_Rel>(table, places);
-      if (table.header.sh_type == SHT_RELA) read_relocations<Elf64_Rela>(table, places);
+      if (table.header.sh_type == SHT_REL) read_relocations<Elf64_Rel>(table, places, image);
+      if (table.header.sh_type == SHT_RELA) read_relocations<Elf64_Rela>(table, places, image);
     }
     for (const auto& [section, at] : places) {
       std::vector<Patch> patches = patches_[section];
@@ -273,8 +273,15 @@ class ImageReader {
     }
   }
 
+  static std::uint64_t outside_address(const std::string& name, CubinImage& image) {
+    const auto found = std::find(image.outside.begin(), image.outside.end(), name);
+    const auto which = static_cast<std::uint64_t>(found - image.outside.begin());
+    if (found == image.outside.end()) image.outside.push_back(name);
+    return kOutsideAddress + which * 16;
+  }
+
   template <class Entry>
-  void read_relocations(const Section& table, const std::map<std::size_t, std::uint64_t>& places) {
+  void read_relocations(const Section& table, const std::map<std::size_t, std::uint64_t>& places, CubinImage& image) {
     if (table.bytes == nullptr || table.header.sh_link >= sections_.size() || table.header.sh_info >= sections_.size()) return;
     const Section& symbols = sections_[table.header.sh_link];
     const Section& target = sections_[table.header.sh_info];
@@ -286,6 +293,12 @@ class ImageReader {
       if (ELF64_R_TYPE(entry.r_info) != kRelocation64 || symbol_at + sizeof(Elf64_Sym) > symbols.header.sh_size) continue;
       Elf64_Sym symbol;
       std::memcpy(&symbol, symbols.bytes + symbol_at, sizeof symbol);
+      if (symbol.st_shndx == SHN_UNDEF && symbol.st_name != 0) {
+        const char* name = elf_strptr(elf_.get(), symbols.header.sh_link, symbol.st_name);
+        if (name == nullptr) fail_cut();
+        patches_[table.header.sh_info].push_back({entry.r_offset, outside_address(name, image)});
+        continue;
+      }
       const auto place = places.find(symbol.st_shndx);
       if (place == places.end()) continue;
       std::uint64_t addend = 0;

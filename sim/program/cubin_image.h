@@ -28,6 +28,7 @@ struct CubinImage {
   int sm = 0;
   std::vector<CodeSection> sections;
   std::vector<std::uint8_t> module_data;  ///< Program::module_data
+  std::vector<std::string> outside;       ///< Program::outside
 };
 
 /// Reads the cubin in `bytes`; `path` is for messages. InputError if it is no cubin, is cut short, or is for an

@@ -169,8 +169,8 @@ void report_unknown(const std::string& path, const UnknownForms& unknown, Unknow
   if (unknown.forms.empty()) return;
   if (policy == UnknownOpcode::Reject) {
     throw InputError(SourcePosition{path, 0, 0}, "instructions that are not understood:" + unknown.list(),
-                     "report them; they can be taken as ordinary ALU instructions by assuming unknown opcodes, at the "
-                     "price of wrong addresses or counts where they matter");
+                     "report them; --assume-opcodes takes them as ordinary ALU instructions, at the price of wrong addresses "
+                     "or counts where they matter");
   }
   if (warnings != nullptr) warnings->push_back(path + ": assumed to be ordinary ALU instructions:" + unknown.list());
 }
@@ -192,6 +192,7 @@ Program load_program(const std::string& cubin_path, UnknownOpcode policy, std::v
   program.sm = image.sm;
   program.content_hash = XXH3_64bits(bytes.data(), bytes.size());
   program.module_data = std::move(image.module_data);
+  program.outside = std::move(image.outside);
   UnknownForms unknown;
   program.kernels = Assembler(cubin_path, image, disassembly).run(unknown);
   report_unknown(cubin_path, unknown, policy, warnings);

@@ -56,11 +56,15 @@ struct Kernel {
 /// Device address of a program's own global variables: far above every buffer (launch.h places those).
 inline constexpr std::uint64_t kModuleDataAddress = 0x7fa0'0000'0000;
 
+/// What stands for the address of a function outside the cubin (Program::outside), 16 bytes each: no code is there.
+inline constexpr std::uint64_t kOutsideAddress = 0x7f90'f000'0000;
+
 struct Program {
   std::string path;
   int sm = 0;                  ///< 80, 90
   std::uint64_t content_hash = 0;  ///< of the cubin's bytes
   std::vector<std::uint8_t> module_data;  ///< __device__ variables and the compiler's tables as they start out
+  std::vector<std::string> outside;       ///< functions that the cubin names and does not hold: vprintf, malloc, ...
   std::vector<Kernel> kernels;
 
   /// By exact symbol, exact demangled name, or unique demangled prefix; InputError names the candidates.

@@ -254,6 +254,7 @@ std::string place_text(const BlockState& block, const Warp& warp, int lane, std:
       triple(thread % block.block.x, thread / block.block.x % block.block.y, thread / block.block.x / block.block.y) +
       ", instruction " + hex(std::uint64_t{pc} * 16);
   if (pc < kernel.text.size()) text += " `" + kernel.text[pc] + "`";
+  if (pc < kernel.source.size() && !kernel.source[pc].empty()) text += " of " + kernel.source[pc];
   return text;
 }
 

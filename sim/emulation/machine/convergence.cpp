@@ -9,6 +9,8 @@
 namespace forewarp::emulation {
 namespace {
 
+bool returns_at_once(std::string_view name) { return name == "vprintf" || name == "free"; }
+
 std::size_t lane_index(LaneMask m) { return static_cast<std::size_t>(std::countr_zero(m)); }
 
 class Controller {
@@ -61,6 +63,10 @@ class Controller {
       case OpKind::Sleep:
         yield();
         break;
+      case OpKind::Refused:
+        if (x_.enabled != 0) refuse();
+        ++self().pc;
+        break;
       default:
         ++self().pc;
         break;
@@ -105,11 +111,40 @@ class Controller {
       for (LaneMask m = rest; m != 0; m &= m - 1) {
         if (offset[lane_index(m)] == to) group |= m & (0u - m);
       }
-      place(group, op_.target + to / 16, first);
+      const bool outside = call_outside(group, to);
+      place(group, outside ? x_.pc + 1 : op_.target + to / 16, first);
       first = false;
       rest &= ~group;
     }
     if (stay != 0) place(stay, x_.pc + 1, first);
+  }
+
+  [[noreturn]] void refuse() const {
+    const Instruction& in = block_.kernel->kernel->instructions[x_.pc];
+    const std::string place = place_text(block_, warp_, static_cast<int>(lane_index(x_.enabled)), x_.pc);
+    if (in.opcode == Opcode::BPT)
+      throw InputError(place + ": the kernel stops itself here (a trap or a failed check)",
+                       "give it the data and arguments that it expects");
+    throw InputError(place + ": this instruction is not emulated",
+                     "--assume-opcodes counts it without executing it; addresses and ways that depend on it may then "
+                     "be wrong");
+  }
+
+  /// A call into the CUDA runtime. What only reports or releases returns at once; the rest cannot be followed.
+  bool call_outside(LaneMask group, std::uint32_t to) {
+    const OutsideCalls* outside = block_.outside;
+    const std::uint32_t which = (to - static_cast<std::uint32_t>(kOutsideAddress)) / 16;
+    if (outside == nullptr || which >= outside->names.size()) return false;
+    const std::string& name = outside->names[which];
+    if (returns_at_once(name)) {
+      outside->called.fetch_or(std::uint64_t{1} << std::min<std::uint32_t>(which, 63), std::memory_order_relaxed);
+      return true;
+    }
+    const std::string place = place_text(block_, warp_, static_cast<int>(lane_index(group)), x_.pc);
+    if (name == "__assertfail")
+      throw InputError(place + ": an assertion fails", "give the kernel the data and arguments that it expects");
+    throw InputError(place + ": calls " + name + " of the CUDA runtime, which is not emulated",
+                     "predict a version of the kernel without it");
   }
 
   /// Gives lanes a place to go on: the current split for the first group, new splits for the others.
@@ -117,7 +152,7 @@ class Controller {
     if (pc >= block_.kernel->ops.size()) {
       throw InputError(
           place_text(block_, warp_, static_cast<int>(lane_index(group)), x_.pc) + ": jumps outside the kernel's code",
-          "calls through function pointers into other code are not supported");
+          "calls into code outside the cubin are not emulated");
     }
     if (first) {
       self().mask = group;

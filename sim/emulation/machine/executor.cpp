@@ -18,6 +18,7 @@ BlockExecutor::BlockExecutor(const LaunchState& launch, GlobalView::Writes write
   state_.global = &global_;
   state_.kernel = launch.kernel;
   state_.constants = launch.constants;
+  state_.outside = launch.outside;
   const auto threads = static_cast<std::uint32_t>(launch.block.count());
   const std::uint32_t warps = (threads + kWarpLanes - 1) / kWarpLanes;
   state_.rows.resize(std::size_t{warps} * launch.kernel->rows);

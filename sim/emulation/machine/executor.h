@@ -32,6 +32,7 @@ struct NoObserver {
 struct LaunchState {
   const DecodedKernel* kernel = nullptr;
   const ConstantBanks* constants = nullptr;
+  const OutsideCalls* outside = nullptr;
   GlobalMemory* global = nullptr;
   Dim3 grid, block, cluster{0, 0, 0};
   std::uint32_t shared_bytes = 0;

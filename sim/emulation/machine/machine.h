@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "emulation/machine/memory.h"
@@ -68,6 +70,12 @@ struct BlockBarrier {
   ReduceOperation operation = ReduceOperation::Popc;
 };
 
+/// Functions of the CUDA runtime that a module names, and which of the first 64 were called.
+struct OutsideCalls {
+  std::vector<std::string> names;
+  mutable std::atomic<std::uint64_t> called{0};
+};
+
 struct BlockState {
   Dim3 index{0, 0, 0};
   Dim3 block, grid;
@@ -80,6 +88,7 @@ struct BlockState {
   GlobalView* global = nullptr;
   const DecodedKernel* kernel = nullptr;
   const ConstantBanks* constants = nullptr;
+  const OutsideCalls* outside = nullptr;
   std::vector<Warp> warps;
   std::array<BlockBarrier, kBlockBarriers> barriers{};
   std::vector<Row> rows;  ///< register files of all warps

@@ -51,6 +51,8 @@ constexpr Emulate kEmulate[] = {
 #undef FW_OPCODE
 };
 
+bool is_refused(Opcode opcode) { return kEmulate[static_cast<std::size_t>(opcode)] == emulate_refused; }
+
 bool decode_one(const OperandReader& r, Op& op) {
   const Opcode opcode = r.instruction().opcode;
   op.uniform = traits(opcode).operation == OperationClass::Uniform;
@@ -299,7 +301,7 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
   decoded.rows = extent.registers + 2 * kSpareRows + extent.uniforms;
   const OperandReader::Layout layout{decoded.zero_row, decoded.discard_row, decoded.uniform_row};
 
-  std::map<std::string, Missing> missing;
+  std::map<std::string, Missing> ignored, refused;
   decoded.ops.reserve(kernel.instructions.size());
   for (std::size_t i = 0; i < kernel.instructions.size(); ++i) {
     const Instruction& in = kernel.instructions[i];
@@ -310,25 +312,32 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
     op.pdst = {reader.destination_predicate(0), reader.destination_predicate(1)};
     op.kind = OpKind::Plain;
     if (!decode_one(reader, op)) {
-      op.kind = OpKind::Skip;
-      op.run = nullptr;
-      const bool counted_alone = needed != nullptr && (*needed)[i] == 0 && in.memory == MemoryKind::None;
-      if (!counted_alone) {
-        Missing& m = missing[opcode_of(kernel, i)];
-        if (m.count++ == 0) m.first = i;
+      op = Op{};
+      read_guard(in, op);
+      const bool value_alone = in.memory == MemoryKind::None && !is_refused(in.opcode);
+      const bool unneeded = needed != nullptr && (*needed)[i] == 0 && value_alone;
+      if (!unneeded) {
+        const bool texture = in.pipe == Pipe::Tex && is_refused(in.opcode);
+        if (unknown == UnknownInstruction::Reject) op.kind = OpKind::Refused;
+        if (unknown == UnknownInstruction::Ignore || texture) {
+          Missing& m = (unknown == UnknownInstruction::Ignore ? ignored : refused)[opcode_of(kernel, i)];
+          if (m.count++ == 0) m.first = i;
+        }
       }
     }
     decoded.ops.push_back(op);
   }
   if (decoded.literals.empty()) decoded.literals.resize(2);
-  if (missing.empty()) return decoded;
-  const std::string what =
-      "kernel " + kernel.demangled + " uses instructions that cannot be emulated:" + list_missing(kernel, missing);
-  if (unknown == UnknownInstruction::Reject) {
-    throw InputError(what,
-                     "they can be counted without being executed if that is asked for; results may then be wrong");
-  }
-  decoded.warnings.push_back(what + "\n  they were counted but not executed");
+  if (!refused.empty())
+    throw InputError(
+        "kernel " + kernel.demangled + " reads or writes textures or surfaces:" + list_missing(kernel, refused),
+        "textures and surfaces are not modelled; load from buffers instead, or count these instructions without "
+        "executing them (--assume-opcodes), which leaves their memory traffic out");
+  if (!ignored.empty())
+    decoded.warnings.push_back("kernel " + kernel.demangled +
+                               " uses instructions that are not emulated (--assume-opcodes): they are counted and do "
+                               "nothing; addresses and ways that depend on them may be wrong:" +
+                               list_missing(kernel, ignored));
   return decoded;
 }
 

@@ -65,7 +65,8 @@ enum class OpKind : std::uint8_t {
   Yield,
   Sleep,
   BlockBarrier,
-  Skip,  ///< counts, does nothing
+  Skip,     ///< counts, does nothing
+  Refused,  ///< cannot be emulated: a warp that reaches it stops
 };
 
 /// Comparison as bits: less, equal, greater, unordered.
@@ -104,7 +105,7 @@ struct Op {
   LaneMask lanes = ~0u;  ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
 };
 
-/// The opcodes of a kernel that cannot be executed are listed in one InputError unless the caller wants them ignored.
+/// What cannot be executed stops the first warp that reaches it, or is counted and does nothing.
 enum class UnknownInstruction : std::uint8_t { Reject, Ignore };
 
 struct DecodedKernel {
@@ -127,8 +128,9 @@ struct ConstantBanks {
   const std::vector<std::uint8_t>* find(int bank) const;
 };
 
-/// Resolves operands against the constants of one launch. InputError lists every instruction that is not supported; of
-/// sliced kernels (`needed` by instruction) only those whose results are needed have to be.
+/// Resolves operands against the constants of one launch. InputError lists instructions that make a launch impossible to
+/// follow wherever they stand (textures); others that are not supported stop the warp that reaches them. Of sliced kernels
+/// (`needed` by instruction) only those whose results are needed have to be supported.
 DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants, UnknownInstruction unknown,
                             const std::vector<std::uint8_t>* needed = nullptr);
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "emulation/emulation.h"
 #include "emulation/run/launch_setup.h"
 
@@ -16,6 +18,8 @@ LaunchSetup::LaunchSetup(const Program& program, const Kernel& kernel, const Lau
   }
   state_.kernel = &decoded_;
   state_.constants = &constants_;
+  outside_.names = program.outside;
+  state_.outside = &outside_;
   state_.global = &global;
   state_.grid = launch.grid;
   state_.block = launch.block;
@@ -24,6 +28,15 @@ LaunchSetup::LaunchSetup(const Program& program, const Kernel& kernel, const Lau
   state_.sm = program.sm;
   state_.instruction_limit = options.instruction_limit;
   if (slice != nullptr) apply(*slice);
+}
+
+void LaunchSetup::warn_of_calls(const EmulationOptions& options) const {
+  const std::uint64_t called = outside_.called;
+  for (std::size_t i = 0; options.warnings != nullptr && i < outside_.names.size(); ++i) {
+    if ((called >> std::min<std::size_t>(i, 63) & 1) != 0)
+      options.warnings->push_back("calls to " + outside_.names[i] +
+                                  " are taken to return at once: what they cost on a GPU is missing");
+  }
 }
 
 void LaunchSetup::apply(const ProgramSlice& slice) {
@@ -59,6 +72,7 @@ EmulatedCase emulate_values(const Program& program, const Case& item, const Emul
   for (const Launch& launch : item.launches) {
     const emulation::LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options);
     result.warp_instructions += run_all_blocks(setup);
+    setup.warn_of_calls(options);
   }
   for (std::size_t i = 0; i < item.buffers.size(); ++i) result.buffers.push_back(global.buffer(i));
   return result;

@@ -18,12 +18,15 @@ class LaunchSetup {
 
   const LaunchState& state() const { return state_; }
   const DecodedKernel& decoded() const { return decoded_; }
+  /// Once blocks have run: the functions of the CUDA runtime that they called.
+  void warn_of_calls(const EmulationOptions& options) const;
 
  private:
   void apply(const ProgramSlice& slice);
 
   ConstantBanks constants_;
   DecodedKernel decoded_;
+  OutsideCalls outside_;
   LaunchState state_;
 };
 

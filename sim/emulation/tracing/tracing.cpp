@@ -639,6 +639,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     *trace = begun;
     trace_grid(*trace, setup, options, true);
   }
+  setup.warn_of_calls(options.emulation);
   state_->order.traced(launch_index, *trace);
   std::uint64_t& length = state_->lengths[static_cast<std::size_t>(launch_index)].emplace(0);
   for (const InstructionCount& count : trace->totals()) length += count.executed;
