@@ -325,8 +325,11 @@ class Results(Base):
     def test_describe(self):
         self.assertIn(GPU, run("describe", "gpu").stdout)
         self.assertIn("4.8", run("describe", "gpu", GPU).stdout)
-        self.assertIn("dram__bytes_<read|write>.sum", run("describe", "metrics").stdout)
-        self.assertIn("FFMA", run("describe", "opcodes").stdout)
+        self.assertIn("dram__bytes_read.sum", run("describe", "metrics").stdout)
+        opcodes = run("describe", "opcodes").stdout
+        self.assertRegex(opcodes, r"(?m)^FFMA +values +own numbers +\w+: \w+")
+        self.assertRegex(opcodes, r"(?m)^TEX +refused +no +-")
+        self.assertRegex(opcodes, r"(?m)^MEMBAR +no effect +own numbers +")
 
 
 class Bench(Base):

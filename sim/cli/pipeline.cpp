@@ -94,6 +94,9 @@ void check_case(const GpuModel& model, const Workload& workload, const Case& ite
   }
   const std::vector<std::uint64_t> addresses = place_buffers(item);
   for (const Launch& launch : item.launches) {
+    if (model.sm < 90 && launch.cluster.count() > 1)
+      throw InputError(launch.where, "launches clusters, which " + model.name + " does not have",
+                       "take `cluster` out, or predict for a GPU that runs sm_90");
     const Kernel& kernel = workload.program->kernel(launch.kernel);
     std::vector<ParameterSlot> slots;
     for (const Parameter& p : kernel.parameters) slots.push_back({p.offset, p.size});

@@ -128,6 +128,14 @@ void add_pipe_metrics(std::vector<ExactMetric>& t) {
        executed<Pipe::Lsu>},
       {"sm__inst_executed_pipe_tensor.sum", "inst", "warp instructions executed by the tensor pipe", kFirst, kLast,
        executed<Pipe::Tensor>},
+      {"sm__inst_executed_pipe_tensor_op_dmma.sum", "inst", "DMMA warp instructions", kFirst, kLast,
+       [](const S& s) { return number(s.double_matrix.executed); }},
+      {"sm__inst_executed_pipe_tensor_op_hmma.sum", "inst", "HMMA and HFMA2.MMA warp instructions", kFirst, kLast,
+       [](const S& s) { return number(s.float_matrix.executed + s.half_on_tensor.executed); }},
+      {"sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum", "inst", "HFMA2.MMA warp instructions", kFirst, kLast,
+       [](const S& s) { return number(s.half_on_tensor.executed); }},
+      {"sm__inst_executed_pipe_tensor_op_imma.sum", "inst", "IMMA and BMMA warp instructions", kFirst, kLast,
+       [](const S& s) { return number(s.integer_matrix.executed); }},
       {"sm__inst_executed_pipe_tex.sum", "inst", "warp instructions executed by the texture pipe", kFirst, kLast,
        executed<Pipe::Tex>},
       {"sm__inst_executed_pipe_tma.sum", "inst", "warp instructions executed by the tensor memory accelerator", 90,
@@ -139,6 +147,49 @@ void add_pipe_metrics(std::vector<ExactMetric>& t) {
   };
   t.insert(t.end(), rows.begin(), rows.end());
 }
+
+template <MatrixType Type, bool Sparse>
+double operations(const S& s) {
+  return number(s.operations(Type, Sparse));
+}
+
+// Operations of matrix instructions: the names differ between sm_80 and sm_90.
+#define FW_MATRIX_METRICS(name, TYPE, what, FIRST, LAST)                                                 \
+  {"sm__ops_path_tensor_" name "_sparsity_off.sum",                                                      \
+   "op",                                                                                                 \
+   "operations of " what ", dense",                                                                      \
+   FIRST,                                                                                                \
+   LAST,                                                                                                 \
+   operations<MatrixType::TYPE, false>},                                                                 \
+  {                                                                                                      \
+    "sm__ops_path_tensor_" name "_sparsity_on.sum", "op", "operations of " what ", sparse", FIRST, LAST, \
+        operations<MatrixType::TYPE, true>                                                               \
+  }
+
+void add_matrix_metrics(std::vector<ExactMetric>& t) {
+  const std::vector<ExactMetric> rows = {
+      FW_MATRIX_METRICS("src_fp16_dst_fp16", HalfToHalf, "fp16 matrices summed in fp16", kFirst, 89),
+      FW_MATRIX_METRICS("src_fp16_dst_fp32", Half, "fp16 matrices summed in fp32", kFirst, 89),
+      FW_MATRIX_METRICS("src_bf16_dst_fp32", Bfloat, "bf16 matrices", kFirst, 89),
+      FW_MATRIX_METRICS("src_tf32_dst_fp32", Tfloat, "tf32 matrices", kFirst, 89),
+      FW_MATRIX_METRICS("src_int8", Int8, "8-bit integer matrices", kFirst, 89),
+      FW_MATRIX_METRICS("src_int4", Int4, "4-bit integer matrices", kFirst, 89),
+      {"sm__ops_path_tensor_src_int1.sum", "op", "operations of bit matrices", kFirst, 89,
+       operations<MatrixType::Bit, false>},
+      FW_MATRIX_METRICS("op_hmma_src_fp16_dst_fp16", HalfToHalf, "HMMA with fp16 sums", 90, kLast),
+      FW_MATRIX_METRICS("op_hmma_src_fp16_dst_fp32", Half, "HMMA of fp16 with fp32 sums", 90, kLast),
+      FW_MATRIX_METRICS("op_hmma_src_bf16_dst_fp32", Bfloat, "HMMA of bf16", 90, kLast),
+      FW_MATRIX_METRICS("op_hmma_src_tf32_dst_fp32", Tfloat, "HMMA of tf32", 90, kLast),
+      FW_MATRIX_METRICS("op_imma_src_int8", Int8, "IMMA of 8-bit integers", 90, kLast),
+      {"sm__ops_path_tensor_op_bmma_src_int1.sum", "op", "operations of BMMA", 90, kLast,
+       operations<MatrixType::Bit, false>},
+      {"sm__ops_path_tensor_src_fp64.sum", "op", "operations of DMMA", kFirst, kLast,
+       operations<MatrixType::Double, false>},
+  };
+  t.insert(t.end(), rows.begin(), rows.end());
+}
+
+#undef FW_MATRIX_METRICS
 
 // Measured on an H200: branch_targets is the number of branches executed, of which each is uniform or divergent.
 void add_branch_metrics(std::vector<ExactMetric>& t) {
@@ -281,6 +332,7 @@ const std::vector<ExactMetric>& exact_metric_table() {
     std::vector<ExactMetric> t;
     add_instruction_metrics(t);
     add_pipe_metrics(t);
+    add_matrix_metrics(t);
     add_branch_metrics(t);
     add_memory_metrics(t);
     return t;

@@ -49,6 +49,29 @@ Pipe counted_pipe(const Instruction& instruction) {
 
 namespace {
 
+void add_matrix(const Instruction& instruction, const InstructionCount& count, CountSummary& summary) {
+  const std::optional<MatrixWork> work = matrix_work(instruction);
+  if (!work) {
+    if (instruction.pipe == Pipe::Tensor) summary.half_on_tensor.add(count);
+    return;
+  }
+  summary.matrix_operations[static_cast<std::size_t>(work->type)][work->sparse ? 1 : 0] +=
+      work->operations * count.executed_on;
+  switch (work->type) {
+    case MatrixType::Int8:
+    case MatrixType::Int4:
+    case MatrixType::Bit:
+      summary.integer_matrix.add(count);
+      break;
+    case MatrixType::Double:
+      summary.double_matrix.add(count);
+      break;
+    default:
+      summary.float_matrix.add(count);
+      break;
+  }
+}
+
 /// The part of a count that went to shared memory, and the part that went elsewhere. `executed` and the lanes stay with
 /// the space of the instruction itself (generic: global, unless every request was to shared memory).
 void add_memory(const Instruction& instruction, const InstructionCount& count, CountSummary& summary) {
@@ -105,6 +128,7 @@ CountSummary summarize(const Kernel& kernel, int sm, const std::vector<Instructi
     const bool half = instruction.operation == OperationClass::Hadd || instruction.operation == OperationClass::Hmul ||
                       instruction.operation == OperationClass::Hfma;
     if (half && (instruction.pipe == Pipe::Fma || instruction.pipe == Pipe::FmaHeavy)) summary.half_on_fma.add(count);
+    add_matrix(instruction, count, summary);
     summary.other_wavefronts += other_wavefronts(instruction, count);
     if (counts_as_memory(instruction)) add_memory(instruction, count, summary);
   }

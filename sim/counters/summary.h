@@ -4,12 +4,14 @@
 #include <array>
 #include <cstdint>
 
+#include "program/analysis.h"
 #include "trace/trace.h"
 
 namespace forewarp {
 
 inline constexpr std::size_t kPipes = static_cast<std::size_t>(Pipe::Count);
 inline constexpr std::size_t kOperations = static_cast<std::size_t>(OperationClass::Count);
+inline constexpr std::size_t kMatrixTypes = static_cast<std::size_t>(MatrixType::Count);
 inline constexpr std::size_t kMemoryKinds = 6;  ///< MemoryKind: None .. AsyncCopy
 
 /// Spaces as the memory pipe sees them. A generic access counts where its lanes went; an asynchronous copy counts as a
@@ -26,8 +28,15 @@ struct CountSummary {
   InstructionCount branch;             ///< BRA, JMP, BRX, BRXU, JMX, JMXU, CALL, RET, WARPSYNC.EXCLUSIVE
   InstructionCount control_transfer;   ///< everything on the CBU except BMOV and BSSY
   InstructionCount half_on_fma;        ///< half-precision operations on the FMA pipe
+  /// Operations of matrix instructions by MatrixType, dense and sparse.
+  std::array<std::array<std::uint64_t, 2>, kMatrixTypes> matrix_operations{};
+  InstructionCount float_matrix, integer_matrix, double_matrix;  ///< HMMA and QMMA; IMMA and BMMA; DMMA
+  InstructionCount half_on_tensor;                               ///< HFMA2.MMA
   std::uint64_t other_wavefronts = 0;  ///< data-stage passes of instructions that move no memory data (summary.cpp)
 
+  std::uint64_t operations(MatrixType t, bool sparse) const {
+    return matrix_operations[static_cast<std::size_t>(t)][sparse ? 1 : 0];
+  }
   const InstructionCount& of(Pipe p) const { return pipe[static_cast<std::size_t>(p)]; }
   const InstructionCount& of(OperationClass o) const { return operation[static_cast<std::size_t>(o)]; }
   const InstructionCount& of(CountedSpace s, MemoryKind k) const {

@@ -28,6 +28,10 @@ struct EmulationOptions {
   std::vector<std::string>* warnings = nullptr;
 };
 
+/// What becomes of an opcode: "values", "no effect" (on what is emulated), "counted" (its values are not computed) or
+/// "refused" (a warp that reaches it stops).
+const char* emulation_state(Opcode);
+
 struct EmulatedCase {
   std::vector<std::vector<std::uint8_t>> buffers;  ///< contents after the last launch, as in Case::buffers
   std::uint64_t warp_instructions = 0;

@@ -163,6 +163,71 @@ bool always_executes(const Instruction& instruction) {
   return instruction.guard == kPredicateTrue && !instruction.guard_negated;
 }
 
+namespace {
+
+bool is_register_zero(const Operand& operand, bool negated) {
+  return operand.kind == OperandKind::Register && operand.index == kRegisterZero && operand.negate == negated;
+}
+
+}  // namespace
+
+bool is_disguised_move(const Instruction& instruction) {
+  const auto& operands = instruction.operands;
+  if (instruction.operand_count < 3 || !is_register_zero(operands[1], true)) return false;
+  if (instruction.operation == OperationClass::Hadd)
+    return instruction.has(Modifier::F32) && operands[2].half != HalfSelect::Packed;
+  const bool constant = operands[3].kind == OperandKind::Immediate || operands[3].kind == OperandKind::Constant;
+  return instruction.operation == OperationClass::Hfma && instruction.operand_count == 4 &&
+         is_register_zero(operands[2], false) && constant;
+}
+
+namespace {
+
+MatrixType matrix_type(const Instruction& instruction, Width width) {
+  switch (width) {
+    case Width::IntegerMatrix:
+      return instruction.has(Modifier::U4) || instruction.has(Modifier::S4) ? MatrixType::Int4 : MatrixType::Int8;
+    case Width::ByteMatrix:
+      return MatrixType::Byte;
+    case Width::BitMatrix:
+      return MatrixType::Bit;
+    case Width::DoubleMatrix:
+      return MatrixType::Double;
+    default:
+      break;
+  }
+  if (instruction.has(Modifier::TF32)) return MatrixType::Tfloat;
+  if (instruction.has(Modifier::BF16)) return MatrixType::Bfloat;
+  return instruction.has(Modifier::F32) ? MatrixType::Half : MatrixType::HalfToHalf;
+}
+
+}  // namespace
+
+std::optional<MatrixWork> matrix_work(const Instruction& instruction) {
+  if (instruction.operation != OperationClass::Mma) return std::nullopt;
+  const MatrixShape& shape = instruction.shape;
+  MatrixWork work;
+  work.type = matrix_type(instruction, traits(instruction.opcode).width);
+  work.sparse = instruction.has(Modifier::SP);
+  work.operations = std::uint64_t{2} * shape.m * shape.n * shape.k;
+  return work;
+}
+
+std::string opcode_form(const Instruction& instruction) {
+  std::string form = opcode_text(instruction.opcode);
+  if (instruction.operation != OperationClass::Mma) {
+    return instruction.has(Modifier::MMA) ? form + ".MMA" : form;
+  }
+  const MatrixShape& shape = instruction.shape;
+  if (instruction.has(Modifier::SP)) form += ".SP";
+  form += "." + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" + std::to_string(shape.k);
+  for (int i = 0; i < instruction.modifier_count; ++i) {
+    const Modifier modifier = instruction.modifier_list[static_cast<std::size_t>(i)];
+    if (modifier != Modifier::SP) form += std::string(".") + modifier_text(modifier);
+  }
+  return form;
+}
+
 bool reads_lane_attribute(const Instruction& instruction) {
   const auto& operands = instruction.operands;
   return std::any_of(operands.begin(), operands.begin() + instruction.operand_count, [](const Operand& operand) {

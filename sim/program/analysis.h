@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "program/program.h"
@@ -55,6 +57,24 @@ int operand_width(const Instruction&, int index);
 
 /// Whether an S2R reads what differs between the lanes of a warp: the load/store unit delivers that, the ADU the rest.
 bool reads_lane_attribute(const Instruction&);
+
+/// HFMA2 d, -RZ, RZ, constant and HADD2.F32 d, -RZ, h: arithmetic by name, but a constant or a widened half.
+bool is_disguised_move(const Instruction&);
+
+/// Elements of a matrix instruction's factors; of its sums where that makes a counter of its own.
+enum class MatrixType : std::uint8_t { HalfToHalf, Half, Bfloat, Tfloat, Byte, Int8, Int4, Bit, Double, Count };
+
+/// What a warp's matrix instruction computes, a multiplication and an addition for each element of the inner dimension.
+/// The zeros that a sparse factor leaves out count, as in Nsight Compute's sm__ops_path_tensor_*.
+struct MatrixWork {
+  MatrixType type = MatrixType::Half;
+  bool sparse = false;
+  std::uint64_t operations = 0;
+};
+std::optional<MatrixWork> matrix_work(const Instruction&);
+
+/// The opcode, for matrix instructions with shape and types: what has a timing, and a validation, of its own.
+std::string opcode_form(const Instruction&);
 
 /// Edges between instructions, both ways, as compressed lists.
 class ControlFlow {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "report/analysis.h"
+#include "report/opcode_states.h"
 
 namespace forewarp {
 
@@ -57,6 +58,7 @@ Prediction build_prediction(const GpuModel& model, const Kernel& kernel, const K
   const LaunchInfo& launch = trace.launch;
   p.coverage.counters_exact = (launch.inferred_blocks == 0 || !launch.counted.empty()) && !launch.inputs_incomplete;
   p.warnings = timing.warnings;
+  report::add_state_warnings(in, p.warnings);
   p.memory = report::memory_rows(in);
   p.divergence = report::make_divergence(in);
   p.stalls = report::stall_shares(in);

@@ -131,13 +131,13 @@ struct RooflineLevel {
 };
 
 struct RooflineWork {
-  const char* name = "";  ///< "fp32", "fp16", "fp64"
+  const char* name = "";  ///< "fp32", "fp16", "fp64", "tensor_fp16", "tensor_int8", ...
   double operations = 0;
   double peak_per_second = 0;
 };
 
 struct Roofline {
-  std::vector<RooflineWork> work;     ///< fp32, fp16, fp64, also when zero
+  std::vector<RooflineWork> work;     ///< fp32, fp16, fp64, also when zero; then what the tensor pipe did
   std::vector<RooflineLevel> levels;  ///< L1, L2, HBM
   const char* precision = "none";     ///< the leading one: the one that would take longest at its peak
   double attained = 0;                ///< operations per second of the leading precision

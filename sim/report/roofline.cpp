@@ -2,24 +2,35 @@
 #include <algorithm>
 #include <limits>
 
+#include "counters/summary.h"
+#include "program/analysis.h"
 #include "report/analysis.h"
 
 namespace forewarp::report {
 
 namespace {
 
+/// Rows of Roofline::work that are always there.
+enum class Precision : std::uint8_t { Fp32, Fp16, Fp64 };
+
 /// Floating-point operations per thread instruction, as the SpeedOfLight roofline sections count them.
 struct OperationWeight {
   OperationClass operation;
-  int precision;  ///< 0 fp32, 1 fp16, 2 fp64
+  Precision precision;
   double operations;
 };
 
 constexpr OperationWeight kWeights[] = {
-    {OperationClass::Fadd, 0, 1}, {OperationClass::Fmul, 0, 1}, {OperationClass::Ffma, 0, 2},
-    {OperationClass::Hadd, 1, 2}, {OperationClass::Hmul, 1, 2}, {OperationClass::Hfma, 1, 4},
-    {OperationClass::Dadd, 2, 1}, {OperationClass::Dmul, 2, 1}, {OperationClass::Dfma, 2, 2},
+    {OperationClass::Fadd, Precision::Fp32, 1}, {OperationClass::Fmul, Precision::Fp32, 1},
+    {OperationClass::Ffma, Precision::Fp32, 2}, {OperationClass::Hadd, Precision::Fp16, 2},
+    {OperationClass::Hmul, Precision::Fp16, 2}, {OperationClass::Hfma, Precision::Fp16, 4},
+    {OperationClass::Dadd, Precision::Fp64, 1}, {OperationClass::Dmul, Precision::Fp64, 1},
+    {OperationClass::Dfma, Precision::Fp64, 2},
 };
+
+constexpr const char* kMatrixNames[] = {"tensor_fp16", "tensor_fp16", "tensor_bf16", "tensor_tf32", "tensor_fp8",
+                                        "tensor_int8", "tensor_int4", "tensor_int1", "tensor_fp64"};
+static_assert(std::size(kMatrixNames) == kMatrixTypes);
 
 /// Peak of a fused multiply-add stream through a pipe: lanes per cycle times operations times clock.
 double pipe_peak(const Inputs& in, Pipe pipe, double operations) {
@@ -29,16 +40,43 @@ double pipe_peak(const Inputs& in, Pipe pipe, double operations) {
   return units * kWarpLanes / spec.interval * operations * in.model.chip.sm_clock_mhz * 1e6;
 }
 
+/// Work of matrix instructions, a row for each element type that occurs. The roof is what the tensor pipe sustains with
+/// the shapes that the kernel uses: the interval that the model gives a warp's instruction, not the peak of larger
+/// shapes.
+void count_matrix_work(const Inputs& in, std::vector<RooflineWork>& work) {
+  const PipeSpec& spec = in.model.pipe(Pipe::Tensor);
+  const double units = spec.per_sm ? in.sms : in.sub_partitions;
+  std::array<double, kMatrixTypes> operations{}, busy{};
+  for (std::size_t i = 0; i < in.totals.size(); ++i) {
+    if (in.totals[i].executed_on == 0) continue;
+    const std::optional<MatrixWork> matrix = matrix_work(in.kernel.instructions[i]);
+    if (!matrix) continue;
+    const auto type =
+        static_cast<std::size_t>(matrix->type == MatrixType::HalfToHalf ? MatrixType::Half : matrix->type);
+    const auto executed = static_cast<double>(in.totals[i].executed_on);
+    operations[type] += static_cast<double>(matrix->operations) * executed;
+    busy[type] += executed * std::max(spec.interval, 1);
+  }
+  for (std::size_t t = 0; t < kMatrixTypes; ++t)
+    if (operations[t] > 0)
+      work.push_back(
+          {kMatrixNames[t], operations[t], operations[t] / busy[t] * units * in.model.chip.sm_clock_mhz * 1e6});
+}
+
 std::vector<RooflineWork> count_work(const Inputs& in) {
   // FP16 has a pipe of its own on GA100 only; later chips run packed halves through the FMA pipes.
   const double half_peak = in.model.sm < 86 ? pipe_peak(in, Pipe::Fp16, 4) : pipe_peak(in, Pipe::Fma, 4);
   std::vector<RooflineWork> work{
       {"fp32", 0, pipe_peak(in, Pipe::Fma, 2)}, {"fp16", 0, half_peak}, {"fp64", 0, pipe_peak(in, Pipe::Fp64, 2)}};
-  for (std::size_t i = 0; i < in.totals.size(); ++i)
+  for (std::size_t i = 0; i < in.totals.size(); ++i) {
+    const Instruction& instruction = in.kernel.instructions[i];
+    if (is_disguised_move(instruction)) continue;
     for (const OperationWeight& w : kWeights)
-      if (in.kernel.instructions[i].operation == w.operation)
+      if (instruction.operation == w.operation)
         work[static_cast<std::size_t>(w.precision)].operations +=
             w.operations * static_cast<double>(in.totals[i].enabled_lanes);
+  }
+  count_matrix_work(in, work);
   return work;
 }
 

@@ -31,7 +31,15 @@ class Section {
   std::string& out_;
 };
 
-std::string rate_unit(const Roofline& r) { return r.precision == std::string("none") ? "OP/s" : "FLOP/s"; }
+std::string rate_unit(const Roofline& r) {
+  const std::string_view precision = r.precision;
+  return precision == "none" || precision.starts_with("tensor_int") ? "OP/s" : "FLOP/s";
+}
+
+std::string precision_text(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
 
 /// What the prediction leans on: numbers of the GPU that were neither measured nor published.
 std::string leaves_text(const Prediction& p) {
@@ -76,10 +84,10 @@ void roofline(std::string& out, const Prediction& p) {
   const Roofline& r = p.roofline;
   Section s(out, "Roofline");
   if (r.attained == 0) {
-    s.note("No floating-point work: the kernel moves and computes indices only.");
+    s.note("No arithmetic but on integers: the kernel moves data and computes indices.");
   } else {
-    s.line("Attained, " + std::string(r.precision), si(r.attained, rate_unit(r)));
-    s.line("Lowest ceiling, " + r.binding, si(r.ceiling, rate_unit(r)));
+    s.line("Attained, " + precision_text(r.precision), si(r.attained, rate_unit(r)));
+    s.line("Lowest ceiling, " + precision_text(r.binding), si(r.ceiling, rate_unit(r)));
     s.line("Attained of that ceiling", percent_text(r.attained_pct));
     s.line("Ridge at HBM", fixed(r.ridge, 1) + " FLOP/B");
   }

@@ -454,10 +454,31 @@ TEST_CASE("a deadlock says what every warp waits for", "[control]") {
   CHECK(endless.error().find("goes on after") != std::string::npos);
 }
 
-TEST_CASE("what cannot be executed is listed before anything runs", "[control]") {
-  Threads t("HMMA.16816.F32 R4, R8, R12, R16\nHMMA.16816.F32 R4, R8, R12, R16\nTEX R4, R8, R12, 0x0, 0x0" + kStore);
-  const std::string text = t.error();
-  INFO(text);
-  CHECK(text.find("HMMA.F32: 2, first at 0x30") != std::string::npos);
-  CHECK(text.find("TEX: 1, first at 0x50") != std::string::npos);
+TEST_CASE("what is not emulated stops a warp that reaches it, and no other", "[control]") {
+  const std::string body = "ISETP.LT.AND P0, PT, R0, 0x10, PT\nMOV R20, 0x1\n@P0 BRA $done\n";
+  SECTION("reached") {
+    Threads t(body + "MUFU.RCP64H.FTZ R20, R20\nIPA R20, R20\n done:" + kStore);
+    const std::string error = t.error();
+    CHECK(error.find("thread (16,0,0)") != std::string::npos);
+    CHECK(error.find("IPA R20, R20") != std::string::npos);
+    CHECK(error.find("--assume-opcodes") != std::string::npos);
+  }
+  SECTION("passed by") {
+    Threads t("ISETP.GE.AND P0, PT, R0, RZ, PT\nMOV R20, 0x1\n@P0 BRA $done\nIPA R20, R20\n done:" + kStore);
+    t.run();
+    CHECK(t.low(31) == 1);
+  }
+  SECTION("guarded") {
+    Threads t("MOV R20, 0x1\n@!PT IPA R20, R20" + kStore);
+    t.run();
+    CHECK(t.low(0) == 1);
+  }
+  SECTION("a trap") {
+    Threads t(body + "BPT.TRAP 0x1\n done:" + kStore);
+    CHECK(t.error().find("the kernel stops itself here") != std::string::npos);
+  }
+  SECTION("textures, wherever they stand") {
+    Threads t(body + "BRA $done\nTLD.SCR.B.LZ.1D R20, R20, RZ, 0x1, 0x1\n done:" + kStore);
+    CHECK(t.error().find("textures or surfaces") != std::string::npos);
+  }
 }

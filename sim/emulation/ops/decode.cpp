@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "emulation/emulation.h"
 #include "emulation/machine/exec.h"
 #include "emulation/ops/handlers.h"
 #include "emulation/ops/op.h"
@@ -342,3 +343,15 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
 }
 
 }  // namespace forewarp::emulation
+
+namespace forewarp {
+
+const char* emulation_state(Opcode opcode) {
+  using namespace emulation;
+  const Emulate emulate = kEmulate[static_cast<std::size_t>(opcode)];
+  if (emulate == emulate_refused) return "refused";
+  if (emulate == emulate_counted) return "counted";
+  return emulate == emulate_nothing ? "no effect" : "values";
+}
+
+}  // namespace forewarp

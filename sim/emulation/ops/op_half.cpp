@@ -5,6 +5,7 @@
 #include "emulation/machine/exec.h"
 #include "emulation/machine/float_bits.h"
 #include "emulation/ops/handlers.h"
+#include "program/analysis.h"
 
 namespace forewarp::emulation {
 namespace {
@@ -196,10 +197,7 @@ bool emulate_hmul2(const OperandReader& r, Op& op) {
 /// HFMA2.MMA d, -RZ, RZ, imm: a way to load a constant.
 bool emulate_hfma2(const OperandReader& r, Op& op) {
   read_sources(r, op);
-  u32 bits = 0;
-  const bool constant = is_zero_operand(r, 0) && is_zero_operand(r, 1) && r.value(0).negate && r.literal(2, bits) &&
-                        (op.variant & ~kBrain) == 0 && op.c.flip == 0;
-  if (constant) {
+  if (is_disguised_move(r.instruction()) && (op.variant & ~kBrain) == 0 && op.c.flip == 0) {
     // -0 * 0 is -0, and -0 + v is v for every v, zeros included.
     op.a = op.c;
     op.run = move_rows1;

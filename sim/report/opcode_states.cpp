@@ -1,0 +1,73 @@
+#include "report/opcode_states.h"
+
+#include <algorithm>
+#include <map>
+
+#include "program/analysis.h"
+#include "program/traits.h"
+#include "report/format.h"
+
+namespace forewarp::report {
+
+namespace {
+
+constexpr ValidatedForm kValidated[] = {
+#define FW_VALIDATED(form, stem, kernel) {form, stem, kernel},
+#include "report/validated.def"
+#undef FW_VALIDATED
+};
+
+/// Warp instructions executed, by form.
+using Executed = std::map<std::string, std::uint64_t>;
+
+std::string list(const Executed& forms) {
+  std::string text;
+  for (const auto& [form, executed] : forms) text += (text.empty() ? "" : ", ") + form + " (" + count(executed) + ")";
+  return text;
+}
+
+}  // namespace
+
+std::span<const ValidatedForm> validated_forms() { return kValidated; }
+
+const ValidatedForm* find_validated(const std::string& form) {
+  const auto found = std::lower_bound(std::begin(kValidated), std::end(kValidated), form,
+                                      [](const ValidatedForm& v, const std::string& f) { return v.form < f; });
+  return found != std::end(kValidated) && found->form == form ? found : nullptr;
+}
+
+void add_state_warnings(const Inputs& in, std::vector<std::string>& warnings) {
+  Executed matrices, untimed, assumed, unvalidated;
+  for (std::size_t i = 0; i < in.totals.size(); ++i) {
+    if (in.totals[i].executed == 0) continue;
+    const Instruction& instruction = in.kernel.instructions[i];
+    const Timed timed = traits(instruction.opcode).timed;
+    const std::string form = opcode_form(instruction);
+    const bool validated = find_validated(form) != nullptr;
+    Executed* group = validated ? nullptr : &unvalidated;
+    if (timed == Timed::No) group = &untimed;
+    if (timed == Timed::Assumed && !validated) group = &assumed;
+    if (timed == Timed::Assumed && instruction.operation == OperationClass::Mma) group = &matrices;
+    if (group != nullptr) (*group)[form] += in.totals[i].executed;
+  }
+  if (!matrices.empty())
+    warnings.push_back("matrix instructions hold the tensor pipe " +
+                       std::to_string(in.model.pipe(Pipe::Tensor).interval) +
+                       " cycles each, whatever their shape and type: " + list(matrices) +
+                       "; where the tensor pipe is the limit, cycles are off by as much as that is");
+  if (!untimed.empty())
+    warnings.push_back("what these wait for on a GPU is not timed, they take an issue slot alone: " + list(untimed) +
+                       "; a kernel that waits for them is predicted too fast");
+  if (!assumed.empty())
+    warnings.push_back("timed like other instructions of their unit, and in no measured kernel: " + list(assumed) +
+                       "; cycles are less certain where these dominate");
+  if (!unvalidated.empty())
+    warnings.push_back("in no measured kernel: " + list(unvalidated) + "; their counts and timing are not validated");
+  const Dim3& cluster = in.trace.launch.cluster;
+  if (cluster.count() > 1)
+    warnings.push_back("clusters of " + std::to_string(cluster.count()) +
+                       " blocks are timed as if their blocks were independent: that they start together, and traffic "
+                       "between their shared memories, is missing");
+}
+
+}  // namespace forewarp::report
