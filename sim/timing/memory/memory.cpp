@@ -114,6 +114,7 @@ void MemorySystem::State::take_in(const Port::Sent& sent) {
   } else {
     // Lanes on one word are separate requests to L2 (kernels/micro l2_modify, modify_lanes_*_by0).
     counters_.atomic_requests += r.rounds;
+    if (r.kind == RequestKind::Reduction) counters_.reduction_requests += r.rounds;
     (r.kind == RequestKind::Atomic ? counters_.atomic_sectors : counters_.reduction_sectors) += sectors * r.rounds;
   }
   schedule(sent.leaves, Step::CpcWrite, 0, id);

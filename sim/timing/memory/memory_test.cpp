@@ -181,6 +181,7 @@ TEST_CASE("writes are acknowledged after the slice, atomics return with data") {
   CHECK(c.write_requests == 2);
   CHECK(c.write_sectors == 8);
   CHECK(c.atomic_requests == 4);
+  CHECK(c.reduction_requests == 1);
   CHECK(c.atomic_sectors == 3);
   CHECK(c.reduction_sectors == 1);
   CHECK(memory.dirty_bytes() == 9 * 32);
