@@ -200,6 +200,40 @@ TEST_CASE("comparisons, selections, extremes", "[integer]") {
   check32("IMNMX.U32 R20, R10, R12, !PT", [](u32 a, u32 b, u32) { return std::max(a, b); });
   check32(
       "VIMNMX R20, R10, -0x3, !PT", [](u32 a, u32, u32) { return std::max(s(a), -3); }, 90);
+  check32(
+      "VIMNMX3 R20, R10, R12, R14, !PT",
+      [](u32 a, u32 b, u32 c) {
+        return std::max({s(a), s(b), s(c)});
+      },
+      90);
+  check32(
+      "VIMNMX3 R20, R10, 0x7, R14, PT",
+      [](u32 a, u32, u32 c) {
+        return std::min({s(a), 7, s(c)});
+      },
+      90);
+  check32(
+      "VIMNMX3.U32 R20, R10, R12, R14, PT",
+      [](u32 a, u32 b, u32 c) {
+        return std::min({a, b, c});
+      },
+      90);
+  check32(
+      "VIMNMX3.RELU R20, R10, R12, R14, PT",
+      [](u32 a, u32 b, u32 c) {
+        return std::max(std::min({s(a), s(b), s(c)}), 0);
+      },
+      90);
+  check32(
+      "VIMNMX3.S16x2 R20, R10, R12, R14, !PT",
+      [](u32 a, u32 b, u32 c) {
+        const auto most = [&](int at) {
+          const auto half = [at](u32 word) { return static_cast<std::int16_t>(word >> at); };
+          return static_cast<u32>(static_cast<std::uint16_t>(std::max({half(a), half(b), half(c)}))) << at;
+        };
+        return most(0) | most(16);
+      },
+      90);
   const Inputs in{edge_integers(), rotated(edge_integers(), 3), {}};
   const Outputs out = execute("SEL R20, R10, R12, P2\n@P3 MOV R20, 0x7", in);
   for (std::size_t i = 0; i < kWarpLanes; ++i)

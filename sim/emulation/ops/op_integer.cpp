@@ -2,6 +2,8 @@
 // are the same functions, since uniform registers are rows too. Semantics: sass.md 2.3.
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <type_traits>
 
 #include "emulation/machine/exec.h"
 #include "emulation/ops/handlers.h"
@@ -449,6 +451,50 @@ bool emulate_imnmx(const OperandReader& r, Op& op) {
   op.p[0] = r.predicate(0);
   op.run = is_signed(r) ? imnmx<i32> : imnmx<u32>;
   return true;
+}
+
+namespace {
+
+/// The least or greatest of three, of whole words or of halves; with Relu not below zero.
+template <class T, bool Relu>
+void vimnmx3(Exec& x, const Op& op) {
+  constexpr int kBits = 8 * sizeof(T);
+  const u32 *a = x.row(op.a), *b = x.row(op.b), *c = x.row(op.c);
+  const IntegerModifier ma(op.a), mb(op.b), mc(op.c);
+  const LaneMask minimum = x.predicate(op.p[0]);
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      u32 out = 0;
+      for (int part = 0; part < 32; part += kBits) {
+        const auto of = [part](u32 word) { return static_cast<T>(word >> part); };
+        const auto three = {of(ma(a[i])), of(mb(b[i])), of(mc(c[i]))};
+        T v = (minimum >> i & 1u) != 0 ? std::min(three) : std::max(three);
+        if (Relu) v = std::max(v, T{0});
+        out |= static_cast<u32>(static_cast<std::make_unsigned_t<T>>(v)) << part;
+      }
+      d[i] = out;
+    }
+  });
+}
+
+}  // namespace
+
+bool emulate_vimnmx3(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.c = r.integer(2);
+  op.p[0] = r.predicate(0);
+  const bool relu = r.has(Modifier::RELU);
+  if (r.has(Modifier::S16x2)) {
+    op.run = relu ? vimnmx3<std::int16_t, true> : vimnmx3<std::int16_t, false>;
+  } else if (r.has(Modifier::U16x2)) {
+    op.run = vimnmx3<std::uint16_t, false>;
+  } else if (is_signed(r)) {
+    op.run = relu ? vimnmx3<i32, true> : vimnmx3<i32, false>;
+  } else {
+    op.run = vimnmx3<u32, false>;
+  }
+  return r.values() == 3;
 }
 
 bool emulate_viaddmnmx(const OperandReader& r, Op& op) {
