@@ -344,7 +344,7 @@ end:
 }
 
 TEST_CASE("what a slice does not need may be unknown", "[shadow]") {
-  const Example example(kStart + "IMAD R6, R3, c[0x0][0x0], R0\nHMMA.16816.F32 R12, R16, R20, R12" + kAccess,
+  const Example example(kStart + "IMAD R6, R3, c[0x0][0x0], R0\nHMMA.SP.16832.F32 R12, R16, R20, R12" + kAccess,
                         {8, 1, 1});
   const auto trace = trace_launch(example.program, example.item, 0);
   CHECK(trace->classes.size() == 1);

@@ -1,0 +1,247 @@
+// Matrix instructions of a warp, with the fragments that the PTX manual defines for mma.sync: a register of a factor
+// holds 32 bits of neighbouring elements of one row, lanes 4 g .. 4 g + 3 share row g. Products of halves are summed in
+// double and rounded once: the tensor core rounds otherwise, in the last place.
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "emulation/machine/exec.h"
+#include "emulation/machine/float_bits.h"
+#include "emulation/ops/handlers.h"
+
+namespace forewarp::emulation {
+namespace {
+
+using u32 = std::uint32_t;
+
+/// Elements of factors and sums.
+enum class Element : std::uint8_t {
+  Half,
+  Brain,
+  Tensor32,
+  Single,
+  Signed8,
+  Unsigned8,
+  Signed4,
+  Unsigned4,
+  Signed32,
+  Double
+};
+
+constexpr int kColumns = 8, kMostRows = 16, kMostDepth = 64;
+
+int bits_of(Element e) {
+  switch (e) {
+    case Element::Half:
+    case Element::Brain:
+      return 16;
+    case Element::Signed8:
+    case Element::Unsigned8:
+      return 8;
+    case Element::Signed4:
+    case Element::Unsigned4:
+      return 4;
+    case Element::Tensor32:
+    case Element::Single:
+    case Element::Signed32:
+      return 32;
+    case Element::Double:
+      return 64;
+  }
+  return 32;
+}
+
+double decode_element(Element e, std::uint64_t raw) {
+  const auto word = static_cast<u32>(raw);
+  switch (e) {
+    case Element::Half:
+      return Half::decode(word & 0xffffu);
+    case Element::Brain:
+      return Brain::decode(word & 0xffffu);
+    case Element::Tensor32:
+      return as_float(word & 0xffffe000u);
+    case Element::Single:
+      return as_float(word);
+    case Element::Signed8:
+      return static_cast<std::int8_t>(word);
+    case Element::Unsigned8:
+      return static_cast<std::uint8_t>(word);
+    case Element::Signed4:
+      return static_cast<std::int8_t>(word << 4) >> 4;
+    case Element::Unsigned4:
+      return word & 0xfu;
+    case Element::Signed32:
+      return static_cast<std::int32_t>(word);
+    case Element::Double: {
+      double value = 0;
+      std::memcpy(&value, &raw, sizeof value);
+      return value;
+    }
+  }
+  return 0;
+}
+
+std::uint64_t encode_element(Element e, double value, bool saturate) {
+  switch (e) {
+    case Element::Half:
+      return Half::encode(value);
+    case Element::Single:
+      return as_bits(static_cast<float>(value));
+    case Element::Signed32: {
+      constexpr double kLow = std::numeric_limits<std::int32_t>::min(),
+                       kHigh = std::numeric_limits<std::int32_t>::max();
+      if (saturate) value = value < kLow ? kLow : value > kHigh ? kHigh : value;
+      return static_cast<u32>(static_cast<std::int64_t>(value));  // sums of integers stay far below 2^53
+    }
+    default: {
+      std::uint64_t raw = 0;
+      std::memcpy(&raw, &value, sizeof raw);
+      return raw;
+    }
+  }
+}
+
+/// A lane's elements of a matrix, in consecutive registers from `rows`.
+class Fragment {
+ public:
+  Fragment(const u32* rows, Element e) : rows_(rows), element_(e), bits_(bits_of(e)) {}
+
+  double at(int lane, int index) const {
+    const int bit = index * bits_;
+    const u32* row = rows_ + bit / 32 * kWarpLanes;
+    const std::uint64_t raw =
+        bits_ == 64 ? row[lane] | std::uint64_t{row[kWarpLanes + lane]} << 32 : std::uint64_t{row[lane] >> bit % 32};
+    return decode_element(element_, raw);
+  }
+
+ private:
+  const u32* rows_;
+  Element element_;
+  int bits_;
+};
+
+/// Where the elements of a lane's fragments are in their matrices. `packed` neighbours share a register of a factor.
+struct Layout {
+  int rows, packed;
+
+  int row_of_a(int lane, int index) const { return lane / 4 + (rows == 16 ? index / packed % 2 * 8 : 0); }
+  int depth_of_a(int lane, int index) const {
+    const int registers = index / packed / (rows == 16 ? 2 : 1);
+    return registers * 4 * packed + lane % 4 * packed + index % packed;
+  }
+  int depth_of_b(int lane, int index) const { return index / packed * 4 * packed + lane % 4 * packed + index % packed; }
+  static int column_of_b(int lane) { return lane / 4; }
+  static int row_of_sum(int lane, int index) { return lane / 4 + index / 2 * 8; }
+  static int column_of_sum(int lane, int index) { return lane % 4 * 2 + index % 2; }
+};
+
+/// d = a b + c. Rows in op.target, depth in op.immediate, elements in op.variant, op.combine and op.bytes.
+void multiply_matrices(Exec& x, const Op& op) {
+  const auto ea = static_cast<Element>(op.variant), eb = static_cast<Element>(op.combine),
+             sum = static_cast<Element>(op.bytes);
+  const int rows = static_cast<int>(op.target), depth = static_cast<int>(op.immediate);
+  const Layout layout{rows, bits_of(ea) == 64 ? 1 : 32 / bits_of(ea)};
+  double a[kMostRows][kMostDepth], b[kMostDepth][kColumns];
+  const Fragment fa(x.row(op.a), ea), fb(x.row(op.b), eb), fc(x.row(op.c), sum);
+  for (int lane = 0; lane < kWarpLanes; ++lane) {
+    for (int i = 0; i < rows * depth / kWarpLanes; ++i)
+      a[layout.row_of_a(lane, i)][layout.depth_of_a(lane, i)] = fa.at(lane, i);
+    for (int i = 0; i < depth * kColumns / kWarpLanes; ++i)
+      b[layout.depth_of_b(lane, i)][Layout::column_of_b(lane)] = fb.at(lane, i);
+  }
+  const int bits = bits_of(sum), sums = rows * kColumns / kWarpLanes;
+  for (Row& row : x.scratch) row.lane.fill(0);
+  for (int lane = 0; lane < kWarpLanes; ++lane) {
+    for (int i = 0; i < sums; ++i) {
+      const int row = Layout::row_of_sum(lane, i), column = Layout::column_of_sum(lane, i);
+      double value = fc.at(lane, i);
+      for (int k = 0; k < depth; ++k) value += a[row][k] * b[k][column];
+      const std::uint64_t raw = encode_element(sum, value, op.carry_out);
+      const int bit = i * bits;
+      const auto l = static_cast<std::size_t>(lane), r = static_cast<std::size_t>(bit / 32);
+      x.scratch[r].lane[l] |= static_cast<u32>(raw) << bit % 32;
+      if (bits == 64) x.scratch[r + 1].lane[l] = static_cast<u32>(raw >> 32);
+    }
+  }
+  merge_rows(x, op.dst, sums * bits / 32);
+}
+
+/// Fragments of up to four registers; a factor or sum of more is another instruction's.
+bool decode_matrices(const OperandReader& r, Op& op, Element a, Element b, Element sum) {
+  const MatrixShape& shape = r.instruction().shape;
+  const int registers = shape.m * shape.k * bits_of(a) / 32 / kWarpLanes;
+  const bool known = (shape.m == 8 || shape.m == 16) && shape.n == kColumns && shape.k > 0 && shape.k <= kMostDepth &&
+                     registers >= 1 && registers <= 4 && shape.m * kColumns * bits_of(sum) / 32 / kWarpLanes <= 4;
+  if (!known || r.has(Modifier::SP) || r.values() < 3) return false;
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.c = r.integer(2);
+  op.target = shape.m;
+  op.immediate = shape.k;
+  op.variant = static_cast<std::uint8_t>(a);
+  op.combine = static_cast<std::uint8_t>(b);
+  op.bytes = static_cast<std::uint8_t>(sum);
+  op.carry_out = r.has(Modifier::SAT);
+  op.run = multiply_matrices;
+  return op.a.flip == 0 && op.b.flip == 0 && op.c.flip == 0;
+}
+
+/// Transposes 8 x 8 halves, of which each lane has two neighbours of a row.
+void transpose_halves(Exec& x, const Op& op) {
+  const u32* a = x.row(op.a);
+  for (int i = 0; i < kWarpLanes; ++i) {
+    const int r = i / 4, c = i % 4 * 2;
+    const auto element = [&](int row, int column) { return a[row * 4 + column / 2] >> column % 2 * 16 & 0xffffu; };
+    x.scratch[0].lane[static_cast<std::size_t>(i)] = element(c, r) | element(c + 1, r) << 16;
+  }
+  merge_rows(x, op.dst, 1);
+}
+
+}  // namespace
+
+bool emulate_hmma(const OperandReader& r, Op& op) {
+  const Element sum = r.has(Modifier::F32) ? Element::Single : Element::Half;
+  const Element factor = r.has(Modifier::TF32)   ? Element::Tensor32
+                         : r.has(Modifier::BF16) ? Element::Brain
+                                                 : Element::Half;
+  return decode_matrices(r, op, factor, factor, sum);
+}
+
+/// IMMA.16832.S8.U8: the elements of A, then those of B.
+bool emulate_imma(const OperandReader& r, Op& op) {
+  const Instruction& in = r.instruction();
+  std::array<Element, 2> factors{Element::Signed8, Element::Signed8};
+  std::size_t found = 0;
+  for (int i = 0; i < in.modifier_count && found < 2; ++i) {
+    switch (in.modifier_list[static_cast<std::size_t>(i)]) {
+      case Modifier::S8:
+        factors[found++] = Element::Signed8;
+        break;
+      case Modifier::U8:
+        factors[found++] = Element::Unsigned8;
+        break;
+      case Modifier::S4:
+        factors[found++] = Element::Signed4;
+        break;
+      case Modifier::U4:
+        factors[found++] = Element::Unsigned4;
+        break;
+      default:
+        break;
+    }
+  }
+  return found == 2 && bits_of(factors[0]) == bits_of(factors[1]) &&
+         decode_matrices(r, op, factors[0], factors[1], Element::Signed32);
+}
+
+bool emulate_dmma(const OperandReader& r, Op& op) {
+  return decode_matrices(r, op, Element::Double, Element::Double, Element::Double);
+}
+
+bool emulate_movm(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.run = transpose_halves;
+  return r.has(Modifier::MT88) && r.has(Modifier::B16) && op.a.flip == 0;
+}
+
+}  // namespace forewarp::emulation
