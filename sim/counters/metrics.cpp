@@ -211,20 +211,21 @@ void add_branch_metrics(std::vector<ExactMetric>& t) {
   t.insert(t.end(), rows.begin(), rows.end());
 }
 
-// Sectors are counted before the lookup; an atomic's are looked up once for each pass (trace/coalesce.cpp).
-#define FW_TAG_METRICS(space, SPACE, op, KIND, what)                                                       \
+// Sectors are counted before the lookup; an atomic's are looked up once for each pass (trace/coalesce.cpp). The kinds at
+// the end are those that the tag stage counts: asynchronous copies, past L1 too, are loads to it (H200, copy_07_async).
+#define FW_TAG_METRICS(space, SPACE, op, KIND, what, ...)                                                  \
   {"l1tex__t_requests_pipe_lsu_mem_" space "_op_" op ".sum",                                               \
    "request",                                                                                              \
    "requests of " what,                                                                                    \
    kFirst,                                                                                                 \
    kLast,                                                                                                  \
-   memory<&C::requests, SPACE, KIND>},                                                                     \
+   memory<&C::requests, SPACE, __VA_ARGS__>},                                                              \
       {"l1tex__t_sectors_pipe_lsu_mem_" space "_op_" op ".sum",                                            \
        "sector",                                                                                           \
        "sectors looked up for " what,                                                                      \
        kFirst,                                                                                             \
        kLast,                                                                                              \
-       memory<&C::tag_sectors, SPACE, KIND>},                                                              \
+       memory<&C::tag_sectors, SPACE, __VA_ARGS__>},                                                           \
       {"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_" space "_op_" op ".sum",                                  \
        "sector",                                                                                           \
        "distinct sectors of each request, " what,                                                          \
@@ -274,12 +275,12 @@ void add_branch_metrics(std::vector<ExactMetric>& t) {
 
 void add_memory_metrics(std::vector<ExactMetric>& t) {
   const std::vector<ExactMetric> rows = {
-      FW_TAG_METRICS("global", G, "ld", Load, "global loads"),
-      FW_TAG_METRICS("global", G, "st", Store, "global stores"),
-      FW_TAG_METRICS("global", G, "atom", Atomic, "global atomics"),
-      FW_TAG_METRICS("global", G, "red", Reduction, "global reductions"),
-      FW_TAG_METRICS("local", L, "ld", Load, "local loads"),
-      FW_TAG_METRICS("local", L, "st", Store, "local stores"),
+      FW_TAG_METRICS("global", G, "ld", Load, "global loads", Load, AsyncCopy),
+      FW_TAG_METRICS("global", G, "st", Store, "global stores", Store),
+      FW_TAG_METRICS("global", G, "atom", Atomic, "global atomics", Atomic),
+      FW_TAG_METRICS("global", G, "red", Reduction, "global reductions", Reduction),
+      FW_TAG_METRICS("local", L, "ld", Load, "local loads", Load),
+      FW_TAG_METRICS("local", L, "st", Store, "local stores", Store),
       {"smsp__sass_inst_executed_op_ldgsts.sum", "inst", "warp instructions: asynchronous copies (LDGSTS)", kFirst,
        kLast, memory<&C::executed, G, AsyncCopy>},
       {"smsp__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum", "request", "requests of asynchronous copies",

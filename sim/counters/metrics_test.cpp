@@ -107,7 +107,7 @@ KernelTrace sample(int sm) {
   counts[kLd].shared_requests = 1;
   counts[kLd].wavefronts = 3;
   counts[kLdgsts].requests = 1;
-  counts[kLdgsts].sectors = 16;
+  counts[kLdgsts].sectors = counts[kLdgsts].tag_sectors = 16;
   counts[kLdgsts].shared_requests = 1;
   counts[kLdgsts].wavefronts = 4;
   return trace;
@@ -153,8 +153,8 @@ TEST_CASE("branches are uniform or divergent") {
 
 TEST_CASE("memory counters go by space and kind") {
   const MetricSet m = exact_metrics(sample(90));
-  CHECK(m.get("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum") == 40);  // LDG and the generic LD
-  CHECK(m.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") == 140);
+  CHECK(m.get("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum") == 50);  // LDG, LDGSTS and the generic LD
+  CHECK(m.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") == 300);
   CHECK(m.get("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum") == 640);
   CHECK(m.get("l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum") == 80);
   CHECK(m.get("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum") == 40);

@@ -241,6 +241,7 @@ void read_latency(Group& g, VariableLatencySpec& s) {
   s.match = g.cycles("match", 1);
   s.redux = g.cycles("redux", 1);
   s.mma = g.cycles("mma", 1);
+  s.copy_release = g.cycles("copy_release", 1, 1024);
 }
 
 void read_memory_pipe(Group& g, MemoryPipeSpec& s) {

@@ -23,13 +23,14 @@ struct PatternTiming {
 
 /// A scoreboard of a warp counts down at `at` (or a store or barrier fence is done).
 struct Release {
-  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged };
+  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied };
   Kind kind{};
   std::uint16_t warp = 0;
   std::uint8_t scoreboard = kNoScoreboard;
   Cycle at = 0;
   std::uint16_t generation = 0;  ///< StoreAcknowledged: of the warp that stored
   bool global = false;           ///< QueueSlot: of an access to global or local memory
+  std::uint8_t group = 0;        ///< Copied: of which group it was (CopyGroups)
 };
 
 /// A memory instruction on its way through the pipe.
@@ -38,6 +39,8 @@ struct MemoryOperation {
   std::uint64_t line_base = 0;  ///< line number of the access's base, shifted to the block
   std::uint32_t pattern = 0;
   AccessEffect effect;
+  std::uint8_t group = 0;    ///< Copy, CopyCommit: of the warp's groups
+  std::uint32_t target = 0;  ///< Copy: pattern of what is written to shared memory
   std::uint16_t warp = 0, generation = 0;
   Cycle arrival = 0;  ///< at the shared unit
   std::uint8_t sub_partition = 0;
@@ -89,9 +92,13 @@ class MemoryPipe {
   Cycle lead_cycles() const { return lead_; }
 
  private:
+  enum class Owner : std::uint8_t { Registers, Copy };
   struct Load {                 ///< an instruction waiting for sectors
     std::uint32_t waiting = 0;  ///< line parts still missing
     std::uint16_t warp = 0, wavefronts = 0;
+    std::uint16_t written = 0;  ///< Copy: wavefronts into shared memory
+    Owner owner = Owner::Registers;  ///< where the data go
+    std::uint8_t group = 0;          ///< Copy: of the warp's groups
     std::uint8_t scoreboard = kNoScoreboard;
     std::uint8_t wide = 0;  ///< registers of a lane beyond the first
     bool open = false;      ///< not all of its lines have been looked up yet
@@ -140,6 +147,7 @@ class MemoryPipe {
   bool atomic_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
   Cycle further_latency(int wavefronts, int wide) const;
   void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
+  void open_load(const MemoryOperation&);
   void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   Cycle send(Cycle now, MemorySystem& memory);
   Cycle retry(Cycle now, const MemorySystem& memory) const;

@@ -18,6 +18,8 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id)
       subs_(static_cast<std::size_t>(context.gpu.issue.sub_partitions)),
       fetch_(context.gpu.icache, context.gpu.issue.sub_partitions, context.program.code_lines()),
       pipe_(context.gpu, id, context.l1_bytes, context.patterns, context.pattern_timing),
+      copies_(warps_.size(), context.program.copies(), context.gpu.latency.copy_release),
+      release_times_(warps_.size(), context.program.counted_scoreboards()),
       constant_arrival_(kConstantLines, kNever) {
   for (SubPartition& sub : subs_) sub.ready.fill(kNever);
   // A line holds the same word of the lanes of a warp.
@@ -34,7 +36,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   block.used = true;
   block.linear = linear;
   block.start = now;
-  block.arrived.fill(0);
+  block.barriers = {};
   block.last_arrival = 0;
   block.live_warps = static_cast<int>(cls.warps.size());
   block.warps.clear();
@@ -63,6 +65,8 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     const auto generation = static_cast<std::uint16_t>(warp.generation + 1);
     warp = Warp{};
     warp.generation = generation;
+    copies_.start(warp_index);
+    release_times_.start(warp_index);
     warp.cls = class_index;
     warp.path = cls.warps[w].path;
     warp.cursor = WarpCursor(path, cls.warps[w]);
@@ -95,40 +99,34 @@ void Sm::wake(Warp& warp, Cycle at) {
   sub.next = std::min(sub.next, at);
 }
 
-/// Recomputes when a warp may issue; kNever while a release it needs has no known time.
+/// Recomputes when a warp may issue; kNever while the end of something it waits for is not known. Whatever may bring
+/// that end nearer calls this.
 void Sm::evaluate(Warp& warp, Cycle now) {
   if (!warp.alive) return;
   const TimedInstruction& in = context_.program[warp.pc()];
-  const bool gated = !in.passes_barrier;
-  const bool waits = (subs_[warp.sub_partition].feed.waiting() >> warp.slot & 1u) != 0;
-  if (waits || warp.held || (gated && warp.barrier != kNoBarrier)) {
-    subs_[warp.sub_partition].ready[warp.slot] = kNever;
-    return;
+  SubPartition& sub = subs_[warp.sub_partition];
+  sub.wants_memory = (sub.wants_memory & ~(1u << warp.slot)) | std::uint32_t{in.memory_queue} << warp.slot;
+  if (in.path == Path::Depbar && in.count > 0) {
+    const auto index = static_cast<std::uint16_t>(&warp - warps_.data());
+    const std::uint8_t s = in.depbar_scoreboard;
+    warp.counted_at = release_times_.reaches(index, s, in.count, warp.pending[s], now);
   }
-  std::uint32_t& wants_memory = subs_[warp.sub_partition].wants_memory;
-  const bool memory = in.path == Path::Memory || in.path == Path::Shuffle;
-  wants_memory = (wants_memory & ~(1u << warp.slot)) | std::uint32_t{memory} << warp.slot;
-  Cycle at = std::max({warp.fixed_at, warp.fetched_at, now});
-  if (gated) at = std::max(at, warp.released);
-  if (memory) {
-    for (const std::uint8_t s : {in.write_barrier, in.read_barrier}) {
-      if (s == kNoScoreboard || warp.pending[s] < context_.gpu.issue.scoreboard_limit) continue;
-      subs_[warp.sub_partition].ready[warp.slot] = kNever;
-      return;
-    }
-    at = std::max(at, warp.countable);
-  }
-  unsigned mask = in.wait_mask;
-  if (in.path == Path::Depbar && in.count == 0) mask |= 1u << in.depbar_scoreboard;
-  for (; mask != 0; mask &= mask - 1) {
-    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
-    if (warp.pending[s] != 0) {
-      subs_[warp.sub_partition].ready[warp.slot] = kNever;
-      return;
-    }
-    at = std::max(at, warp.scoreboard_at[s]);
-  }
-  wake(warp, at);
+  Cycle at = now;
+  for_each_wait(sub, warp, in, [&](Cycle until, Stall) { at = std::max(at, until); });
+  if (at == kNever)
+    sub.ready[warp.slot] = kNever;
+  else
+    wake(warp, at);
+}
+
+/// A count of the scoreboard ends at `at`.
+void Sm::release_scoreboard(Warp& warp, std::uint16_t index, std::uint8_t s, Cycle at, Cycle now) {
+  if (s == kNoScoreboard) return;
+  if (warp.pending[s]-- == context_.gpu.issue.scoreboard_limit) warp.countable = std::max(now, at);
+  warp.scoreboard_at[s] = std::max(warp.scoreboard_at[s], at);
+  if (release_times_.watches(s)) release_times_.add(index, s, at);
+  const bool counts = context_.program[warp.pc()].path == Path::Depbar;
+  if (!warp.draining && (counts || subs_[warp.sub_partition].ready[warp.slot] == kNever)) evaluate(warp, now);
 }
 
 void Sm::apply_releases(Cycle now) {
@@ -147,24 +145,23 @@ void Sm::apply_releases(Cycle now) {
       case Release::Kind::StoreAcknowledged:
         if (((warp.generation ^ release.generation) & 0x7fff) == 0 && warp.stores_in_flight > 0 &&
             --warp.stores_in_flight == 0 && warp.wants_fence) {
-          warp.wants_fence = warp.held = false;
+          warp.wants_fence = false;
           pipe_.fence(-1);
           pass_fence(warp, false, now);
           evaluate(warp, now);
         }
         break;
       case Release::Kind::Read:
-      case Release::Kind::Write: {
-        const std::size_t s = release.scoreboard;
-        if (warp.pending[s]-- == context_.gpu.issue.scoreboard_limit) warp.countable = std::max(now, release.at);
-        warp.scoreboard_at[s] = std::max(warp.scoreboard_at[s], release.at);
-        if (warp.draining) {
-          retire(warp, now);
-          break;
-        }
-        if (subs_[warp.sub_partition].ready[warp.slot] == kNever) evaluate(warp, now);
+      case Release::Kind::Write:
+        release_scoreboard(warp, release.warp, release.scoreboard, release.at, now);
+        if (warp.draining) retire(warp, now);
         break;
-      }
+      case Release::Kind::Copied:
+        copies_.done(release.warp, release.group, release.at, [&](std::uint8_t scoreboard, Cycle at) {
+          release_scoreboard(warp, release.warp, scoreboard, at, now);
+        });
+        if (warp.draining) retire(warp, now);
+        break;
     }
   }
   releases_.clear();
@@ -201,18 +198,24 @@ Cycle Sm::tick(Cycle now, MemorySystem& memory, SharedInstructionCache& gpc, std
 
 void Sm::arrive_at_barrier(Warp& warp, const TimedInstruction& in, Cycle now, bool waits) {
   Block& block = blocks_[warp.block_slot];
-  ++block.arrived[in.count];
+  BlockBarrier& barrier = block.barriers[in.count];
+  ++barrier.arrived;
+  barrier.warps = static_cast<std::uint16_t>(in.barrier_threads / kWarpLanes);
   // The ADU of the SM takes one warp after another: two blocks that meet side by side share it.
   block.last_arrival = std::max(adu_free_, now);
   adu_free_ = block.last_arrival + static_cast<Cycle>(context_.gpu.issue.barrier_per_warp_cycles);
-  if (waits) warp.barrier = in.count;
-  release_barrier_if_full(block, in.count, in.barrier_threads, now);
+  if (waits) {
+    warp.barrier = in.count;
+    warp.released = kNever;
+  }
+  release_barrier_if_full(block, in.count, now);
 }
 
-void Sm::release_barrier_if_full(Block& block, int id, int threads, Cycle now) {
-  const int expected = threads != 0 ? threads / kWarpLanes : block.live_warps;
-  if (block.arrived[static_cast<std::size_t>(id)] < expected || expected == 0) return;
-  block.arrived[static_cast<std::size_t>(id)] = 0;
+void Sm::release_barrier_if_full(Block& block, int id, Cycle now) {
+  BlockBarrier& barrier = block.barriers[static_cast<std::size_t>(id)];
+  const int expected = barrier.warps != 0 ? barrier.warps : block.live_warps;
+  if (barrier.arrived < expected || expected == 0) return;
+  barrier = {};
   const Cycle at = std::max(now, block.last_arrival) + static_cast<Cycle>(context_.gpu.issue.barrier_release_cycles);
   for (const std::uint16_t index : block.warps) {
     Warp& other = warps_[index];
@@ -235,8 +238,10 @@ void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
 
 /// A warp goes once the memory pipe has taken its instructions, and what is on its way to its registers has come.
 void Sm::retire(Warp& warp, Cycle now) {
-  if (warp.queued > 0 || warp.awaits_data()) {
-    warp.draining = warp.held = true;
+  const auto index = static_cast<std::uint16_t>(&warp - warps_.data());
+  if (warp.queued > 0 || warp.awaits_data() || !copies_.idle(index)) {
+    warp.draining = true;
+    warp.fixed_at = kNever;
     subs_[warp.sub_partition].ready[warp.slot] = kNever;
     return;
   }
@@ -260,8 +265,8 @@ void Sm::retire(Warp& warp, Cycle now) {
   stalls_[static_cast<std::size_t>(Stall::BranchResolving)] += resolved;
   stalls_[static_cast<std::size_t>(Stall::Drain)] += end - (warp.issued + 1) - waited - resolved;
   if (--block.live_warps > 0) {
-    for (int id = 0; id < static_cast<int>(block.arrived.size()); ++id)
-      if (block.arrived[static_cast<std::size_t>(id)] > 0) release_barrier_if_full(block, id, 0, now);
+    for (int id = 0; id < static_cast<int>(block.barriers.size()); ++id)
+      if (block.barriers[static_cast<std::size_t>(id)].arrived > 0) release_barrier_if_full(block, id, now);
     return;
   }
   block.used = false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,9 +16,11 @@
 #include "timing/skip/loops.h"
 #include "timing/skip/skipped_accesses.h"
 #include "timing/sm/branch_turns.h"
+#include "timing/sm/copy_groups.h"
 #include "timing/sm/instruction_cache.h"
 #include "timing/sm/line_feed.h"
 #include "timing/sm/memory_pipe.h"
+#include "timing/sm/release_times.h"
 #include "timing/sm/timed_program.h"
 #include "timing/sm/warp.h"
 #include "trace/class_index.h"
@@ -123,12 +126,16 @@ class Sm {
     std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)> pipe_cycles{};
   };
 
+  struct BlockBarrier {
+    std::uint16_t arrived = 0;  ///< warps
+    std::uint16_t warps = 0;    ///< that it is for; 0: all that live
+  };
   struct Block {
     std::uint32_t linear = 0;
     Cycle start = 0;
     int live_warps = 0;
     bool used = false;
-    std::array<std::uint16_t, 16> arrived{};
+    std::array<BlockBarrier, 16> barriers{};
     Cycle last_arrival = 0;            ///< at a barrier, as the SM's barrier unit sees it
     std::vector<std::int64_t> shifts;  ///< lines by which each slope moves this block's accesses
     std::vector<std::uint16_t> warps;
@@ -169,7 +176,12 @@ class Sm {
   Cycle constant_ready(const TimedInstruction&, Cycle now);
   Cycle enter_adu(SubPartition&, const TimedInstruction&, Cycle now);
   void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
+  /// All that a warp waits for before its next instruction: visit(cycle at which it ends, its name), in the order in
+  /// which Nsight Compute's stall reasons are charged; kNever while the end is not known.
+  template <class Visit>
+  void for_each_wait(const SubPartition&, const Warp&, const TimedInstruction&, Visit&&) const;
   void evaluate(Warp&, Cycle now);
+  void release_scoreboard(Warp&, std::uint16_t warp_index, std::uint8_t scoreboard, Cycle at, Cycle now);
   void wake(Warp&, Cycle at);
 
   void add_skipped(const Access* first, std::uint32_t period, std::uint32_t count,
@@ -177,7 +189,7 @@ class Sm {
 
   // Blocks.
   void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);
-  void release_barrier_if_full(Block&, int id, int threads, Cycle now);
+  void release_barrier_if_full(Block&, int id, Cycle now);
   void retire(Warp&, Cycle now);
   void pass_fence(Warp&, bool block, Cycle now);
   void apply_releases(Cycle now);
@@ -194,6 +206,8 @@ class Sm {
   std::vector<FinishedBlock>* finished_ = nullptr;
   Cycle adu_free_ = 0, membar_free_ = 0;  ///< the SM's ADU (barriers, indices, LDC) and its fences take the next warp
   Cycle warp_start_free_ = 0;             ///< the SM can start the next warp
+  CopyGroups copies_;
+  ReleaseTimes release_times_;
   std::vector<Cycle> constant_arrival_;   ///< by constant line modulo the table
   std::uint64_t local_lines_ = 0;         ///< of a block
   int resident_ = 0;
@@ -205,5 +219,27 @@ class Sm {
   std::vector<StallCycles>* instruction_stalls_ = nullptr;
   InstructionCacheCounters icache_;
 };
+
+template <class Visit>
+void Sm::for_each_wait(const SubPartition& sub, const Warp& warp, const TimedInstruction& in, Visit&& visit) const {
+  const auto scoreboard_wait = [&](std::size_t s) {
+    return (warp.long_mask >> s & 1) != 0 ? Stall::LongScoreboard : Stall::ShortScoreboard;
+  };
+  visit(warp.fixed_at, warp.fixed_reason);
+  if (!in.passes_barrier) visit(warp.released, Stall::Barrier);
+  for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
+    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
+    visit(warp.pending[s] != 0 ? kNever : warp.scoreboard_at[s], scoreboard_wait(s));
+  }
+  if (in.path == Path::Depbar && in.count > 0) visit(warp.counted_at, scoreboard_wait(in.depbar_scoreboard));
+  if (in.memory_queue) {
+    Cycle countable = warp.countable;
+    for (const std::uint8_t s : {in.write_barrier, in.read_barrier})
+      if (s != kNoScoreboard && warp.pending[s] >= context_.gpu.issue.scoreboard_limit) countable = kNever;
+    visit(countable, Stall::Misc);
+  }
+  const bool fed = (sub.feed.waiting() >> warp.slot & 1u) == 0;
+  visit(fed ? warp.fetched_at : kNever, Stall::NoInstruction);
+}
 
 }  // namespace forewarp

@@ -144,7 +144,7 @@ bool Sm::structurally_free(SubPartition& sub, const TimedInstruction& in, Cycle 
     }
   }
   const GpuModel& gpu = context_.gpu;
-  if (in.path == Path::Memory || in.path == Path::Shuffle) return true;
+  if (in.memory_queue) return true;
   if (in.path == Path::ConstantLoad || in.path == Path::Index) {
     // Room in the queue to the ADU comes when it takes the oldest entry.
     const auto places = static_cast<std::uint32_t>(std::min(gpu.memory_pipe.queue_entries, kQueueMost));
@@ -255,14 +255,7 @@ void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in
   };
   charge(cursor + warp.conflict, Stall::DispatchStall);
   if (warp.fixed_reason == Stall::BranchResolving) charge(warp.waited_at, Stall::Wait);
-  charge(warp.fixed_at, warp.fixed_reason);
-  if (!in.passes_barrier) charge(warp.released, Stall::Barrier);
-  for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
-    const auto s = static_cast<std::size_t>(std::countr_zero(mask));
-    charge(warp.scoreboard_at[s], (warp.long_mask >> s & 1) != 0 ? Stall::LongScoreboard : Stall::ShortScoreboard);
-  }
-  if (in.path == Path::Memory || in.path == Path::Shuffle) charge(warp.countable, Stall::Misc);
-  charge(warp.fetched_at, Stall::NoInstruction);
+  for_each_wait(sub, warp, in, charge);
   cursor = std::min(now, cursor + warp.throttled);  // charged when it was refused
   if (warp.refused_at != kNever) {
     charge(warp.refused_at, Stall::NotSelected);
@@ -301,7 +294,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   operation.warp = warp_index;
   operation.generation = warp.generation;
   operation.sub_partition = warp.sub_partition;
-  if (in.path == Path::Memory) {
+  if (in.path == Path::Memory || in.path == Path::Copy) {
     const Access& access = *warp.cursor.records();
     operation.pattern = access.pattern;
     operation.effect = context_.patterns.effect(access.pattern);
@@ -311,6 +304,9 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
     if (operation.effect.to_lines() && !operation.effect.returns_data())
       warp.stores_in_flight += context_.patterns.counts(access.pattern).lines;
   }
+  if (in.path == Path::Copy) operation.target = warp.cursor.records()[1].pattern;
+  if (in.path == Path::Copy || in.path == Path::CopyCommit) operation.group = copies_.begin(warp_index);
+  if (in.path == Path::CopyCommit) copies_.commit(warp_index, in.write_barrier);
   operation.arrival = std::max(now, sub.address_free) + pipe_.lead_cycles();
   sub.address_free = operation.arrival;
   ++sub.queued_memory;
@@ -368,6 +364,8 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   switch (in.path) {
     case Path::Memory:
     case Path::Shuffle:
+    case Path::Copy:
+    case Path::CopyCommit:
       send_to_memory(sub, warp, warp_index, in, now);
       break;
     case Path::Queued: {
@@ -434,7 +432,8 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
   } else if (in.path == Path::Membar) {
     warp.fixed_reason = Stall::Membar;
     if (!in.block_fence && warp.stores_in_flight > 0) {
-      warp.held = warp.wants_fence = true;
+      warp.wants_fence = true;
+      warp.fixed_at = kNever;
       pipe_.fence(1);
       pipe_next_ = std::min(pipe_next_, now + 1);
     } else {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "timing/sm/copy_groups.h"
+#include "timing/sm/release_times.h"
 #include "timing/sm/sm_test_support.h"
 
 using namespace forewarp;
@@ -679,4 +681,153 @@ TEST_CASE("blocks of one warp spread over the sub-partitions") {
   const TimingResult r = trace.simulate(gpu);
   CHECK(r.counters.instructions_issued == 32 * 21);
   CHECK(r.elapsed_cycles < 32 * 21 / 2);  // four issue slots, not one
+}
+
+namespace {
+
+Instruction copy(bool past_l1) {
+  Instruction in = memory_instruction(Opcode::LDGSTS, MemorySpace::Global, MemoryKind::AsyncCopy);
+  if (past_l1) in.modifiers.set(static_cast<std::size_t>(Modifier::BYPASS));
+  return in;
+}
+
+Instruction commit(int scoreboard) {
+  Instruction in = plain(Pipe::Lsu, 1);
+  in.opcode = Opcode::LDGDEPBAR;
+  in.control.write_barrier = static_cast<std::uint8_t>(scoreboard);
+  in.control.read_barrier = kNoScoreboard;
+  return in;
+}
+
+/// DEPBAR.LE SBn, limit
+Instruction wait_until(int scoreboard, unsigned limit) {
+  Instruction in = plain(Pipe::None, 1);
+  in.opcode = Opcode::DEPBAR;
+  in.operand_count = 2;
+  in.operands[0] = {.kind = OperandKind::Scoreboard, .index = static_cast<std::uint8_t>(scoreboard)};
+  in.operands[1] = {.kind = OperandKind::Immediate, .immediate = limit};
+  return in;
+}
+
+/// So many copies of a line each into words `stride` bytes apart, in groups of their own, and a wait for all but `left`.
+TimingResult copied(GpuModel gpu, int copies, unsigned left, bool past_l1, int stride = 4, int release = 27) {
+  gpu.latency.copy_release = release;
+  std::vector<Instruction> code;
+  for (int i = 0; i < copies; ++i) code.insert(code.end(), {copy(past_l1), commit(0)});
+  code.insert(code.end(), {wait_until(0, left), exit_instruction()});
+  HandMadeTrace made(code, 1);
+  for (int i = 0; i < copies; ++i) {
+    made.access(0, 65536 + static_cast<std::uint64_t>(i) * 128, 4, MemorySpace::Global, MemoryKind::AsyncCopy);
+    made.access(0, static_cast<std::uint64_t>(i) * 128, stride, MemorySpace::Shared, MemoryKind::AsyncCopy);
+  }
+  return made.simulate(gpu);
+}
+
+}  // namespace
+
+TEST_CASE("a copy of 60 lines reads 240 sectors and writes shared memory alone") {
+  for (const bool past_l1 : {false, true}) {
+    const TimingResult r = copied(sm_model(), 60, 0, past_l1);
+    CHECK(r.counters.memory.read_sectors == 240);
+    CHECK(r.counters.memory.write_sectors == 0);
+    CHECK(r.counters.l1_store_sectors == 0);
+    CHECK(r.counters.shared_wavefronts == 60);
+    // By way of L1 data pass the banks once more.
+    CHECK(r.counters.l1_data_wavefronts == (past_l1 ? 0 : 60));
+    CHECK(all_stalls(r) == r.counters.warp_cycles);
+  }
+}
+
+TEST_CASE("a group of copies ends when its data are in shared memory and its scoreboard counts down") {
+  // A load's register is there 33 - 4 cycles after its data. The group takes a pass of the banks to be read by way of L1,
+  // one to be written, and 27 cycles until the scoreboard counts: the same.
+  const std::vector<Instruction> code{memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0),
+                                      plain(Pipe::Fma, 1), waiting(plain(Pipe::None, 1), 0), exit_instruction()};
+  const Cycle load =
+      HandMadeTrace(code, 1).access(0, 65536, 4, MemorySpace::Global).simulate(sm_model()).elapsed_cycles;
+  const TimingResult group = copied(sm_model(), 1, 0, false);
+  CHECK(group.elapsed_cycles == load);
+  CHECK(stalled(group, Stall::LongScoreboard) > 100);
+  CHECK(copied(sm_model(), 1, 0, true).elapsed_cycles == load - 1);
+  CHECK(copied(sm_model(), 1, 0, false, 4, 37).elapsed_cycles == load + 10);
+  CHECK(copied(sm_model(), 1, 0, false, 128).elapsed_cycles == load + 31);  // 32 ways of conflict
+}
+
+TEST_CASE("a wait for all but some groups ends with the last of the others") {
+  // EXIT waits for the rest: what DEPBAR waits for shows in the stalls.
+  const auto waited = [](int groups, unsigned left) {
+    return stalled(copied(sm_model(), groups, left, true), Stall::LongScoreboard);
+  };
+  CHECK(waited(4, 4) == 0);
+  CHECK(waited(4, 3) > 0);
+  CHECK(waited(4, 3) < waited(1, 0));  // the first group, some issues later
+  CHECK(waited(4, 3) < waited(4, 2));
+  CHECK(waited(4, 1) < waited(4, 0));
+}
+
+TEST_CASE("groups of copies end in order") {
+  CopyGroups groups(2, true, 10);
+  std::vector<std::pair<int, Cycle>> ended;
+  const auto done = [&](std::uint8_t group, Cycle at) {
+    groups.done(1, group, at, [&](std::uint8_t scoreboard, Cycle when) { ended.push_back({scoreboard, when}); });
+  };
+  groups.start(1);
+  const std::uint8_t a = groups.begin(1), a_too = groups.begin(1), a_end = groups.begin(1);
+  groups.commit(1, 0);
+  const std::uint8_t b = groups.begin(1), b_end = groups.begin(1);
+  groups.commit(1, 3);
+  CHECK(a == a_too);
+  CHECK(a != b);
+  done(a_end, 5);
+  done(b, 20);
+  done(b_end, 21);
+  done(a, 100);
+  CHECK(ended.empty());  // the second group waits for the first
+  CHECK_FALSE(groups.idle(1));
+  done(a, 40);
+  CHECK(ended == std::vector<std::pair<int, Cycle>>{{0, 110}, {3, 110}});
+  CHECK(groups.idle(1));
+  done(groups.begin(1), 7);  // never committed: nothing counts
+  CHECK(ended.size() == 2);
+}
+
+TEST_CASE("a scoreboard's way down to a number above zero") {
+  ReleaseTimes times(2, 1u << 2);
+  CHECK(times.watches(2));
+  CHECK_FALSE(times.watches(0));
+  for (const Cycle at : {50u, 30u, 40u}) times.add(1, 2, at);
+  CHECK(times.reaches(1, 2, 3, 0, 10) == 10);
+  CHECK(times.reaches(1, 2, 2, 0, 10) == 30);
+  CHECK(times.reaches(1, 2, 1, 0, 10) == 40);
+  CHECK(times.reaches(1, 2, 0, 0, 10) == 50);
+  CHECK(times.reaches(1, 2, 2, 1, 10) == 40);      // another whose end is not known
+  CHECK(times.reaches(1, 2, 1, 2, 10) == kNever);  // more than the limit are not known
+  CHECK(times.reaches(1, 2, 1, 0, 35) == 40);
+  CHECK(times.reaches(1, 2, 2, 0, 35) == 35);
+  CHECK(times.reaches(0, 2, 1, 0, 35) == 35);
+}
+
+TEST_CASE("a barrier for a number of threads opens for them, whoever else ends") {
+  Instruction barrier = plain(Pipe::Adu, 1);
+  barrier.opcode = Opcode::BAR;
+  barrier.operand_count = 2;
+  barrier.operands[0] = {.kind = OperandKind::Immediate, .immediate = 1};
+  barrier.operands[1] = {.kind = OperandKind::Immediate, .immediate = 64};
+  // A third warp that ends at once leaves two; the barrier is for two in any case.
+  HandMadeTrace two({barrier, plain(Pipe::Cbu, 1), exit_instruction()}, 2);
+  HandMadeTrace three({barrier, plain(Pipe::Cbu, 1), exit_instruction()}, 3);
+  BlockClass& cls = three.trace().classes[0];
+  cls.paths.push_back({{{2, 1}}, 1});
+  cls.warps[2].path = 1;
+  const Cycle together = two.simulate(sm_model()).elapsed_cycles;
+  CHECK(three.simulate(sm_model()).elapsed_cycles == together);
+  // Held up by the first of two until long after the third has ended: it does not open for one that waits alone.
+  HandMadeTrace late({plain(Pipe::Fma, 15), barrier, plain(Pipe::Cbu, 1), exit_instruction()}, 3);
+  BlockClass& slow = late.trace().classes[0];
+  slow.paths = {{{{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 4}}, 8}, {{{1, 3}}, 3}, {{{3, 1}}, 1}};
+  slow.warps[1].path = 1;
+  slow.warps[2].path = 2;
+  const TimingResult r = late.simulate(sm_model());
+  CHECK(stalled(r, Stall::Barrier) > 4 * 15);
+  CHECK(r.elapsed_cycles > 5 * 15);
 }

@@ -85,8 +85,7 @@ Path path_of(const Instruction& in, Timing timing) {
     case Timing::Pipe:
     case Timing::Double:
     case Timing::Matrix:
-    case Timing::Vote:
-    case Timing::Commit: {
+    case Timing::Vote: {
       const bool scoreboards = in.control.write_barrier != kNoScoreboard || in.control.read_barrier != kNoScoreboard;
       return scoreboards ? Path::Scoreboarded : Path::Fixed;
     }
@@ -97,7 +96,9 @@ Path path_of(const Instruction& in, Timing timing) {
     case Timing::Redux:
       return Path::Queued;
     case Timing::Memory:
-      return Path::Memory;
+      return in.memory == MemoryKind::AsyncCopy ? Path::Copy : Path::Memory;
+    case Timing::Commit:
+      return Path::CopyCommit;
     case Timing::Shuffle:
       return Path::Shuffle;
     case Timing::ConstantLoad:
@@ -146,18 +147,28 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   out.control = leaves_line(t.flow);
   out.passes_barrier = out.path == Path::Fixed && unit.at_barrier == AtBarrier::Passes;
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
-  out.long_wait = out.path == Path::Memory && in.space != MemorySpace::Shared;
+  if (out.path == Path::Copy) out.bypass_l1 = in.has(Modifier::BYPASS);
+  out.memory_queue = out.path == Path::Memory || out.path == Path::Shuffle || out.path == Path::Copy ||
+                     out.path == Path::CopyCommit;
+  out.long_wait = out.memory_queue && out.path != Path::Shuffle && in.space != MemorySpace::Shared;
   const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));
   out.constant_operand = constant && out.path != Path::ConstantLoad;
   if (out.path == Path::Queued || out.path == Path::Scoreboarded || out.path == Path::Index)
     out.latency = static_cast<std::uint16_t>(result_latency(unit.timing, gpu.latency));
   out.block_fence = out.path == Path::Membar && in.has(Modifier::CTA);
   if (out.path == Path::Depbar) {
+    // SB0, limit {, the set of those that must be zero}
+    int immediates = 0;
     for (int i = 0; i < in.operand_count; ++i) {
       const Operand& operand = in.operands[static_cast<std::size_t>(i)];
       if (operand.kind == OperandKind::Scoreboard) out.depbar_scoreboard = operand.index;
-      if (operand.kind == OperandKind::Immediate) out.count = static_cast<std::uint8_t>(operand.immediate);
+      if (operand.kind != OperandKind::Immediate) continue;
+      if (immediates++ == 0)
+        out.count = static_cast<std::uint8_t>(operand.immediate);
+      else
+        out.wait_mask = static_cast<std::uint8_t>(out.wait_mask | (operand.immediate & ((1u << kScoreboards) - 1)));
     }
+    if (out.count == 0) out.wait_mask = static_cast<std::uint8_t>(out.wait_mask | 1u << out.depbar_scoreboard);
   }
   if (unit.timing == Timing::Barrier) {
     int immediates = 0;
@@ -212,6 +223,10 @@ TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) : events_(
   for (const Instruction& in : kernel.instructions)
     instructions_.push_back(make(in, events_[static_cast<std::uint32_t>(instructions_.size())], gpu));
   wait_for_factors(kernel, gpu.issue, instructions_);
+  for (const TimedInstruction& in : instructions_) {
+    if (in.path == Path::Depbar && in.count > 0) counted_scoreboards_ |= 1u << in.depbar_scoreboard;
+    copies_ |= in.path == Path::Copy || in.path == Path::CopyCommit;
+  }
   instructions_per_line_ = static_cast<std::uint32_t>(gpu.icache.line_bytes / 16);
   code_lines_ =
       (static_cast<std::uint32_t>(instructions_.size()) + instructions_per_line_ - 1) / instructions_per_line_;

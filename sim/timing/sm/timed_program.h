@@ -18,12 +18,14 @@ enum class Path : std::uint8_t {
   Queued,         ///< the same behind the sub-partition's memory-input queue (MUFU, conversions)
   Memory,         ///< the memory pipe: global, local or shared
   Shuffle,        ///< the memory pipe, but no address
+  Copy,           ///< the memory pipe: from global memory to shared memory, by itself
+  CopyCommit,     ///< ends a group of copies, behind them in the memory pipe
   ConstantLoad,   ///< LDC, by way of the SM's ADU
   Index,          ///< S2R and S2UR of what is the same for all lanes: the same way
   Barrier,        ///< BAR.SYNC and BAR.RED
   BarrierArrive,  ///< BAR.ARV
   Membar,
-  Depbar,  ///< waits until a scoreboard has counted down to `count`
+  Depbar,  ///< waits until a scoreboard counts at most `count`, and those of a set none
   Exit,
 };
 
@@ -44,6 +46,7 @@ struct TimedInstruction {
   std::uint8_t wavefront_factor = 1;  ///< passes through the banks for each that the pattern takes
   std::uint8_t count = 0;             ///< Depbar: the threshold; Barrier: id
   std::uint8_t depbar_scoreboard = 0;
+  bool memory_queue = false;          ///< takes a place of the sub-partition's queue to the memory pipe
   bool bypass_l1 = false;             ///< .STRONG.GPU and stronger loads go to L2
   bool long_wait = false;             ///< its scoreboards count as long (global, local) rather than short
   bool block_fence = false;           ///< MEMBAR of the block alone: waits for no store
@@ -64,12 +67,17 @@ class TimedProgram {
   const TimedInstruction& operator[](std::uint32_t pc) const { return instructions_[pc]; }
   std::size_t size() const { return instructions_.size(); }
   const EventTable& events() const { return events_; }
+  /// Scoreboards that an instruction waits for to count down to more than zero.
+  unsigned counted_scoreboards() const { return counted_scoreboards_; }
+  bool copies() const { return copies_; }
   /// Instruction-cache lines of the code.
   std::uint32_t code_lines() const { return code_lines_; }
   std::uint32_t instructions_per_line() const { return instructions_per_line_; }
 
  private:
   EventTable events_;
+  unsigned counted_scoreboards_ = 0;
+  bool copies_ = false;
   std::vector<TimedInstruction> instructions_;
   std::uint32_t code_lines_ = 0, instructions_per_line_ = 8;
 };

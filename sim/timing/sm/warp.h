@@ -20,14 +20,15 @@ struct Warp {
   Cycle placed = 0;                                  ///< it has a slot of the SM
   Cycle started = 0;                                 ///< its sub-partition has it
   Cycle issued = 0;                                  ///< its last issue (or its start)
-  Cycle fixed_at = 0;                                ///< stall count, branch, barrier or fence of the last instruction
+  Cycle fixed_at = 0;  ///< stall count, branch or fence of the last instruction; kNever: at a fence, or draining
   Cycle waited_at = 0;                               ///< of a taken branch: its stall count is over
   Cycle conflict = 0;                                ///< cycles of that in which its operands held dispatch
   Cycle held_before = 0;                             ///< SubPartition::held when that was set
-  Cycle released = 0;                                ///< the last barrier lets it go on
+  Cycle released = 0;                                ///< the last barrier lets it go on; kNever: others are awaited
   Cycle fetched_at = 0;                              ///< the instruction is decoded
   std::array<Cycle, kScoreboards> scoreboard_at{};   ///< counted down by then, as far as known
   std::array<std::uint8_t, kScoreboards> pending{};  ///< releases whose time is not known yet
+  Cycle counted_at = 0;                              ///< a scoreboard counts as few as DEPBAR asks for
   Cycle countable = 0;                               ///< a counter that was full has room
   std::uint64_t throttled = 0;    ///< cycles since it was ready that a full pipe or queue has already explained
   Cycle refused_at = kNever;      ///< first cycle in which a full queue refused it; kNever: not refused
@@ -47,7 +48,6 @@ struct Warp {
   bool alive = false;
   bool first = true;         ///< has not issued yet
   bool needs_fetch = false;  ///< its first instruction has not been asked for
-  bool held = false;         ///< at a fence, or draining: no time known
   bool wants_fence = false;  ///< waits for its stores
   bool draining = false;     ///< has exited, but its memory instructions are still queued
 
