@@ -187,6 +187,9 @@ struct LaunchInfo {
   std::uint64_t inferred_blocks = 0;  ///< taken to be like them
   bool inputs_incomplete = false;     ///< earlier launches were too long to be run for the values they leave
   bool samples_differ = false;        ///< the followed ones did not all go the same way
+  // Blocks that draw their work from a counter in global memory.
+  std::uint64_t side_by_side = 0;  ///< were followed so many at a time, the one with the fewest instructions first
+  bool draws_unfollowed = false;   ///< or one after another, since that took too long: the first draws all there is
   /// Totals of the grid by instruction, where the blocks that samples stand for were counted one by one; empty: what
   /// the classes add up to.
   std::vector<InstructionCount> counted;

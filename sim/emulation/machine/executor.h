@@ -52,13 +52,38 @@ class BlockExecutor {
   /// Emulates one block from start to end.
   template <class Observer>
   void run(const Dim3& block, Observer& observer) {
+    start(block);
+    advance(observer);
+  }
+
+  // Blocks side by side, each in an executor of its own: start(), then advance() until it says that the block has ended.
+  /// Has advance() come back in front of every draw, and now and then.
+  void pause_at_draws() { pauses_ = true; }
+  void start(const Dim3& block) {
     reset(block);
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (Warp& warp : state_.warps) progress |= run_warp(warp, observer);
+    next_warp_ = 0;
+    progress_ = at_draw_ = false;
+  }
+  /// False: it pauses. The next call carries out the draw.
+  template <class Observer>
+  bool advance(Observer& observer) {
+    for (const std::uint64_t until = state_.clock + kTurn;;) {
+      for (; next_warp_ < state_.warps.size(); ++next_warp_) {
+        run_warp(state_.warps[next_warp_], observer);
+        if (at_draw_) return false;
+      }
+      if (!progress_) break;
+      next_warp_ = 0;
+      progress_ = false;
+      if (pauses_ && state_.clock >= until) return false;
     }
     check_finished();
+    return true;
   }
+  bool at_draw() const { return at_draw_; }
+  /// Of the draw it pauses at.
+  std::size_t drawing_warp() const { return next_warp_; }
+  std::uint32_t drawing_pc() const { return x_.pc; }
 
  private:
   // Instructions that a warp gets before the others have a turn; it may be spinning on what another must write.
@@ -73,16 +98,22 @@ class BlockExecutor {
   [[noreturn]] void fail_runaway(const Warp& warp, std::uint32_t pc) const;
 
   template <class Observer>
-  bool run_warp(Warp& warp, Observer& observer) {
+  void run_warp(Warp& warp, Observer& observer) {
     const std::uint64_t until = state_.clock + kTurn;
-    std::size_t current = 0;
-    bool progress = false;
-    while (choose_split(warp, current)) {
-      progress = true;
+    std::size_t current = drawing_split_;
+    const bool resumes = at_draw_;
+    if (resumes) carry_out_draw(warp, observer);
+    for (bool first = resumes; first || choose_split(warp, current); first = false) {
+      progress_ = true;
       enter(warp);
       bool switched = false;
       while (run_straight(warp, warp.splits[current], observer)) {
         const Op& op = state_.kernel->ops[x_.pc];
+        if (op.kind == OpKind::Memory) {
+          at_draw_ = true;
+          drawing_split_ = current;
+          return;
+        }
         const ControlResult result = execute_control(x_, op, current);
         if (result.diverged) observer.diverge(x_);
         if (result.held != 0) observer.hold(x_, result.held);
@@ -99,14 +130,25 @@ class BlockExecutor {
         break;
       }
     }
-    return progress;
+  }
+
+  template <class Observer>
+  void carry_out_draw(Warp& warp, Observer& observer) {
+    at_draw_ = false;
+    enter(warp);
+    Split& split = warp.splits[drawing_split_];
+    const Op& op = state_.kernel->ops[split.pc];
+    x_.active = split.mask;
+    x_.pc = split.pc;
+    run_memory(op, split.mask & (warp.predicates[op.guard] ^ op.guard_flip), observer);
+    ++split.pc;
   }
 
   void enter(Warp& warp);
   /// Has the split that ran go on next time, or after many turns the others.
   static void end_turn(Warp& warp, std::size_t current);
 
-  /// Executes up to the next control instruction and stops in front of its effect (it has been reported).
+  /// Executes up to the next control instruction, or draw if it pauses at them, and stops in front of its effect (it has been reported).
   template <class Observer>
   bool run_straight(Warp& warp, Split& split, Observer& observer) {
     const Op* ops = state_.kernel->ops.data();
@@ -131,6 +173,10 @@ class BlockExecutor {
           op.run(x_, op);
           break;
         case OpKind::Memory:
+          if (pauses_ && enabled != 0 && draws(op)) {
+            split.pc = pc;
+            return true;
+          }
           run_memory(op, enabled, observer);
           break;
         case OpKind::Copy:
@@ -186,6 +232,11 @@ class BlockExecutor {
   BlockState state_;
   Exec x_;
   std::uint64_t limit_;
+  // Where advance() goes on.
+  bool pauses_ = false;
+  bool progress_ = false;  ///< some warp has executed something since the first had its turn
+  bool at_draw_ = false;
+  std::size_t next_warp_ = 0, drawing_split_ = 0;
 };
 
 }  // namespace forewarp::emulation

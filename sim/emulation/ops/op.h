@@ -105,6 +105,12 @@ struct Op {
   LaneMask lanes = ~0u;  ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
 };
 
+/// An atomic in global memory whose result decides ways or addresses: of blocks that run side by side, the order in which
+/// they come to it decides what each gets.
+inline bool draws(const Op& op) {
+  return op.memory == MemoryKind::Atomic && op.space != MemorySpace::Shared && op.value_needed;
+}
+
 /// What cannot be executed stops the first warp that reaches it, or is counted and does nothing.
 enum class UnknownInstruction : std::uint8_t { Reject, Ignore };
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
+#include <queue>
 
 #include "base/error.h"
 #include "emulation/emulation.h"
@@ -328,6 +330,90 @@ class Sample {
   std::uint64_t tried_ = 0, instructions_ = 0;
 };
 
+// Blocks that draw their work from a counter in global memory (tile queues, persistent kernels) are followed side by
+// side, as many as fit this memory and no more than a GPU has places for, as far as the budget reaches.
+constexpr std::uint64_t kSideBySide = 4096, kSideBySideBytes = 256 << 20;
+constexpr std::uint64_t kMostDrawingBlocks = 1 << 16;  ///< each is a class of its own
+
+/// Does a warp come to the same draw again? A compare-and-swap is no draw: who is first gets it at once.
+bool draws_again(const LaunchSetup& setup, const TraceOptions& options) {
+  const std::vector<Op>& ops = setup.decoded().ops;
+  const std::vector<Instruction>& code = setup.decoded().kernel->instructions;
+  bool any = false;
+  for (std::size_t i = 0; i < ops.size(); ++i) any |= draws(ops[i]) && !code[i].has(Modifier::CAS);
+  if (!any) return false;
+  BlockExecutor executor(setup.state());
+  executor.pause_at_draws();
+  executor.start({0, 0, 0});
+  NoObserver observer;
+  std::vector<bool> drawn(ops.size() * static_cast<std::size_t>(executor.warps()), false);
+  while (!executor.advance(observer) && executor.executed() < options.traced_instructions / kClassShare) {
+    if (!executor.at_draw() || code[executor.drawing_pc()].has(Modifier::CAS)) continue;
+    const std::size_t place = executor.drawing_warp() * ops.size() + executor.drawing_pc();
+    if (drawn[place]) return true;
+    drawn[place] = true;
+  }
+  return false;
+}
+
+/// Follows all blocks side by side: whichever has executed the fewest instructions since the launch began goes on to its
+/// next draw. A block takes its place when one ends. False: that takes too long.
+bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options) {
+  struct Running {
+    Running(const LaunchSetup& setup, const Kernel& kernel, TracePools& pools)
+        : executor(setup.state()), builder(kernel, executor.warps(), pools), observer(builder) {
+      executor.pause_at_draws();
+    }
+    BlockExecutor executor;
+    BlockTraceBuilder builder;
+    CountObserver observer;
+    std::uint64_t block = 0, began = 0;
+    std::uint64_t at() const { return began + executor.executed(); }
+  };
+  const std::uint64_t blocks = trace.launch.grid.count();
+  if (blocks > kMostDrawingBlocks) return false;
+  const LaunchState& state = setup.state();
+  const std::uint64_t warps = (state.block.count() + kWarpLanes - 1) / kWarpLanes;
+  const std::uint64_t bytes = warps * setup.decoded().rows * sizeof(Row) + state.shared_bytes;
+  const std::uint64_t places = std::clamp(kSideBySideBytes / bytes, std::uint64_t{1}, std::min(blocks, kSideBySide));
+  TracePools pools(trace);
+  std::deque<Running> running;
+  std::uint64_t started = 0, spent = 0;
+  const auto later = [](const Running* a, const Running* b) {
+    return a->at() != b->at() ? a->at() > b->at() : a->block > b->block;
+  };
+  std::priority_queue<Running*, std::vector<Running*>, decltype(later)> order(later);
+  const auto start = [&](Running& one, std::uint64_t now) {
+    one.block = started++;
+    one.executor.start(trace.block_index(one.block));
+    one.began = now;
+    order.push(&one);
+  };
+  while (started < places) start(running.emplace_back(setup, *trace.kernel, pools), 0);
+  trace.classes.assign(blocks, {});
+  for (std::uint64_t ended = 0; !order.empty();) {
+    Running& one = *order.top();
+    order.pop();
+    const std::uint64_t before = one.executor.executed();
+    const bool over = one.executor.advance(one.observer);
+    spent += one.executor.executed() - before;
+    if (spent > options.traced_instructions) return false;
+    if (!over) {
+      order.push(&one);
+      continue;
+    }
+    BlockClass& own = trace.classes[one.block];
+    own = one.builder.finish();
+    own.representative = trace.block_index(one.block);
+    own.single = true;
+    own.population = 1;
+    if (started < blocks) start(one, one.at());
+    if (options.progress) options.progress(++ended, blocks);
+  }
+  trace.launch.side_by_side = places;
+  return true;
+}
+
 /// Gives every block of the grid its class. Unless this is to be `in_order`, blocks may be counted in any order; if
 /// that turns out to have been wrong, or one of them fails, something is thrown while GlobalMemory::any_order() holds.
 class GridTracer {
@@ -538,6 +624,23 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   GlobalMemory& global = *setup.state().global;
   global.forget_touches();
   // What the followed blocks write is taken back: later launches find what the whole launch leaves.
+  global.keep_writes_undoable();
+  if (trace.launch.grid.count() > 1 && draws_again(setup, options)) {
+    const LaunchInfo launch = trace.launch;
+    global.undo_writes();
+    global.keep_writes_undoable();
+    const bool done = trace_side_by_side(trace, setup, options);
+    global.undo_writes();
+    if (done) return;
+    trace.classes.clear();
+    trace.patterns.clear();
+    trace.slopes.clear();
+    trace.launch = launch;
+    trace.launch.draws_unfollowed = true;
+  } else {
+    global.undo_writes();
+  }
+  global.forget_touches();
   global.keep_writes_undoable();
   GridTracer(trace, setup, options, in_order).trace_all();
   global.undo_writes();
