@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "timing/gpu/block_dispatcher.h"
+#include "timing/skip/steady_traffic.h"
 
 namespace forewarp {
 namespace {

@@ -33,7 +33,7 @@ void LoopWatch::restart(double rate, double limit) {
 }
 
 std::optional<LoopWatch::Steady> LoopWatch::look(double known) {
-  if (!gpu_.inside_loops()) {
+  if (!inside_loops(gpu_, loops_)) {
     residents_.reset();
     return std::nullopt;
   }

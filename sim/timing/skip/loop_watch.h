@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "timing/gpu/gpu.h"
+#include "timing/skip/gpu_loops.h"
 #include "timing/skip/loop_progress.h"
 
 namespace forewarp {
@@ -13,8 +14,8 @@ class LoopWatch {
  public:
   /// `line_period`: iterations after which accesses have moved by whole lines; `budget`: warp instructions that are
   /// worth simulating.
-  LoopWatch(const Gpu& gpu, std::uint32_t line_period, std::uint64_t budget)
-      : gpu_(gpu), line_period_(line_period), budget_(static_cast<double>(budget)) {}
+  LoopWatch(const Gpu& gpu, const Loops& loops, std::uint32_t line_period, std::uint64_t budget)
+      : gpu_(gpu), loops_(loops), line_period_(line_period), budget_(static_cast<double>(budget)) {}
 
   /// A stretch at a steady rate that ends now.
   struct Steady {
@@ -52,7 +53,7 @@ class LoopWatch {
   };
 
   Residents residents() const { return {gpu_.dispatcher().dispatched(), gpu_.finished_blocks(), gpu_.live_warps()}; }
-  Mark mark() const { return {gpu_.now(), gpu_.issued(), gpu_.loop_progress(), gpu_.counters()}; }
+  Mark mark() const { return {gpu_.now(), gpu_.issued(), loop_progress(gpu_, loops_), gpu_.counters()}; }
   bool window_is_over();
   double least_move() const;
   double moved(const Mark& from, const Mark& to) const;
@@ -60,6 +61,7 @@ class LoopWatch {
   std::optional<Steady> judge(double known) const;
 
   const Gpu& gpu_;
+  const Loops& loops_;
   std::uint32_t line_period_ = 1;
   double budget_ = 0;
   std::optional<Residents> residents_;  ///< of the marks; none: not all were inside their loops

@@ -6,6 +6,7 @@
 
 #include "timing/gpu/gpu.h"
 #include "timing/skip/block_footprint.h"
+#include "timing/skip/gpu_loops.h"
 #include "timing/skip/loop_watch.h"
 #include "timing/skip/loops.h"
 #include "timing/skip/rest_schedule.h"
@@ -75,7 +76,7 @@ std::uint64_t block_instructions(const BlockClass& cls) {
   return block;
 }
 
-std::uint32_t longest_line_period(const std::vector<std::vector<PathLoop>>& loops) {
+std::uint32_t longest_line_period(const Loops& loops) {
   std::uint32_t period = 1;
   for (const std::vector<PathLoop>& paths : loops)
     for (const PathLoop& loop : paths) period = std::max(period, loop.line_period);
@@ -98,8 +99,7 @@ class SteadyState {
         gpu_(context, before, options.threads),
         loops_(find_loops(context.trace, context.program)),
         saturated_(before != nullptr),
-        watch_(gpu_, longest_line_period(loops_), options.detailed_instructions) {
-    gpu_.set_loops(&loops_);
+        watch_(gpu_, loops_, longest_line_period(loops_), options.detailed_instructions) {
     const std::uint64_t capacity =
         static_cast<std::uint64_t>(context.gpu.chip.sm_count) * static_cast<std::uint64_t>(context.blocks_per_sm);
     blocks_ = context.trace.launch.grid.count();
@@ -185,7 +185,7 @@ class SteadyState {
             gpu_.issued() + skipped_instructions_,
             virtual_counters(),
             gpu_.memory().atomic_backlog(gpu_.now()),
-            gpu_.blocks_in_flight(),
+            blocks_in_flight(gpu_, context_.trace),
             gpu_.memory().dirty_bytes()};
   }
 
@@ -533,7 +533,7 @@ class SteadyState {
         static_cast<double>(instructions) / static_cast<double>(steady.progress.iteration_instructions) / rate;
     const TimingCounters now = gpu_.counters();
     expect_fetches(now, steady.since, static_cast<double>(steady.cycles));
-    const L2Traffic traffic = gpu_.skip_iterations(steady.progress, counts);
+    const L2Traffic traffic = forewarp::skip_iterations(gpu_, context_, loops_, steady.progress, counts);
     // Lines that nobody had touched come from DRAM once; what the stretch measured would count its own reuse again.
     const MemoryCounters before = skipped_.memory;
     add_scaled(skipped_, now, steady.since, cycles / static_cast<double>(steady.cycles));
@@ -592,7 +592,7 @@ class SteadyState {
                              kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
     // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
     expect_fetches(now.counters, reference.counters, static_cast<double>(now.at - reference.at));
-    traffic += gpu_.catch_up(kBlockSteps, kTouchedRest);
+    traffic += catch_up(gpu_, context_, kBlockSteps, kTouchedRest);
     traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
     set_traffic(result.counters.memory, before, traffic);
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
@@ -697,7 +697,7 @@ class SteadyState {
   LaunchContext context_;
   SimulateOptions options_;
   Gpu gpu_;
-  std::vector<std::vector<PathLoop>> loops_;
+  Loops loops_;
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, total_work_ = 0, wave_work_ = 0, mark_blocks_ = 0,
                 next_mark_ = 0;

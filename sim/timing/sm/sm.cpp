@@ -300,6 +300,24 @@ void Sm::collect(Cycle now, TimingCounters& out) const {
   out.icache_l2_misses += icache_.l2_misses;
 }
 
+int Sm::live_warps() const {
+  int live = 0;
+  for (const SubPartition& sub : subs_) live += sub.live;
+  return live;
+}
+
+ResidentBlock Sm::resident_in(std::uint16_t slot) const {
+  const Block& block = blocks_[slot];
+  return {block.linear, slot, block.warps, block.shifts};
+}
+
+std::vector<ResidentBlock> Sm::residents() const {
+  std::vector<ResidentBlock> all;
+  for (std::size_t slot = 0; slot < blocks_.size(); ++slot)
+    if (blocks_[slot].used) all.push_back(resident_in(static_cast<std::uint16_t>(slot)));
+  return all;
+}
+
 std::string Sm::describe_wait(Cycle now) const {
   std::string text;
   for (std::size_t w = 0; w < warps_.size(); ++w) {

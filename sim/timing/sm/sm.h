@@ -11,10 +11,6 @@
 
 #include "hardware/gpu_model.h"
 #include "timing/result.h"
-#include "timing/skip/block_progress.h"
-#include "timing/skip/loop_progress.h"
-#include "timing/skip/loops.h"
-#include "timing/skip/skipped_accesses.h"
 #include "timing/sm/branch_turns.h"
 #include "timing/sm/copy_groups.h"
 #include "timing/sm/instruction_cache.h"
@@ -46,6 +42,14 @@ struct FinishedBlock {
   Cycle start = 0, end = 0;
 };
 
+/// A block on an SM. The spans hold until a block starts or ends there.
+struct ResidentBlock {
+  std::uint32_t linear = 0;
+  std::uint16_t slot = 0;
+  std::span<const std::uint16_t> warps;
+  std::span<const std::int64_t> shifts;  ///< lines by which each slope moves its accesses
+};
+
 class Sm {
  public:
   Sm(const LaunchContext&, std::uint16_t id);
@@ -71,20 +75,18 @@ class Sm {
   /// Adds this SM's events up to `now` to the launch's totals.
   void collect(Cycle now, TimingCounters&) const;
   std::uint64_t issued() const { return issued_; }
-  /// Every warp in flight is inside its loop.
-  bool inside_loops(const std::vector<std::vector<PathLoop>>&) const;
-  /// Where its blocks are in their loops, all being inside.
-  void add_loop_progress(const std::vector<std::vector<PathLoop>>&, LoopProgress&) const;
-  void add_block_progress(std::vector<BlockProgress>&) const;
-  /// Moves every warp of a block on by so many iterations of its loop; what they would have read and written is added
-  /// to the skipped accesses.
-  void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint16_t block_slot, std::uint32_t count,
-                       SkippedAccesses&);
-  /// Once the block in each slot has been moved on by so many iterations: L1 holds what the last of them leave in it.
-  void refill_l1(const std::vector<std::vector<PathLoop>>&, std::span<const std::uint32_t> by_slot);
-  /// What warps have not asked for yet of the first so many of `steps` equal parts of their block's way; a block has
-  /// gone as far as its warps in the mean, rounded up. L2 is touched for it, for at most so many lines.
-  L2Traffic catch_up(std::uint32_t steps, std::uint64_t most_lines, MemorySystem&) const;
+
+  // For those who look at it from outside, between ticks: where warps are, and placing them elsewhere in their traces.
+  std::vector<ResidentBlock> residents() const;
+  ResidentBlock resident_in(std::uint16_t slot) const;
+  const Warp& warp(std::uint16_t index) const { return warps_[index]; }
+  /// A warp goes on so many runs and records further: at the same instruction of a run that is equal to the one under
+  /// way. What it has in flight and what it waits for stay.
+  void move_on(std::uint16_t warp, std::size_t runs, std::size_t records) { warps_[warp].cursor.skip(runs, records); }
+  /// L1 holds the sectors of a line as if they had been accessed.
+  void touch_l1(std::uint64_t line, const LineSectors& part, const AccessEffect& effect) {
+    pipe_.touch(line, part, effect);
+  }
   int live_warps() const;
   /// For a deadlock report: what each warp waits for.
   std::string describe_wait(Cycle now) const;
@@ -146,10 +148,6 @@ class Sm {
   static std::uint64_t issue_order(std::uint32_t block_age, Cycle issued) {
     return std::uint64_t{block_age} << 40 | (issued & ((std::uint64_t{1} << 40) - 1));
   }
-  const WarpPath& path_of(const Warp& warp) const { return context_.trace.classes[warp.cls].paths[warp.path]; }
-  /// Of a warp, and the part of its way that a block has gone.
-  std::uint64_t instructions_ahead(const Warp&) const;
-  double done(const Block&) const;
   Cycle tick_sub_partition(SubPartition&, int index, Cycle now, SharedInstructionCache&);
   void feed_lines(SubPartition&, Cycle now);
   static std::uint32_t ready_slots(const SubPartition&, Cycle now);
@@ -183,9 +181,6 @@ class Sm {
   void evaluate(Warp&, Cycle now);
   void release_scoreboard(Warp&, std::uint16_t warp_index, std::uint8_t scoreboard, Cycle at, Cycle now);
   void wake(Warp&, Cycle at);
-
-  void add_skipped(const Access* first, std::uint32_t period, std::uint32_t count,
-                   const std::vector<std::int64_t>& shifts, SkippedAccesses&) const;
 
   // Blocks.
   void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);

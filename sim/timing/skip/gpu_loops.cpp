@@ -1,0 +1,221 @@
+#include "timing/skip/gpu_loops.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "timing/skip/skipped_accesses.h"
+
+namespace forewarp {
+namespace {
+
+constexpr std::uint32_t kRefills = 4;  // times L1's lines that are accessed again: warps share some of them
+
+std::uint64_t instructions_ahead(const Warp& warp) { return warp.alive ? warp.cursor.ahead() : 0; }
+
+/// The part of a block's way that lies behind it.
+double done(const Sm& sm, const ResidentBlock& block, const KernelTrace& trace) {
+  std::uint64_t ahead = 0, all = 0;
+  for (const std::uint16_t index : block.warps) {
+    const Warp& warp = sm.warp(index);
+    all += trace.classes[warp.cls].paths[warp.path].instructions;
+    ahead += instructions_ahead(warp);
+  }
+  return all == 0 ? 1.0 : 1 - static_cast<double>(ahead) / static_cast<double>(all);
+}
+
+std::uint64_t line_of(const ResidentBlock& block, const Access& access) {
+  return access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
+}
+
+/// One memory instruction of a loop, from its next execution on, over `count` iterations of `period` accesses each.
+void add_skipped(const CoalescedPatterns& patterns, const ResidentBlock& block, std::uint16_t sm, const Access* first,
+                 std::uint32_t period, std::uint32_t count, SkippedAccesses& skipped) {
+  const AccessEffect effect = patterns.effect(first->pattern);
+  if (!effect.to_lines()) return;
+  const bool write = effect.request == RequestKind::Write || effect.request == RequestKind::Reduction;
+  const auto line = [&](const Access& access, const LineSectors& part) {
+    return line_of(block, access) + static_cast<std::uint64_t>(std::int64_t{part.line});
+  };
+  const auto step = static_cast<std::int64_t>(first[period].base - first->base);
+  const std::size_t middle = count / 2;
+  const bool even =
+      first[count * std::size_t{period}].base == first->base + static_cast<std::uint64_t>(step * std::int64_t{count}) &&
+      first[middle * period].base == first->base + static_cast<std::uint64_t>(step * static_cast<std::int64_t>(middle));
+  if (even) {
+    for (const LineSectors& part : patterns.lines(first->pattern))
+      skipped.add(line(*first, part) * kLineBytes + first->base % kLineBytes, step, part.sectors, write, sm, count);
+    return;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Access& access = first[i * std::size_t{period}];
+    for (const LineSectors& part : patterns.lines(access.pattern))
+      skipped.add_once(line(access, part), part.sectors, write, sm, i);
+  }
+}
+
+/// A block that has been moved on.
+struct Moved {
+  ResidentBlock block;
+  std::uint32_t iterations = 0;
+};
+
+/// L1 holds what the last of the iterations leave in it.
+void refill_l1(Sm& sm, const LaunchContext& context, const Loops& loops, std::span<const Moved> blocks) {
+  struct MovedWarp {
+    const Warp* warp;
+    const PathLoop* loop;
+    const Moved* moved;
+  };
+  std::vector<MovedWarp> warps;
+  std::uint32_t accesses = 0, iterations = 0;  // of one iteration of all; most
+  for (const Moved& moved : blocks) {
+    for (const std::uint16_t index : moved.block.warps) {
+      const Warp& warp = sm.warp(index);
+      const PathLoop& loop = loops[warp.cls][warp.path];
+      if (!warp.alive || !loop.finds_l1 || loop.accesses == 0) continue;
+      warps.push_back({&warp, &loop, &moved});
+      accesses += loop.accesses;
+      iterations = std::max(iterations, moved.iterations);
+    }
+  }
+  if (warps.empty()) return;
+  iterations = std::min(iterations, 1 + kRefills * context.l1_bytes / kLineBytes / accesses);
+  for (std::uint32_t ago = iterations; ago > 0; --ago) {
+    for (const MovedWarp& m : warps) {
+      if (ago > m.moved->iterations) continue;
+      for (std::uint32_t a = 0; a < m.loop->accesses; ++a) {
+        const Access& access = *(m.warp->cursor.records() - std::size_t{ago} * m.loop->accesses + a);
+        const AccessEffect effect = context.patterns.effect(access.pattern);
+        if (!effect.to_lines()) continue;
+        for (const LineSectors& part : context.patterns.lines(access.pattern))
+          sm.touch_l1(line_of(m.moved->block, access) + static_cast<std::uint64_t>(std::int64_t{part.line}), part,
+                      effect);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool inside_loops(const Gpu& gpu, const Loops& loops) {
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
+    const Sm& sm = gpu.sm(id);
+    for (const ResidentBlock& block : sm.residents()) {
+      for (const std::uint16_t index : block.warps) {
+        const Warp& warp = sm.warp(index);
+        if (!warp.alive) continue;
+        const PathLoop& loop = loops[warp.cls][warp.path];
+        const auto run = warp.cursor.run();
+        if (loop.period == 0 || run < loop.first_run || run >= loop.first_run + loop.period * loop.iterations)
+          return false;
+      }
+    }
+  }
+  return true;
+}
+
+LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
+  LoopProgress total;
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
+    const Sm& sm = gpu.sm(id);
+    const auto live = static_cast<std::uint32_t>(sm.live_warps());
+    for (const ResidentBlock& resident : sm.residents()) {
+      BlockLoop block;
+      block.linear = resident.linear;
+      block.sm = id;
+      block.slot = resident.slot;
+      block.sm_warps = live;
+      int warps = 0;
+      for (const std::uint16_t index : resident.warps) {
+        const Warp& warp = sm.warp(index);
+        if (!warp.alive) continue;
+        const PathLoop& loop = loops[warp.cls][warp.path];
+        const auto run = warp.cursor.run() - loop.first_run;
+        const double part = 1 - static_cast<double>(warp.cursor.run_length() - warp.cursor.behind_in_run()) /
+                                    static_cast<double>(warp.cursor.run_length());
+        block.cls = warp.cls;
+        block.position += (run + part) / loop.period;
+        block.least_remaining = std::min(block.least_remaining, loop.iterations - run / loop.period - 1);
+        block.iteration_instructions += loop.instructions;
+        ++warps;
+      }
+      block.position /= std::max(1, warps);
+      total.iteration_instructions += block.iteration_instructions;
+      total.blocks.push_back(block);
+    }
+  }
+  return total;
+}
+
+L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& loops, const LoopProgress& progress,
+                          std::span<const std::uint32_t> counts) {
+  SkippedAccesses skipped(gpu.memory(), gpu.crew());
+  std::vector<std::vector<Moved>> by_sm(gpu.sms());
+  for (std::size_t b = 0; b < counts.size(); ++b) {
+    if (counts[b] == 0) continue;
+    const std::uint16_t id = progress.blocks[b].sm;
+    Sm& sm = gpu.sm(id);
+    const ResidentBlock block = sm.resident_in(progress.blocks[b].slot);
+    for (const std::uint16_t index : block.warps) {
+      const Warp& warp = sm.warp(index);
+      if (!warp.alive) continue;
+      const PathLoop& loop = loops[warp.cls][warp.path];
+      for (std::uint32_t a = 0; a < loop.accesses; ++a)
+        add_skipped(context.patterns, block, id, warp.cursor.records() + a, loop.accesses, counts[b], skipped);
+      sm.move_on(index, std::size_t{counts[b]} * loop.period, std::size_t{counts[b]} * loop.accesses);
+    }
+    by_sm[id].push_back({block, counts[b]});
+  }
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
+    // In the order of their places, as one who walks over the SM finds them.
+    std::sort(by_sm[id].begin(), by_sm[id].end(),
+              [](const Moved& a, const Moved& b) { return a.block.slot < b.block.slot; });
+    refill_l1(gpu.sm(id), context, loops, by_sm[id]);
+  }
+  return skipped.apply(static_cast<std::uint64_t>(context.gpu.l2.bytes) / kLineBytes);
+}
+
+std::vector<BlockProgress> blocks_in_flight(const Gpu& gpu, const KernelTrace& trace) {
+  std::vector<BlockProgress> blocks;
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id)
+    for (const ResidentBlock& block : gpu.sm(id).residents())
+      blocks.push_back({block.linear, id, done(gpu.sm(id), block, trace)});
+  return blocks;
+}
+
+L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint32_t steps, std::uint64_t most_lines) {
+  L2Traffic traffic;
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
+    const Sm& sm = gpu.sm(id);
+    std::uint64_t touched = 0;
+    for (const ResidentBlock& block : sm.residents()) {
+      const auto until = std::min(static_cast<std::uint64_t>(std::ceil(done(sm, block, context.trace) * steps)),
+                                  std::uint64_t{steps} - 1);
+      for (const std::uint16_t index : block.warps) {
+        const Warp& warp = sm.warp(index);
+        const std::uint64_t all = context.trace.classes[warp.cls].paths[warp.path].instructions,
+                            ahead = instructions_ahead(warp);
+        if (ahead == 0) continue;
+        const std::uint64_t behind = all - ahead;
+        warp.cursor.for_each_record(context.program.events(), [&](std::uint32_t, const TraceEvent&,
+                                                                  std::span<const Access> records, std::uint64_t at) {
+          if ((behind + at) * steps >= until * all || touched >= most_lines / gpu.sms()) return false;
+          for (const Access& access : records) {
+            const AccessEffect effect = context.patterns.effect(access.pattern);
+            if (!effect.to_lines()) continue;
+            for (const LineSectors& part : context.patterns.lines(access.pattern)) {
+              traffic +=
+                  gpu.memory().touch(line_of(block, access) + static_cast<std::uint64_t>(std::int64_t{part.line}),
+                                     part.sectors, effect.request, id, part.whole_sectors(), part.bytes);
+              ++touched;
+            }
+          }
+          return true;
+        });
+      }
+    }
+  }
+  return traffic;
+}
+
+}  // namespace forewarp

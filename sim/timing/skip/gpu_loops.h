@@ -1,0 +1,33 @@
+// Where the blocks in flight are in their loops and on their ways, and moving them on. The detailed model knows nothing
+// of it: this reads the positions of its warps and places them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "timing/gpu/gpu.h"
+#include "timing/memory/l2_traffic.h"
+#include "timing/skip/block_progress.h"
+#include "timing/skip/loop_progress.h"
+#include "timing/skip/loops.h"
+
+namespace forewarp {
+
+/// The loop of every path of every class: loops[class][path].
+using Loops = std::vector<std::vector<PathLoop>>;
+
+/// Every warp in flight is inside its loop.
+bool inside_loops(const Gpu&, const Loops&);
+/// Where blocks are in their loops, all being inside.
+LoopProgress loop_progress(const Gpu&, const Loops&);
+/// Moves each of the blocks on by so many iterations: L2 is touched for what they would have read and written, and L1
+/// holds what the last of them leave in it.
+L2Traffic skip_iterations(Gpu&, const LaunchContext&, const Loops&, const LoopProgress&,
+                          std::span<const std::uint32_t> counts);
+std::vector<BlockProgress> blocks_in_flight(const Gpu&, const KernelTrace&);
+/// What warps have not asked for yet of the first so many of `steps` equal parts of their block's way; a block has gone
+/// as far as its warps in the mean, rounded up. L2 is touched for it, for at most so many lines.
+L2Traffic catch_up(Gpu&, const LaunchContext&, std::uint32_t steps, std::uint64_t most_lines);
+
+}  // namespace forewarp
