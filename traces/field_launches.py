@@ -139,17 +139,20 @@ def uneven():
         return case(f"uneven_tiles_{name}", {"in": random(1024 * count), "out": zero_bytes(4096 * count), "counter": zero_bytes(4)},
                     launch("uneven_tiles", blocks, 256, "in", "out", "counter", count))
 
-    barrier = case("uneven_grid_barrier_4mi", {"in": random(4 * MI), "middle": zero_bytes(16 * MI), "out": zero_bytes(16 * MI),
-                                               "arrived": zero_bytes(4), "opened": zero_bytes(4)},
-                   launch("uneven_grid_barrier", 264, 256, "in", "middle", "out", "arrived", "opened", 4 * MI))
     copy = case("uneven_half_copy_64mi", {"in": integers(32 * MI, 1 << 24), "out": zero_bytes(128 * MI)},
                 launch("uneven_half_copy", 64 * MI // 256, 256, "in", "out", 64 * MI))
     return (attention("8x1024x12x64", 8, 1024, 12, 64) + attention("check_2x100x3x20", 2, 100, 3, 20) +
-            [heat("8192", 8192, 8192, 2), heat("check_70x50", 70, 50, 3), tiles("20000", 20000, 528), tiles("check_40", 40, 8),
-             barrier, copy])
+            [heat("8192", 8192, 8192, 2), heat("check_70x50", 70, 50, 3), tiles("20000", 20000, 528), tiles("check_40", 40, 8), copy])
+
+
+def grid_barrier():
+    """What a trace of one block after another never ends: blocks that wait for each other."""
+    return [case("uneven_grid_barrier_4mi", {"in": random(4 * MI), "middle": zero_bytes(16 * MI), "out": zero_bytes(16 * MI),
+                                             "arrived": zero_bytes(4), "opened": zero_bytes(4)},
+                 launch("uneven_grid_barrier", 264, 256, "in", "middle", "out", "arrived", "opened", 4 * MI))]
 
 
 def field():
     return {"field_01_reduce_scan_sort": reduce_scan_sort(), "field_02_stencils": stencils(), "field_03_sparse": sparse(),
             "field_04_math": math(), "field_05_control": control(), "field_06_half": half(),
-            "field_07_uneven": uneven()}
+            "field_07_uneven": uneven(), "field_07_uneven.barrier": grid_barrier()}
