@@ -470,9 +470,10 @@ class GridTracer {
     trace_.classes.push_back(std::move(c));
   }
   bool over_budget() const {
-    // Without classes, for checks, every block is wanted.
+    // Without classes, for checks, every block is wanted. Classes that places tell apart may take twice their share: they
+    // are exact, a sample is not.
     const std::uint64_t work = spent_ + cover_.work() / kTestsPerInstruction;
-    return options_.block_classes && (work > options_.traced_instructions / 2 || bytes_ > options_.trace_bytes);
+    return options_.block_classes && (work / 2 > options_.traced_instructions || bytes_ > options_.trace_bytes);
   }
 
   /// Too many blocks are like no other. The classes of most blocks stay; of the rest a sample is followed.
@@ -492,7 +493,7 @@ class GridTracer {
       else
         ++trace_.classes[known].population;
     }
-    // What was spent so far is gone; the sample gets as much again.
+    // What was spent so far is gone; the sample gets a quarter of that again.
     const std::uint64_t until = spent_ + options_.traced_instructions / 2;
     std::uint64_t held = bytes_;
     Sample sample(trace_, members);
