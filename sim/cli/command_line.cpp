@@ -32,6 +32,9 @@ void CommandLine::add_gpu() {
 
 void CommandLine::add_simulation() {
   model()("full", "simulate every instruction of every block instead of extrapolating from a part")(
+      "precision", po::value<double>()->value_name("PERCENT")->default_value(2),
+      "sample a launch until the 95 % confidence interval of its cycles reaches at most so far to both sides, or the "
+      "budget is spent")(
       "cache", po::value<std::string>()->value_name("cold|warm|sequence")->default_value("cold"),
       "caches at the start of a launch: empty, as a profiler leaves them; as an earlier run of the same launch left "
       "them; "
@@ -112,6 +115,8 @@ SimulateOptions CommandLine::simulation() const {
   if (known == std::end(kCacheStateNames)) throw UsageError("--cache is cold, warm or sequence, not '" + cache + "'");
   options.caches = static_cast<CacheState>(known - std::begin(kCacheStateNames));
   options.full = has("full");
+  options.precision = values_["precision"].as<double>();
+  if (!(options.precision > 0)) throw UsageError("--precision is a number of percent above zero");
   return options;
 }
 

@@ -37,7 +37,7 @@ Json coverage_json(const Coverage& c) {
   j["simulated_warp_instructions"] = c.simulated_warp_instructions;
   j["extrapolated"] = c.extrapolated;
   j["method"] = c.method;
-  j["uncertainty_pct"] = c.uncertainty_pct;
+  j["cycles_interval_95"] = {c.cycles_low, c.cycles_high};
   return j;
 }
 

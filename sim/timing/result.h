@@ -80,8 +80,12 @@ struct Coverage {
   std::uint64_t warp_instructions = 0;            ///< of the launch, exact
   std::uint64_t simulated_warp_instructions = 0;  ///< of those, replayed in detail
   bool extrapolated = false;
-  std::string method;          ///< one clause: how the rest was obtained
-  double uncertainty_pct = 0;  ///< of the cycles, from how steady the extrapolated rate was
+  std::string method;  ///< one clause: how the rest was obtained
+  double cycles_low = 0, cycles_high = 0;  ///< 95 % confidence interval of the cycles; both are them if all was simulated
+  /// Half of that interval, in percent of its middle.
+  double uncertainty_pct() const {
+    return cycles_high > 0 ? 100 * (cycles_high - cycles_low) / (cycles_high + cycles_low) : 0;
+  }
 };
 
 struct TimingResult {

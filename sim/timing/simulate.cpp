@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "base/error.h"
-#include "timing/skip/block_footprint.h"
-#include "timing/skip/steady_state.h"
+#include "timing/skip/footprint.h"
+#include "timing/skip/sampler.h"
 
 namespace forewarp {
 namespace {
@@ -73,17 +74,21 @@ class LaunchTables {
   ClassIndex classes_;
 };
 
-/// The last waves that touch so many lines, or all of them.
+/// The last blocks that touch so many lines, or all of them, side by side as they are resident.
 void touch_l2(const LaunchContext& context, unsigned threads, MemorySystem& memory) {
-  const std::uint64_t blocks = context.trace.launch.grid.count();
-  const std::uint64_t wave = std::min(blocks, static_cast<std::uint64_t>(context.gpu.chip.sm_count) *
-                                                  static_cast<std::uint64_t>(context.blocks_per_sm));
   Crew crew(threads);
-  BlockFootprint footprint(context, wave, crew);
-  const std::uint64_t by_wave = std::max<std::uint64_t>(1, footprint.lines_per_block() * wave);
-  const std::uint64_t waves = std::max<std::uint64_t>(1, kMostHistoryLines / by_wave);
-  const std::uint64_t all = (blocks + wave - 1) / wave, first = all > waves ? (all - waves) * wave : 0;
-  footprint.touch(first, blocks - first, kMostHistoryLines, memory);
+  Footprint footprint(context, crew);
+  const std::uint64_t blocks = context.trace.launch.grid.count();
+  const auto most = static_cast<std::uint64_t>(kMostHistoryLines / std::max(1.0, footprint.lines_per_block()));
+  const std::uint64_t first = blocks - std::min(blocks, std::max<std::uint64_t>(1, most));
+  SmRate even;
+  even.alone = 1;
+  for (int n = 1; n <= context.blocks_per_sm; ++n) even.by_blocks.push_back(n);
+  Fluid fluid(std::vector<std::vector<FluidBlock>>(static_cast<std::size_t>(context.gpu.chip.sm_count)), blocks - first,
+              context.blocks_per_sm, even, [&](std::uint64_t i) { return FluidBlock{first + i, 1}; });
+  std::vector<FluidPart> parts;
+  fluid.advance(std::numeric_limits<double>::infinity(), &parts);
+  footprint.follow(parts, memory);
 }
 
 }  // namespace

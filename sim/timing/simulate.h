@@ -22,6 +22,7 @@ struct SimulateOptions {
   CacheState caches = CacheState::Cold;
   bool full = false;                                ///< replay every instruction of every block
   std::uint64_t detailed_instructions = 3'000'000;  ///< budget before extrapolation, warp instructions
+  double precision = 2;                             ///< percent: half of the interval of the cycles that is good enough
   unsigned threads = 1;                             ///< that work on the launch; the result is the same for any number
 };
 

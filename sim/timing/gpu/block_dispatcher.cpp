@@ -90,7 +90,16 @@ BlockDispatcher::Grant BlockDispatcher::next(Cycle now) {
   ++held_[static_cast<std::size_t>(sm)];
   --total_free_;
   next_x16_ = std::max(next_x16_, now * 16) + static_cast<std::uint64_t>(interval_x16_);
-  return {next_block_++, sm};
+  if (first_.empty()) return {next_block_++, sm};
+  const std::uint64_t block = first_.front();
+  first_.pop_front();
+  return {block, sm};
+}
+
+void BlockDispatcher::skip(std::uint64_t count) {
+  const auto put_off = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(count, first_.size()));
+  first_.erase(first_.begin(), first_.begin() + put_off);
+  next_block_ += count - static_cast<std::uint64_t>(put_off);
 }
 
 void BlockDispatcher::finished(int sm, Cycle end) {

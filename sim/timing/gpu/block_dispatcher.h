@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "hardware/gpu_model.h"
@@ -28,10 +29,16 @@ class BlockDispatcher {
   /// Cycle at which all that have ended are taken back: the launch is not over before.
   Cycle all_back() const;
 
-  bool exhausted() const { return next_block_ == blocks_; }
-  std::uint64_t dispatched() const { return next_block_; }
-  /// Leaves out blocks: they count as handed out and done.
-  void skip(std::uint64_t count) { next_block_ += count; }
+  bool exhausted() const { return waiting() == 0; }
+  std::uint64_t waiting() const { return blocks_ - next_block_ + first_.size(); }
+  /// The i-th block from now on.
+  std::uint64_t upcoming(std::uint64_t i) const {
+    return i < first_.size() ? first_[i] : next_block_ + (i - first_.size());
+  }
+  /// Leaves out the next blocks: they count as handed out and done.
+  void skip(std::uint64_t count);
+  /// These, which had been left out, come before all others.
+  void put_first(std::span<const std::uint64_t> blocks) { first_.insert(first_.begin(), blocks.begin(), blocks.end()); }
   /// Cycle at which the next block may be handed out; kNever while no slot is free.
   Cycle wake(Cycle now) const;
 
@@ -46,6 +53,7 @@ class BlockDispatcher {
   void spread_evenly(const std::vector<int>& tpcs, std::size_t apart);
 
   std::uint64_t blocks_, next_block_ = 0;
+  std::deque<std::uint64_t> first_;  ///< blocks before next_block_ that have not been handed out
   int sms_per_tpc_;
   std::vector<int> order_;  ///< SMs in the order in which a level reaches them
   std::vector<int> held_;   ///< blocks, by SM

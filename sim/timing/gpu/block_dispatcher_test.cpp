@@ -125,3 +125,23 @@ TEST_CASE("of SMs with several blocks that have ended, one after the other is se
   CHECK(sms[0] != sms[1]);
   CHECK(sms[2] != sms[3]);
 }
+
+TEST_CASE("blocks that are left out are not handed out, those that are put first come next") {
+  const GpuModel gpu = h200_like();
+  BlockDispatcher dispatcher(gpu, 10000, 8);
+  dispatcher.skip(100);
+  const std::vector<std::uint64_t> first{17, 42};
+  dispatcher.put_first(first);
+  CHECK(dispatcher.waiting() == 9902);
+  CHECK(dispatcher.upcoming(1) == 42);
+  CHECK(dispatcher.upcoming(2) == 100);
+  std::vector<std::uint64_t> handed;
+  for (Cycle now = 0; handed.size() < 4; now = dispatcher.wake(now))
+    for (BlockDispatcher::Grant grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now))
+      handed.push_back(grant.block);
+  handed.resize(4);
+  CHECK(handed == std::vector<std::uint64_t>{17, 42, 100, 101});
+  dispatcher.put_first(first);
+  dispatcher.skip(1);
+  CHECK(dispatcher.upcoming(0) == 42);
+}

@@ -206,50 +206,13 @@ std::vector<StallCycles> Gpu::instruction_stalls() const {
   return sum;
 }
 
-bool Gpu::inside_loops() const {
-  return std::all_of(sms_.begin(), sms_.end(), [this](const auto& sm) { return sm->inside_loops(*loops_); });
-}
-
-LoopProgress Gpu::loop_progress() const {
-  LoopProgress total;
-  for (const auto& sm : sms_) sm->add_loop_progress(*loops_, total);
-  return total;
-}
-
-L2Traffic Gpu::skip_iterations(const LoopProgress& progress, std::span<const std::uint32_t> counts) {
-  SkippedAccesses skipped(memory_, crew_);
-  std::vector<std::vector<std::uint32_t>> by_slot(sms_.size());
-  for (std::size_t b = 0; b < counts.size(); ++b) {
-    const BlockLoop& block = progress.blocks[b];
-    if (counts[b] == 0) continue;
-    sms_[block.sm]->skip_iterations(*loops_, block.slot, counts[b], skipped);
-    by_slot[block.sm].resize(std::max<std::size_t>(by_slot[block.sm].size(), block.slot + 1u));
-    by_slot[block.sm][block.slot] = counts[b];
-  }
-  for (std::size_t sm = 0; sm < sms_.size(); ++sm) sms_[sm]->refill_l1(*loops_, by_slot[sm]);
-  return skipped.apply(static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes);
-}
-
-int Gpu::live_warps() const {
-  int live = 0;
-  for (const auto& sm : sms_) live += sm->live_warps();
-  return live;
-}
-
-std::vector<BlockProgress> Gpu::blocks_in_flight() const {
-  std::vector<BlockProgress> blocks;
-  for (const auto& sm : sms_) sm->add_block_progress(blocks);
+std::vector<ResidentBlock> Gpu::residents() const {
+  std::vector<ResidentBlock> blocks;
+  for (const auto& sm : sms_) sm->add_residents(blocks);
   return blocks;
 }
 
-L2Traffic Gpu::catch_up(std::uint32_t steps, std::uint64_t most_lines) {
-  L2Traffic traffic;
-  for (const auto& sm : sms_) traffic += sm->catch_up(steps, most_lines / sms_.size(), memory_);
-  return traffic;
-}
-
-L2Traffic Gpu::drain() {
-  const MemoryCounters before = memory_.counters();
+void Gpu::drain() {
   std::vector<MemoryReply> replies;
   for (Cycle now = now_;;) {
     Cycle next = kNever;
@@ -262,15 +225,6 @@ L2Traffic Gpu::drain() {
     if (next == kNever) break;
     now = std::max(next, now + 1);
   }
-  const MemoryCounters& after = memory_.counters();
-  L2Traffic traffic;
-  traffic.read = (after.dram_read_bytes - before.dram_read_bytes) / kSectorBytes;
-  traffic.written = (after.dram_write_bytes - before.dram_write_bytes) / kSectorBytes;
-  traffic.missed = after.miss_sectors - before.miss_sectors;
-  traffic.fetched = traffic.missed;
-  traffic.fabric_hits = after.fabric_hit_sectors - before.fabric_hit_sectors;
-  traffic.fabric_misses = after.fabric_miss_sectors - before.fabric_miss_sectors;
-  return traffic;
 }
 
 std::uint64_t Gpu::issued() const {

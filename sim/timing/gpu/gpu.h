@@ -15,7 +15,6 @@
 #include "timing/gpu/block_dispatcher.h"
 #include "timing/memory/memory.h"
 #include "timing/result.h"
-#include "timing/skip/loops.h"
 #include "timing/sm/sm.h"
 
 namespace forewarp {
@@ -41,18 +40,9 @@ class Gpu {
   /// Nothing is due before `cycle`: let the clock stand there.
   void advance_to(Cycle cycle) { now_ = std::max(now_, std::min(cycle, next_due())); }
 
-  // For skipping what repeats.
-  void set_loops(const std::vector<std::vector<PathLoop>>* loops) { loops_ = loops; }
-  bool inside_loops() const;
-  LoopProgress loop_progress() const;
-  /// Moves each of the blocks on by so many iterations.
-  L2Traffic skip_iterations(const LoopProgress&, std::span<const std::uint32_t> counts);
-  int live_warps() const;
-  std::vector<BlockProgress> blocks_in_flight() const;
-  /// What has been issued and is on its way arrives, without any warp going on: what that moves.
-  L2Traffic drain();
-  /// What warps of blocks in flight have left behind them: Sm::catch_up, of all SMs.
-  L2Traffic catch_up(std::uint32_t steps, std::uint64_t most_lines);
+  std::vector<ResidentBlock> residents() const;
+  /// What has been issued and is on its way arrives, without any warp going on.
+  void drain();
   Cycle last_end() const { return last_end_; }
   std::uint64_t issued() const;
   std::uint64_t finished_blocks() const { return finished_blocks_; }
@@ -62,7 +52,9 @@ class Gpu {
   const MemorySystem& memory() const { return memory_; }
   /// Free between calls.
   Crew& crew() { return crew_; }
-  std::vector<std::unique_ptr<Sm>>& sms() { return sms_; }
+  Sm& sm(std::size_t id) { return *sms_[id]; }
+  const Sm& sm(std::size_t id) const { return *sms_[id]; }
+  std::size_t sm_count() const { return sms_.size(); }
   const std::vector<BlockSpan>& spans() const { return spans_; }
 
   TimingCounters counters() const;
@@ -116,7 +108,6 @@ class Gpu {
   std::vector<std::unique_ptr<Gpc>> gpcs_;
   std::vector<Gpc::End> ends_;  ///< of these cycles, of all GPCs
   std::vector<BlockSpan> spans_;
-  const std::vector<std::vector<PathLoop>>* loops_ = nullptr;
   Cycle now_ = 0, last_end_ = 0, dispatched_at_ = 0;
   std::uint64_t finished_blocks_ = 0;
   Crew crew_;

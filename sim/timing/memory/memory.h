@@ -134,13 +134,9 @@ class MemorySystem {
   void expect_fetches(double sectors);
   /// Brings near the host's processor what touch() of the line will look at.
   void prefetch(const LinePlace&, bool write, std::uint16_t sm) const;
-  /// Where those of the lines live that are in one of every so many slices, a power of two. Slices know nothing of each
-  /// other but for the one that keeps copies of the other's lines, which is in the sample with it: some of them show
-  /// what all do. The result lies in `buffer`.
-  std::span<const LinePlace> pick(std::span<const std::uint64_t> lines, std::uint32_t every,
-                                  std::vector<LinePlace>& buffer) const;
-  static bool in_sample(std::uint32_t pair, std::uint32_t every) { return (pair & (every - 1)) == 0; }
-  /// Of slices, see pick(). Lines of different pairs may be touched by different threads at a time.
+  /// Where lines live. The result lies in `buffer`.
+  std::span<const LinePlace> places(std::span<const std::uint64_t> lines, std::vector<LinePlace>& buffer) const;
+  /// Slices know nothing of each other but for the one that keeps copies of the other's lines. Lines of different pairs may be touched by different threads at a time.
   std::uint32_t slice_pairs() const;
   /// Work that the atomic unit of each slice has before it, in 1/1024 cycles, and more of it: blocks that do not wait
   /// for their reductions can end faster than L2 works them off, so skipping blocks has to leave what would have piled
@@ -149,9 +145,8 @@ class MemorySystem {
   void add_atomic_backlog(std::span<const FineCycle> by_slice);
   /// L2 holds what another's does, in which nothing is in flight.
   void copy_lines(const MemorySystem& other);
-  /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it, of
-  /// the slices of a sample.
-  std::uint64_t dirty_bytes(std::uint32_t every = 1) const;
+  /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it.
+  std::uint64_t dirty_bytes() const;
 
  private:
   struct State;

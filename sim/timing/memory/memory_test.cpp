@@ -56,24 +56,6 @@ constexpr Cycle kFar = 181;
 
 }  // namespace
 
-TEST_CASE("a sample of slices has its share of the lines and of what is dirty in them") {
-  MemorySystem memory(quiet());
-  constexpr std::uint64_t kAll = 80 * 64;
-  std::vector<std::uint64_t> lines(kAll);
-  std::iota(lines.begin(), lines.end(), std::uint64_t{0});
-  std::vector<LinePlace> all, some;
-  CHECK(memory.pick(lines, 1, all).size() == kAll);
-  const std::span<const LinePlace> sample = memory.pick(lines, 8, some);  // ten of eighty
-  CHECK(sample.size() == kAll / 8);
-  for (const LinePlace& place : sample) {
-    CHECK(place.slice == all[place.which].slice);
-    CHECK(place.index == all[place.which].index);
-    memory.touch(place, 15, RequestKind::Write, 0, true, 0);
-  }
-  CHECK(memory.dirty_bytes(8) == sample.size() * kLineBytes);
-  CHECK(memory.dirty_bytes() == sample.size() * kLineBytes);
-}
-
 TEST_CASE("near reads take the sum of their parts") {
   const GpuModel m = quiet();
   const std::uint64_t line = line_in(m, 0);

@@ -89,25 +89,20 @@ void MemorySystem::copy_lines(const MemorySystem& other) {
     state_->slices_[i].cache.copy_lines(other.state_->slices_[i].cache);
 }
 
-std::span<const LinePlace> MemorySystem::pick(std::span<const std::uint64_t> lines, std::uint32_t every,
-                                              std::vector<LinePlace>& buffer) const {
+std::span<const LinePlace> MemorySystem::places(std::span<const std::uint64_t> lines,
+                                                std::vector<LinePlace>& buffer) const {
   const State& s = *state_;
   if (buffer.size() < lines.size()) buffer.resize(lines.size());
-  std::size_t picked = 0;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const AddressMap::Home home = s.map_.home(lines[i]);
-    buffer[picked] = s.place(home, static_cast<std::uint32_t>(i));
-    picked += in_sample(buffer[picked].pair, every) ? 1 : 0;
-  }
-  return std::span(buffer).first(picked);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    buffer[i] = s.place(s.map_.home(lines[i]), static_cast<std::uint32_t>(i));
+  return std::span(buffer).first(lines.size());
 }
 
 std::uint32_t MemorySystem::slice_pairs() const { return state_->per_partition_; }
 
-std::uint64_t MemorySystem::dirty_bytes(std::uint32_t every) const {
+std::uint64_t MemorySystem::dirty_bytes() const {
   std::uint64_t sectors = 0;
-  for (std::uint32_t i = 0; i < state_->slices_.size(); ++i)
-    if (in_sample(state_->pair(i), every)) sectors += state_->slices_[i].cache.dirty_sectors();
+  for (const State::Slice& slice : state_->slices_) sectors += slice.cache.dirty_sectors();
   return sectors * kSectorBytes;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,18 +13,6 @@
 
 namespace forewarp {
 
-/// What is asked of L2: lines to read, sectors to write.
-struct Asked {
-  std::uint64_t read = 0, written = 0;
-  void add(RequestKind kind, std::uint8_t sectors) {
-    kind != RequestKind::Read ? written += static_cast<std::uint64_t>(std::popcount(unsigned{sectors})) : ++read;
-  }
-  Asked& operator+=(const Asked& o) {
-    read += o.read, written += o.written;
-    return *this;
-  }
-};
-
 class TouchLists {
  public:
   struct Touch {
@@ -35,35 +22,24 @@ class TouchLists {
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;
     bool full = true;
-    bool counted = true;  ///< what it asks for and moves
   };
   /// What a thread fills: some of the lines, one after another.
   class alignas(64) Part {
    public:
     void add(const Touch& touch) { lists_[touch.place.pair].push_back(touch); }
-    std::vector<std::uint64_t> lines;  ///< to be picked from by those who add
+    std::vector<std::uint64_t> lines;  ///< for those who add
     std::vector<LinePlace> places;     ///< the same
 
    private:
     friend TouchLists;
     std::vector<std::vector<Touch>> lists_;  ///< by pair
   };
-  /// What was counted of them.
-  struct Counted {
-    L2Traffic traffic;
-    Asked asked;
-    Counted& operator+=(const Counted& o) {
-      traffic += o.traffic, asked += o.asked;
-      return *this;
-    }
-  };
-
   explicit TouchLists(Crew& crew) : crew_(crew) {}
 
   /// Touches the lines of so many things, in their order: fill(first, end, part) adds those of some of them to a part,
-  /// beside other threads that fill others. `lines`: of all of them, about.
+  /// beside other threads that fill others. `lines`: of all of them, about. What that moves.
   template <typename Fill>
-  Counted touch(std::size_t things, std::size_t lines, MemorySystem& memory, Fill&& fill) {
+  L2Traffic touch(std::size_t things, std::size_t lines, MemorySystem& memory, Fill&& fill) {
     const bool shared = crew_.size() > 1 && lines >= kWorthSharing;
     const std::size_t parts = shared ? kPartsPerThread * crew_.size() : 1, pairs = memory.slice_pairs();
     if (parts_.size() < parts) parts_.resize(parts);
@@ -82,8 +58,8 @@ class TouchLists {
       fill_part(0, 0);
       for (std::uint32_t pair = 0; pair < pairs; ++pair) touch_pair(pair, 0);
     }
-    Counted all;
-    for (const Counted& pair : pairs_) all += pair;
+    L2Traffic all;
+    for (const L2Traffic& pair : pairs_) all += pair;
     return all;
   }
 
@@ -94,23 +70,20 @@ class TouchLists {
   // many lines before.
   static constexpr std::size_t kAhead = 16;
 
-  static void touch_list(std::vector<Touch>& list, MemorySystem& memory, Counted& counted) {
+  static void touch_list(std::vector<Touch>& list, MemorySystem& memory, L2Traffic& traffic) {
     const auto prefetch = [&](const Touch& t) { memory.prefetch(t.place, t.kind == RequestKind::Write, t.sm); };
     for (std::size_t i = 0; i < std::min(kAhead, list.size()); ++i) prefetch(list[i]);
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (i + kAhead < list.size()) prefetch(list[i + kAhead]);
       const Touch& t = list[i];
-      const L2Traffic moved = memory.touch(t.place, t.sectors, t.kind, t.sm, t.full, t.bytes);
-      if (!t.counted) continue;
-      counted.traffic += moved;
-      counted.asked.add(t.kind, t.sectors);
+      traffic += memory.touch(t.place, t.sectors, t.kind, t.sm, t.full, t.bytes);
     }
     list.clear();
   }
 
   Crew& crew_;
   std::vector<Part> parts_;
-  std::vector<Counted> pairs_;  ///< what their lines moved
+  std::vector<L2Traffic> pairs_;  ///< what their lines moved
 };
 
 }  // namespace forewarp

@@ -17,29 +17,6 @@ std::uint32_t count_accesses(const WarpPath& path, const TimedProgram& program, 
   return count;
 }
 
-/// False: loads go past L1.
-bool finds_l1(const WarpPath& path, const TimedProgram& program, std::size_t first, std::size_t last) {
-  for (std::size_t r = first; r < last; ++r)
-    for (std::uint32_t i = 0; i < path.runs[r].count; ++i)
-      if (program[path.runs[r].first + i].bypass_l1) return false;
-  return true;
-}
-
-/// Iterations after which the accesses of a warp in its loop have moved by whole lines: until then the same line is
-/// read again, so that a rate has to be measured over a multiple of them.
-std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, const KernelTrace& trace) {
-  std::int64_t period = 1;
-  if (loop.iterations < 2) return 1;
-  const Access* access = warp.accesses.data() + loop.accesses_before;
-  for (std::uint32_t a = 0; a < loop.accesses; ++a) {
-    const AccessPattern& pattern = trace.patterns[access[a].pattern];
-    if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
-    const auto step = static_cast<std::int64_t>(access[a + loop.accesses].base - access[a].base);
-    if (step != 0) period = std::max(period, kLineBytes / std::gcd(step, std::int64_t{kLineBytes}));
-  }
-  return static_cast<std::uint32_t>(std::min<std::int64_t>(period, kLineBytes / 4));
-}
-
 }  // namespace
 
 PathLoop find_loop(const WarpPath& path, const TimedProgram& program) {
@@ -66,21 +43,21 @@ PathLoop find_loop(const WarpPath& path, const TimedProgram& program) {
   const std::size_t end = best.first_run + best.period;
   best.accesses_before = count_accesses(path, program, 0, best.first_run);
   best.accesses = count_accesses(path, program, best.first_run, end);
-  best.finds_l1 = finds_l1(path, program, best.first_run, end);
   for (std::size_t r = best.first_run; r < end; ++r) best.instructions += runs[r].count;
   return best;
 }
 
-std::vector<std::vector<PathLoop>> find_loops(const KernelTrace& trace, const TimedProgram& program) {
-  std::vector<std::vector<PathLoop>> loops(trace.classes.size());
-  for (std::size_t c = 0; c < trace.classes.size(); ++c) {
-    for (const WarpPath& path : trace.classes[c].paths) loops[c].push_back(find_loop(path, program));
-    for (const WarpTrace& warp : trace.classes[c].warps) {
-      PathLoop& loop = loops[c][warp.path];
-      if (loop.line_period == 1 && loop.period != 0) loop.line_period = find_line_period(loop, warp, trace);
-    }
+std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, const KernelTrace& trace) {
+  std::int64_t period = 1;
+  if (loop.iterations < 2) return 1;
+  const Access* access = warp.accesses.data() + loop.accesses_before;
+  for (std::uint32_t a = 0; a < loop.accesses; ++a) {
+    const AccessPattern& pattern = trace.patterns[access[a].pattern];
+    if (pattern.space == MemorySpace::Shared || pattern.lanes == 0) continue;
+    const auto step = static_cast<std::int64_t>(access[a + loop.accesses].base - access[a].base);
+    if (step != 0) period = std::max(period, kLineBytes / std::gcd(step, std::int64_t{kLineBytes}));
   }
-  return loops;
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(period, kLineBytes / 4));
 }
 
 }  // namespace forewarp

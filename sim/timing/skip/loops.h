@@ -17,12 +17,15 @@ struct PathLoop {
   std::uint32_t accesses_before = 0;  ///< ... executed before the loop
   std::uint64_t instructions = 0;     ///< warp instructions of one iteration
   std::uint32_t line_period = 1;      ///< iterations after which every access has moved by whole lines
-  bool finds_l1 = true;               ///< its loads look for their data in L1
+
+  std::uint32_t iteration_of(std::uint32_t run) const { return (run - first_run) / period; }
+  std::uint32_t end_run() const { return first_run + period * iterations; }
 };
 
 PathLoop find_loop(const WarpPath&, const TimedProgram&);
 
-/// The loop of every path of every class: loops[class][path].
-std::vector<std::vector<PathLoop>> find_loops(const KernelTrace&, const TimedProgram&);
+/// Iterations after which the accesses of a warp in its loop have moved by whole lines: until then the same line is
+/// read again, so that a rate has to be measured over a multiple of them.
+std::uint32_t find_line_period(const PathLoop&, const WarpTrace&, const KernelTrace&);
 
 }  // namespace forewarp

@@ -24,6 +24,14 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id)
   local_lines_ = (context.trace.kernel->local_bytes + 3) / 4 * static_cast<std::uint64_t>(context.warps_per_block);
 }
 
+void Sm::name_block(Block& block, std::uint32_t linear, const BlockClass& cls) const {
+  const KernelTrace& trace = context_.trace;
+  block.linear = linear;
+  block.shifts.resize(trace.slopes.size());
+  const BlockDistance distance(cls.representative, trace.block_index(linear));
+  for (std::size_t s = 0; s < trace.slopes.size(); ++s) block.shifts[s] = trace.slopes[s].over(distance) / kLineBytes;
+}
+
 void Sm::start_block(std::uint32_t linear, Cycle now) {
   std::size_t slot = 0;
   while (blocks_[slot].used) ++slot;
@@ -32,15 +40,12 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   const std::uint32_t class_index = context_.classes.class_of(linear);
   const BlockClass& cls = trace.classes[class_index];
   block.used = true;
-  block.linear = linear;
   block.start = now;
   block.arrived.fill(0);
   block.last_arrival = 0;
   block.live_warps = static_cast<int>(cls.warps.size());
   block.warps.clear();
-  block.shifts.resize(trace.slopes.size());
-  const BlockDistance distance(cls.representative, trace.block_index(linear));
-  for (std::size_t s = 0; s < trace.slopes.size(); ++s) block.shifts[s] = trace.slopes[s].over(distance) / kLineBytes;
+  name_block(block, linear, cls);
   if (resident_++ == 0) active_since_ = now;
 
   const LaunchSpec& launch = context_.gpu.launch;

@@ -10,14 +10,11 @@
 
 #include "hardware/gpu_model.h"
 #include "timing/result.h"
-#include "timing/skip/block_progress.h"
-#include "timing/skip/loop_progress.h"
-#include "timing/skip/loops.h"
-#include "timing/skip/skipped_accesses.h"
 #include "timing/sm/branch_turns.h"
 #include "timing/sm/instruction_cache.h"
 #include "timing/sm/line_feed.h"
 #include "timing/sm/memory_pipe.h"
+#include "timing/sm/positions.h"
 #include "timing/sm/timed_program.h"
 #include "timing/sm/warp.h"
 #include "trace/class_index.h"
@@ -68,21 +65,12 @@ class Sm {
   /// Adds this SM's events up to `now` to the launch's totals.
   void collect(Cycle now, TimingCounters&) const;
   std::uint64_t issued() const { return issued_; }
-  /// Every warp in flight is inside its loop.
-  bool inside_loops(const std::vector<std::vector<PathLoop>>&) const;
-  /// Where its blocks are in their loops, all being inside.
-  void add_loop_progress(const std::vector<std::vector<PathLoop>>&, LoopProgress&) const;
-  void add_block_progress(std::vector<BlockProgress>&) const;
-  /// Moves every warp of a block on by so many iterations of its loop; what they would have read and written is added
-  /// to the skipped accesses.
-  void skip_iterations(const std::vector<std::vector<PathLoop>>&, std::uint16_t block_slot, std::uint32_t count,
-                       SkippedAccesses&);
-  /// Once the block in each slot has been moved on by so many iterations: L1 holds what the last of them leave in it.
-  void refill_l1(const std::vector<std::vector<PathLoop>>&, std::span<const std::uint32_t> by_slot);
-  /// What warps have not asked for yet of the first so many of `steps` equal parts of their block's way; a block has
-  /// gone as far as its warps in the mean, rounded up. L2 is touched for it, for at most so many lines.
-  L2Traffic catch_up(std::uint32_t steps, std::uint64_t most_lines, MemorySystem&) const;
-  int live_warps() const;
+  void add_residents(std::vector<ResidentBlock>&) const;
+  /// Of the w-th warp of the block in a slot.
+  WarpPosition position(std::uint16_t slot, std::size_t w) const;
+  /// The block in a slot goes on as a block of the grid (itself or another), each warp in another run of its path that
+  /// is equal to the one under way; one that has left stays so.
+  void go_on_as(std::uint16_t slot, std::uint32_t linear, std::span<const WarpPlace>);
   /// For a deadlock report: what each warp waits for.
   std::string describe_wait(Cycle now) const;
 
@@ -139,10 +127,6 @@ class Sm {
   static std::uint64_t issue_order(std::uint32_t block_age, Cycle issued) {
     return std::uint64_t{block_age} << 40 | (issued & ((std::uint64_t{1} << 40) - 1));
   }
-  const WarpPath& path_of(const Warp& warp) const { return context_.trace.classes[warp.cls].paths[warp.path]; }
-  /// Of a warp, and the part of its way that a block has gone.
-  std::uint64_t instructions_ahead(const Warp&) const;
-  double done(const Block&) const;
   Cycle tick_sub_partition(SubPartition&, int index, Cycle now, SharedInstructionCache&);
   void feed_lines(SubPartition&, Cycle now);
   static std::uint32_t ready_slots(const SubPartition&, Cycle now);
@@ -172,10 +156,8 @@ class Sm {
   void evaluate(Warp&, Cycle now);
   void wake(Warp&, Cycle at);
 
-  void add_skipped(const Access* first, std::uint32_t period, std::uint32_t count,
-                   const std::vector<std::int64_t>& shifts, SkippedAccesses&) const;
-
   // Blocks.
+  void name_block(Block&, std::uint32_t linear, const BlockClass&) const;
   void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);
   void release_barrier_if_full(Block&, int id, int threads, Cycle now);
   void retire(Warp&, Cycle now);

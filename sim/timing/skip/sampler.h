@@ -1,4 +1,5 @@
-// Replays a launch: in full, or until its rate is steady, skipping what would only repeat and simulating the tail.
+// Replays a launch: in full where that is cheap, otherwise in detailed windows spread over it, with what lies between
+// passed over as a fluid.
 #pragma once
 
 #include "timing/simulate.h"

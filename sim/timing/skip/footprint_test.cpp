@@ -1,4 +1,4 @@
-#include "timing/skip/block_footprint.h"
+#include "timing/skip/footprint.h"
 
 #include <catch2/catch.hpp>
 
@@ -31,9 +31,9 @@ class Launch {
     timing_.resize(trace.patterns.size());
   }
 
-  BlockFootprint footprint(int blocks_per_sm = 1) const {
+  Footprint footprint(int blocks_per_sm = 1) const {
     const LaunchContext context{gpu_, trace(), program_, patterns_, timing_, *classes_, blocks_per_sm, 1, 0};
-    return BlockFootprint(context, 2 * static_cast<std::uint64_t>(blocks_per_sm), crew_);
+    return Footprint(context, crew_);
   }
 
  private:
@@ -53,9 +53,6 @@ class Launch {
   mutable Crew crew_;
 };
 
-constexpr std::uint64_t kEndless = ~std::uint64_t{0};
-constexpr TouchEffort kAll{kEndless, kEndless, 0, 0};
-
 GpuModel model() {
   GpuModel gpu = sm_model(2);
   gpu.l2.bytes = 80 * 16 * kLineBytes;  // twenty blocks' lines
@@ -63,8 +60,8 @@ GpuModel model() {
 }
 
 /// Two blocks at a time, each for as long as `lasts`; every second one later by `late` of that.
-std::vector<RestPart> two_by_two(double lasts, double late) {
-  std::vector<RestPart> parts;
+std::vector<FluidPart> two_by_two(double lasts, double late) {
+  std::vector<FluidPart> parts;
   for (std::uint32_t block = 0; block < kBlocks; ++block) {
     const double at = lasts * (block / 2 + (block % 2) * late);
     parts.push_back({block, 0, 1, at, at + lasts, static_cast<std::uint16_t>(block % 2)});
@@ -77,65 +74,13 @@ std::vector<RestPart> two_by_two(double lasts, double late) {
 TEST_CASE("left-out blocks read and write all that they ask for") {
   const GpuModel gpu = model();
   const Launch launch(gpu, false);
-  BlockFootprint footprint = launch.footprint();
+  Footprint footprint = launch.footprint();
   CHECK(footprint.lines_per_block() == 2 * kLines);
   MemorySystem memory(gpu);
-  const auto [traffic, dirty] = footprint.follow(two_by_two(100, 0.5), kAll, memory);
-  CHECK(dirty == memory.dirty_bytes());
+  const L2Traffic traffic = footprint.follow(two_by_two(100, 0.5), memory);
+  const std::uint64_t dirty = memory.dirty_bytes();
   CHECK(traffic.read == std::uint64_t{kBlocks} * kLines * 4);
   CHECK(traffic.written * kSectorBytes + dirty == std::uint64_t{kBlocks} * kLines * kLineBytes);
-}
-
-TEST_CASE("a part of the time stands for all of it, wherever the stores lie in it") {
-  const GpuModel gpu = model();
-  const Launch launch(gpu, false);
-  for (const double late : {0.0, 0.5}) {
-    for (const std::uint64_t most : {2000u, 2900u, 4100u}) {
-      BlockFootprint footprint = launch.footprint();
-      MemorySystem memory(gpu);
-      const auto [traffic, dirty] = footprint.follow(two_by_two(100, late), {most, most, most, 0}, memory);
-      INFO("late " << late << " most " << most);
-      CHECK(static_cast<double>(traffic.read) == Approx(double{kBlocks} * kLines * 4).epsilon(0.01));
-      CHECK(static_cast<double>(traffic.written * kSectorBytes + dirty) ==
-            Approx(double{kBlocks} * kLines * kLineBytes).epsilon(0.01));
-    }
-  }
-}
-
-TEST_CASE("some slices stand for all of them, and as much is dirty in the end as all of them leave") {
-  const GpuModel gpu = model();
-  const Launch launch(gpu, false);
-  const auto follow = [&](const TouchEffort& effort, MemorySystem& memory) {
-    BlockFootprint footprint = launch.footprint();
-    return footprint.follow(two_by_two(100, 0.5), effort, memory);
-  };
-  MemorySystem one(gpu), other(gpu);
-  const auto [all, all_dirty] = follow(kAll, one);
-  const auto [some, some_dirty] = follow({2 * kBlocks * kLines / 4, kEndless, 0, 2000}, other);
-  CHECK(static_cast<double>(some.read) == Approx(static_cast<double>(all.read)).epsilon(0.02));
-  CHECK(static_cast<double>(some.written) == Approx(static_cast<double>(all.written)).epsilon(0.02));
-  CHECK(static_cast<double>(some_dirty) == Approx(static_cast<double>(all_dirty)).epsilon(0.05));
-}
-
-TEST_CASE("blocks that are all but done when the rest begins still store, once") {
-  const GpuModel gpu = model();
-  const Launch launch(gpu, false);
-  BlockFootprint footprint = launch.footprint();
-  MemorySystem memory(gpu);
-  const std::vector<RestPart> parts{{0, 0.994, 0.996, 0, 10, 0}, {0, 0.996, 1, 10, 20, 0}, {1, 0.999, 1, 0, 5, 1}};
-  const L2Traffic traffic = footprint.follow(parts, kAll, memory).traffic;
-  CHECK(traffic.read == 0);
-  CHECK(memory.dirty_bytes() == 2 * kLineBytes);
-}
-
-TEST_CASE("nothing is written to memory while L2 holds it all, whoever looked at it") {
-  GpuModel gpu = model();
-  gpu.l2.bytes *= 32;
-  const Launch launch(gpu, false);
-  BlockFootprint footprint = launch.footprint();
-  MemorySystem memory(gpu);
-  CHECK(footprint.follow(two_by_two(100, 0.5), {1000, kEndless, 0, 1000}, memory).traffic.written == 0);
-  CHECK(footprint.follow(two_by_two(100, 0.5), {1000, 2000, 2000, 1000}, memory).traffic.written == 0);
 }
 
 TEST_CASE("what blocks that are in step read comes from memory once, what others read apart twice") {
@@ -144,13 +89,29 @@ TEST_CASE("what blocks that are in step read comes from memory once, what others
   gpu.l2.ways = 1;
   const Launch launch(gpu, true);
   const auto read = [&](double late) {
-    BlockFootprint footprint = launch.footprint();
+    Footprint footprint = launch.footprint();
     MemorySystem memory(gpu);
-    return footprint.follow(two_by_two(100, late), kAll, memory).traffic.read;
+    return footprint.follow(two_by_two(100, late), memory).read;
   };
   const double once = double{kBlocks} / 2 * kLines * 4;
   CHECK(static_cast<double>(read(0)) == Approx(once).epsilon(0.1));
   CHECK(static_cast<double>(read(0.5)) > 1.5 * once);
+}
+
+TEST_CASE("parts of a block's way, one after the other, touch each of its lines once") {
+  const GpuModel gpu = model();
+  const Launch launch(gpu, false);
+  Footprint footprint = launch.footprint();
+  MemorySystem memory(gpu);
+  L2Traffic traffic;
+  double from = 0;
+  for (const double to : {0.1003, 0.1004, 0.37, 0.9999, 1.0}) {
+    const std::vector<FluidPart> parts{{3, from, to, 0, 10, 0}, {7, from, to, 0, 10, 1}};
+    traffic += footprint.follow(parts, memory);
+    from = to;
+  }
+  CHECK(traffic.read == std::uint64_t{2} * kLines * 4);
+  CHECK(traffic.written * kSectorBytes + memory.dirty_bytes() == std::uint64_t{2} * kLines * kLineBytes);
 }
 
 namespace {
@@ -179,12 +140,9 @@ std::vector<std::uint64_t> left_by(unsigned threads) {
     const std::vector<std::uint64_t> lines = held(memory);
     all.insert(all.end(), lines.begin(), lines.end());
   };
-  for (const std::uint64_t most : {kEndless, std::uint64_t{3000}}) {
-    BlockFootprint by_waves = launch.footprint(16), in_time = launch.footprint();
-    MemorySystem one(gpu), other(gpu);
-    note(by_waves.touch(0, kBlocks, most, one), one);
-    note(in_time.follow(two_by_two(100, 0.5), {most, kEndless, 0, 2000}, other).traffic, other);
-  }
+  Footprint footprint = launch.footprint();
+  MemorySystem memory(gpu);
+  note(footprint.follow(two_by_two(100, 0.5), memory), memory);
   return all;
 }
 
