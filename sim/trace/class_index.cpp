@@ -13,8 +13,7 @@ constexpr std::uint64_t kMostListed = std::uint64_t{1} << 25;
 bool is_stretch(const BlockClass& c, const Dim3& grid) {
   if (c.single || c.conditions.size() != 1) return false;
   const BlockCondition& only = c.conditions[0];
-  const BlockSlope linear{1, grid.x, std::int64_t{grid.x} * grid.y, {}};
-  return only.modulus == 1 && only.low > INT64_MIN && only.high < INT64_MAX && only.coefficient == linear;
+  return only.modulus == 1 && only.low > INT64_MIN && only.high < INT64_MAX && only.coefficient == linear_slope(grid);
 }
 
 }  // namespace
@@ -83,7 +82,8 @@ std::uint32_t ClassFinder::find(const BlockPlace& place) {
       ++tests_;
       if (!holds(next[n], place)) continue;
       const std::uint32_t found = next[n];
-      std::rotate(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(n), next.begin() + static_cast<std::ptrdiff_t>(n) + 1);
+      std::rotate(next.begin(), next.begin() + static_cast<std::ptrdiff_t>(n),
+                  next.begin() + static_cast<std::ptrdiff_t>(n) + 1);
       latest_ = found;
       return known_[found].index;
     }

@@ -60,7 +60,8 @@ struct BlockPlace {
 
 /// From one block to another, in blocks and steps of the quotients.
 struct BlockDistance : BlockPlace {
-  BlockDistance(const BlockPlace& from, const BlockPlace& to) : BlockPlace{to.x - from.x, to.y - from.y, to.z - from.z, {}} {
+  BlockDistance(const BlockPlace& from, const BlockPlace& to)
+      : BlockPlace{to.x - from.x, to.y - from.y, to.z - from.z, {}} {
     for (std::size_t i = 0; i < quotients.size(); ++i) quotients[i] = to.quotients[i] - from.quotients[i];
   }
 };
@@ -82,6 +83,9 @@ struct BlockSlope {
   }
   bool operator==(const BlockSlope&) const = default;
 };
+
+/// What a block's linear index, x fastest, gains per unit of each coordinate.
+inline BlockSlope linear_slope(const Dim3& grid) { return {1, grid.x, std::int64_t{grid.x} * grid.y, {}}; }
 
 /// floor((numerator . place + offset) / divisor): a coordinate that index arithmetic of the kernel makes of others.
 struct BlockQuotient {
@@ -167,8 +171,8 @@ struct BlockClass {
   std::vector<BlockCondition> conditions;  ///< all must hold for a block to belong here
   std::uint64_t population = 0;            ///< blocks of the grid that belong here
   std::vector<WarpPath> paths;
-  std::vector<WarpTrace> warps;          ///< one per warp of the block
-  SharedCounts counts;                   ///< by instruction index, for one block
+  std::vector<WarpTrace> warps;  ///< one per warp of the block
+  SharedCounts counts;           ///< by instruction index, for one block
 
   /// Whether a block that lies so far from the representative belongs here.
   bool contains(const BlockDistance& distance) const;
@@ -196,16 +200,14 @@ struct LaunchInfo {
   bool operator==(const LaunchInfo&) const = default;
 };
 
-class BlockSource;
-
 struct KernelTrace {
   LaunchInfo launch;
   std::shared_ptr<const Kernel> kernel;
   int sm = 0;
   std::vector<AccessPattern> patterns;
-  std::vector<BlockSlope> slopes;         ///< slopes[0] is zero
-  std::vector<BlockQuotient> quotients;   ///< at most kMostQuotients, each of those before it
-  std::vector<BlockClass> classes;  ///< partition of the grid
+  std::vector<BlockSlope> slopes;        ///< slopes[0] is zero
+  std::vector<BlockQuotient> quotients;  ///< at most kMostQuotients, each of those before it
+  std::vector<BlockClass> classes;       ///< partition of the grid
 
   /// Class of a block, by linear index (x fastest): an index into classes. Scans the classes; who asks for many blocks
   /// builds a ClassIndex (trace/class_index.h).

@@ -11,6 +11,9 @@ namespace {
 constexpr int kLargestNumeratorBits = 62, kLargestShift = 50;
 constexpr std::int64_t kLargestSlope = std::int64_t{1} << 52;
 
+/// Its numerators are kept: a fraction, or the upper word of one that was shifted.
+bool has_numerators(const Tag& t) { return t.kind == TagKind::Fraction || (t.kind == TagKind::High && t.shift != 0); }
+
 template <class Visit>
 void each_lane(LaneMask lanes, const Visit& visit) {
   for (; lanes != 0; lanes &= lanes - 1) visit(static_cast<std::size_t>(std::countr_zero(lanes)));
@@ -47,8 +50,7 @@ std::optional<Shadow::Fraction> Shadow::fraction(const Exec& x, const Source& s,
     each_lane(lanes_, [&](std::size_t i) { f.n[i] = v.value[i]; });
     return f;
   }
-  const bool kept = t.kind == TagKind::Fraction || (t.kind == TagKind::High && t.shift != 0);
-  if (!kept || t.dims != 0) return std::nullopt;
+  if (!has_numerators(t) || t.dims != 0) return std::nullopt;
   f.shift = t.shift;
   const Numerators& n = *warp(x).numerators[s.row / kRowBytes];
   each_lane(lanes_, [&](std::size_t i) { f.n[i] = n[i]; });
@@ -79,15 +81,15 @@ std::optional<Shadow::Fraction> Shadow::product_fraction(const Exec& x, const Op
     f.slope = add(f.slope, scale(high.tag.slope, std::int64_t{1} << 32));
   }
   keep_range(x, moving.tag, moving.value, is_unsigned);
-  each_lane(lanes_, [&](std::size_t i) {
-    f.n[i] = Wide{moving.value[i]} * by + low.value[i] + (Wide{high.value[i]} << 32);
-  });
+  each_lane(lanes_,
+            [&](std::size_t i) { f.n[i] = Wide{moving.value[i]} * by + low.value[i] + (Wide{high.value[i]} << 32); });
   return f;
 }
 
 /// Shifts to the right, under the condition that the word, read as signed or not, is the fraction's value.
 bool Shadow::shift_fraction(Fraction& f, int by, bool is_unsigned) {
-  const Wide lowest = is_unsigned ? 0 : -(Wide{1} << 31), highest = is_unsigned ? (Wide{1} << 32) - 1 : (Wide{1} << 31) - 1;
+  const Wide lowest = is_unsigned ? 0 : -(Wide{1} << 31),
+             highest = is_unsigned ? (Wide{1} << 32) - 1 : (Wide{1} << 31) - 1;
   Wide low = -(Wide{1} << kLargestNumeratorBits), high = -low;
   bool within = true;
   each_lane(f.lanes, [&](std::size_t i) {
@@ -109,9 +111,8 @@ std::optional<Shadow::Fraction> Shadow::difference(const Exec& x, const Op& op) 
   const Source *less = nullptr, *from = nullptr;
   for (const Source* s : {&op.a, &op.b, &op.c}) {
     const Tag& t = raw_tag(x, s->row);
-    const bool word = t.kind == TagKind::Fraction || (t.kind == TagKind::High && t.shift != 0);
     const bool negative = s->flip == ~0u && s->add == 1;
-    if (word && negative && t.shift == 32 && less == nullptr) {
+    if (has_numerators(t) && negative && t.shift == 32 && less == nullptr) {
       less = s;
     } else if (t.kind == TagKind::Linear && s->flip == 0 && s->add == 0 && from == nullptr) {
       from = s;
@@ -141,7 +142,7 @@ bool Shadow::lea_fraction(const Exec& x, const Op& op) {
   if (!moves || raw.kind == TagKind::Masked || by == 32 || !zero_above || op.b.flip != 0 || op.b.add != 0) return false;
   auto f = fraction(x, op.a, is_unsigned);
   const Tag& b = raw_tag(x, op.b.row);
-  const bool word = b.kind == TagKind::Fraction || (b.kind == TagKind::High && b.shift != 0);
+  const bool word = has_numerators(b);
   if (!f || b.kind == TagKind::Masked) return false;
   if (word && by == 1) {
     // a + b = u, an integer: (a >> 1) + b = floor((u + b) / 2).
@@ -186,7 +187,8 @@ bool Shadow::lea_fraction(const Exec& x, const Op& op) {
 bool Shadow::constant(const Fraction& f) const {
   const Span reach = conditions_.reach(f.slope);
   bool same = true;
-  each_lane(f.lanes, [&](std::size_t i) { same &= (f.n[i] + reach.low) >> f.shift == (f.n[i] + reach.high) >> f.shift; });
+  each_lane(f.lanes,
+            [&](std::size_t i) { same &= (f.n[i] + reach.low) >> f.shift == (f.n[i] + reach.high) >> f.shift; });
   return same;
 }
 

@@ -239,7 +239,7 @@ class SampleCounter {
 /// The blocks between `first` and `last`, which lie so far from `representative`, by their linear index.
 BlockCondition stretch(const Dim3& grid, std::uint64_t representative, std::uint64_t first, std::uint64_t last) {
   BlockCondition between;
-  between.coefficient = {1, grid.x, std::int64_t{grid.x} * grid.y, {}};
+  between.coefficient = linear_slope(grid);
   between.low = static_cast<std::int64_t>(first - representative);
   between.high = static_cast<std::int64_t>(last - representative);
   return between;
@@ -280,8 +280,7 @@ class Sample {
     std::vector<BlockClass> classes;
     std::size_t begin = 0;
     for (auto it = chosen_.begin(); it != chosen_.end(); ++it) {
-      const auto next = std::next(it);
-      const std::size_t end = next == chosen_.end() ? members_.size() : (it->first + next->first) / 2 + 1;
+      const std::size_t end = end_of_stratum(it);
       BlockClass& c = it->second;
       c.single = false;
       c.population = end - begin;
@@ -298,11 +297,11 @@ class Sample {
     double variance = 0, sum = 0;
     std::size_t begin = 0;
     for (auto it = chosen_.begin(); it != chosen_.end(); ++it) {
-      const auto next = std::next(it);
-      const std::size_t end = next == chosen_.end() ? members_.size() : (it->first + next->first) / 2 + 1;
+      const std::size_t end = end_of_stratum(it);
       const auto share = static_cast<double>(end - begin), own = static_cast<double>(executed(it->second));
       begin = end;
       sum += share * own;
+      const auto next = std::next(it);
       const auto other = next != chosen_.end() ? next : it == chosen_.begin() ? it : std::prev(it);
       const double apart = own - static_cast<double>(executed(other->second));
       variance += share * (share - 1) * apart * apart / 2;
@@ -311,6 +310,12 @@ class Sample {
   }
 
  private:
+  using Chosen = std::map<std::size_t, BlockClass>;
+  /// Halfway to the next one that was chosen.
+  std::size_t end_of_stratum(Chosen::const_iterator it) const {
+    const auto next = std::next(it);
+    return next == chosen_.end() ? members_.size() : (it->first + next->first) / 2 + 1;
+  }
   /// Conditions relative to another member.
   std::vector<BlockCondition> moved(std::vector<BlockCondition> conditions, const BlockClass* home,
                                     const Dim3& to) const {
@@ -326,7 +331,7 @@ class Sample {
 
   KernelTrace& trace_;
   const std::vector<std::uint64_t>& members_;
-  std::map<std::size_t, BlockClass> chosen_;  ///< by place among the members
+  Chosen chosen_;  ///< by place among the members
   std::uint64_t tried_ = 0, instructions_ = 0;
 };
 
@@ -356,8 +361,8 @@ bool draws_again(const LaunchSetup& setup, const TraceOptions& options) {
   return false;
 }
 
-/// Follows all blocks side by side: whichever has executed the fewest instructions since the launch began goes on to its
-/// next draw. A block takes its place when one ends. False: that takes too long.
+/// Follows all blocks side by side: whichever has executed the fewest instructions since the launch began goes on to
+/// its next draw. A block takes its place when one ends. False: that takes too long.
 bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options) {
   struct Running {
     Running(const LaunchSetup& setup, const Kernel& kernel, TracePools& pools)
@@ -470,10 +475,30 @@ class GridTracer {
     trace_.classes.push_back(std::move(c));
   }
   bool over_budget() const {
-    // Without classes, for checks, every block is wanted. Classes that places tell apart may take twice their share: they
-    // are exact, a sample is not.
+    // Without classes, for checks, every block is wanted.
     const std::uint64_t work = spent_ + cover_.work() / kTestsPerInstruction;
-    return options_.block_classes && (work / 2 > options_.traced_instructions || bytes_ > options_.trace_bytes);
+    return options_.block_classes &&
+           (work / kExactShares > options_.traced_instructions || bytes_ > options_.trace_bytes);
+  }
+
+  /// Follows blocks of the sample for so many instructions, but at least `worthwhile` of them whatever the time, and
+  /// fewer only where the memory does not reach.
+  template <class Progress>
+  void take(Sample& sample, std::uint64_t instructions, std::uint64_t worthwhile, std::uint64_t most,
+            const Progress& progress) {
+    const std::uint64_t until = spent_ + instructions;
+    std::uint64_t held = bytes_;
+    sample.follow(
+        [&](std::uint64_t b) {
+          BlockClass c = follow(b);
+          held += bytes_of(c);
+          progress();
+          return c;
+        },
+        [&](std::uint64_t n) {
+          const bool in_time = n < worthwhile || spent_ < until;
+          return n < kSmallestSample || (n < most && in_time && held < options_.trace_bytes);
+        });
   }
 
   /// Too many blocks are like no other. The classes of most blocks stay; of the rest a sample is followed.
@@ -493,21 +518,11 @@ class GridTracer {
       else
         ++trace_.classes[known].population;
     }
-    // What was spent so far is gone; the sample gets a quarter of that again.
-    const std::uint64_t until = spent_ + options_.traced_instructions / 2;
-    std::uint64_t held = bytes_;
+    // What was spent so far is gone; the sample gets half a share.
     Sample sample(trace_, members);
-    sample.follow(
-        [&](std::uint64_t b) {
-          BlockClass c = follow(b);
-          held += bytes_of(c);
-          if (options_.progress) options_.progress(sample.size(), members.size());
-          return c;
-        },
-        [&](std::uint64_t n) {
-          const bool in_time = n < kWorthwhile || spent_ < until;
-          return n < kSmallestSample || (n < kLargestSample && in_time && held < options_.trace_bytes);
-        });
+    take(sample, options_.traced_instructions / 2, kWorthwhile, kLargestSample, [&] {
+      if (options_.progress) options_.progress(sample.size(), members.size());
+    });
     add_strata(sample, members, {}, nullptr);
   }
 
@@ -525,18 +540,8 @@ class GridTracer {
       for (std::size_t i = before; i < trace_.classes.size(); ++i) bytes_ += bytes_of(trace_.classes[i]);
       return;
     }
-    const std::uint64_t until = spent_ + budget;
-    std::uint64_t held = bytes_;
     Sample sample(trace_, members);
-    sample.follow(
-        [&](std::uint64_t b) {
-          BlockClass c = follow(b);
-          held += bytes_of(c);
-          return c;
-        },
-        [&](std::uint64_t n) {
-          return n < kSmallestSample || (n < kLargestDataSample && spent_ < until && held < options_.trace_bytes);
-        });
+    take(sample, budget, kSmallestSample, kLargestDataSample, [] {});
     if (!sample.alike(first)) {
       const std::vector<BlockCondition> conditions = first.conditions;
       add_strata(sample, members, conditions, &first);
@@ -605,6 +610,8 @@ class GridTracer {
   }
 
   static constexpr std::uint64_t kLargestDataSample = 24;
+  // Classes whose conditions tell who belongs to them are exact, a sample is not: they may take so many shares.
+  static constexpr std::uint64_t kExactShares = 2;
   // What classes cost that are looked through for a block: a few comparisons each.
   static constexpr std::uint64_t kTestsPerInstruction = 8, kMostTests = 100'000'000;
   static constexpr std::uint64_t kMostListed = std::uint64_t{1} << 27;
@@ -626,9 +633,10 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   global.forget_touches();
   // What the followed blocks write is taken back: later launches find what the whole launch leaves.
   global.keep_writes_undoable();
-  if (trace.launch.grid.count() > 1 && draws_again(setup, options)) {
+  const bool draws = trace.launch.grid.count() > 1 && draws_again(setup, options);
+  global.undo_writes();
+  if (draws) {
     const LaunchInfo launch = trace.launch;
-    global.undo_writes();
     global.keep_writes_undoable();
     const bool done = trace_side_by_side(trace, setup, options);
     global.undo_writes();
@@ -638,8 +646,6 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
     trace.slopes.clear();
     trace.launch = launch;
     trace.launch.draws_unfollowed = true;
-  } else {
-    global.undo_writes();
   }
   global.forget_touches();
   global.keep_writes_undoable();
@@ -647,11 +653,9 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   global.undo_writes();
 }
 
-}  // namespace
-
-namespace {
 /// A GPU starts about a block a cycle.
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 40;
+
 }  // namespace
 
 void TraceOptions::limit(const Effort& effort) {

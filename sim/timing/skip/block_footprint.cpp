@@ -85,13 +85,13 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
   for (const WarpTrace& warp : cls.warps) {
     const WarpPath& path = cls.paths[warp.path];
     const WarpCursor start(path, warp);
-    start.for_each_record(context_.program.events(), [&](std::uint32_t, const TraceEvent&, std::span<const Access> records,
-                                                         std::uint64_t at) {
-      for (const Access& access : records)
-        if (context_.patterns.effect(access.pattern).to_lines())
-          by_step[at * kBlockSteps / path.instructions].push_back(access);
-      return true;
-    });
+    start.for_each_record(context_.program.events(),
+                          [&](std::uint32_t, const TraceEvent&, std::span<const Access> records, std::uint64_t at) {
+                            for (const Access& access : records)
+                              if (context_.patterns.effect(access.pattern).to_lines())
+                                by_step[at * kBlockSteps / path.instructions].push_back(access);
+                            return true;
+                          });
   }
   // What a block has touched lately is in its share of L1.
   const std::uint32_t window =

@@ -23,8 +23,8 @@ double done(const Sm& sm, const ResidentBlock& block, const KernelTrace& trace) 
   return all == 0 ? 1.0 : 1 - static_cast<double>(ahead) / static_cast<double>(all);
 }
 
-std::uint64_t line_of(const ResidentBlock& block, const Access& access) {
-  return access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
+std::uint64_t line_of(const ResidentBlock& block, const Access& access, const LineSectors& part) {
+  return access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope] + part.line);
 }
 
 /// One memory instruction of a loop, from its next execution on, over `count` iterations of `period` accesses each.
@@ -33,9 +33,6 @@ void add_skipped(const CoalescedPatterns& patterns, const ResidentBlock& block, 
   const AccessEffect effect = patterns.effect(first->pattern);
   if (!effect.to_lines()) return;
   const bool write = effect.request == RequestKind::Write || effect.request == RequestKind::Reduction;
-  const auto line = [&](const Access& access, const LineSectors& part) {
-    return line_of(block, access) + static_cast<std::uint64_t>(std::int64_t{part.line});
-  };
   const auto step = static_cast<std::int64_t>(first[period].base - first->base);
   const std::size_t middle = count / 2;
   const bool even =
@@ -43,13 +40,14 @@ void add_skipped(const CoalescedPatterns& patterns, const ResidentBlock& block, 
       first[middle * period].base == first->base + static_cast<std::uint64_t>(step * static_cast<std::int64_t>(middle));
   if (even) {
     for (const LineSectors& part : patterns.lines(first->pattern))
-      skipped.add(line(*first, part) * kLineBytes + first->base % kLineBytes, step, part.sectors, write, sm, count);
+      skipped.add(line_of(block, *first, part) * kLineBytes + first->base % kLineBytes, step, part.sectors, write, sm,
+                  count);
     return;
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     const Access& access = first[i * std::size_t{period}];
     for (const LineSectors& part : patterns.lines(access.pattern))
-      skipped.add_once(line(access, part), part.sectors, write, sm, i);
+      skipped.add_once(line_of(block, access, part), part.sectors, write, sm, i);
   }
 }
 
@@ -88,8 +86,7 @@ void refill_l1(Sm& sm, const LaunchContext& context, const Loops& loops, std::sp
         const AccessEffect effect = context.patterns.effect(access.pattern);
         if (!effect.to_lines()) continue;
         for (const LineSectors& part : context.patterns.lines(access.pattern))
-          sm.touch_l1(line_of(m.moved->block, access) + static_cast<std::uint64_t>(std::int64_t{part.line}), part,
-                      effect);
+          sm.touch_l1(line_of(m.moved->block, access, part), part, effect);
       }
     }
   }
@@ -100,7 +97,7 @@ void refill_l1(Sm& sm, const LaunchContext& context, const Loops& loops, std::sp
 bool inside_loops(const Gpu& gpu, const Loops& loops) {
   for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
     const Sm& sm = gpu.sm(id);
-    for (const ResidentBlock& block : sm.residents()) {
+    for (const ResidentBlock block : sm.residents()) {
       for (const std::uint16_t index : block.warps) {
         const Warp& warp = sm.warp(index);
         if (!warp.alive) continue;
@@ -119,7 +116,7 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
   for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
     const Sm& sm = gpu.sm(id);
     const auto live = static_cast<std::uint32_t>(sm.live_warps());
-    for (const ResidentBlock& resident : sm.residents()) {
+    for (const ResidentBlock resident : sm.residents()) {
       BlockLoop block;
       block.linear = resident.linear;
       block.sm = id;
@@ -178,7 +175,7 @@ L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& l
 std::vector<BlockProgress> blocks_in_flight(const Gpu& gpu, const KernelTrace& trace) {
   std::vector<BlockProgress> blocks;
   for (std::uint16_t id = 0; id < gpu.sms(); ++id)
-    for (const ResidentBlock& block : gpu.sm(id).residents())
+    for (const ResidentBlock block : gpu.sm(id).residents())
       blocks.push_back({block.linear, id, done(gpu.sm(id), block, trace)});
   return blocks;
 }
@@ -188,7 +185,7 @@ L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint32_t steps, 
   for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
     const Sm& sm = gpu.sm(id);
     std::uint64_t touched = 0;
-    for (const ResidentBlock& block : sm.residents()) {
+    for (const ResidentBlock block : sm.residents()) {
       const auto until = std::min(static_cast<std::uint64_t>(std::ceil(done(sm, block, context.trace) * steps)),
                                   std::uint64_t{steps} - 1);
       for (const std::uint16_t index : block.warps) {
@@ -204,9 +201,8 @@ L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint32_t steps, 
             const AccessEffect effect = context.patterns.effect(access.pattern);
             if (!effect.to_lines()) continue;
             for (const LineSectors& part : context.patterns.lines(access.pattern)) {
-              traffic +=
-                  gpu.memory().touch(line_of(block, access) + static_cast<std::uint64_t>(std::int64_t{part.line}),
-                                     part.sectors, effect.request, id, part.whole_sectors(), part.bytes);
+              traffic += gpu.memory().touch(line_of(block, access, part), part.sectors, effect.request, id,
+                                            part.whole_sectors(), part.bytes);
               ++touched;
             }
           }

@@ -62,8 +62,8 @@ constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
 constexpr double kNothingNew = 0.02;
 constexpr double kNearTheEnd = 0.5;  // of what has been issued is left of the first wave
 constexpr double kOverdraft = 2.0;   // ... unless it would be done for so many times as much
-// Budgets of host_cost() that a launch is worth following to its end for, where less than a wave has yet to start beside
-// others that end: some eight seconds on one thread.
+// Budgets of host_cost() that a launch is worth following to its end for, where less than a wave has yet to start
+// beside others that end: some eight seconds on one thread.
 constexpr double kFollowed = 45;
 // What simulating costs, in warp instructions: memory lines are work too.
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;

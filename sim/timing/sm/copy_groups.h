@@ -1,6 +1,6 @@
-// The groups of asynchronous copies of an SM's warps. A copy belongs to the group that is open when it issues; LDGDEPBAR
-// closes the group and counts a scoreboard up. Groups of a warp end in order: the scoreboard counts down some time after
-// the last data of its group, and of those before it, are in shared memory.
+// The groups of asynchronous copies of an SM's warps. A copy belongs to the group that is open when it issues;
+// LDGDEPBAR closes the group and counts a scoreboard up. Groups of a warp end in order: the scoreboard counts down some
+// time after the last data of its group, and of those before it, are in shared memory.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,9 @@ class CopyGroups {
 
   /// A program without copies takes no memory.
   CopyGroups(std::size_t warps, bool used, int release_cycles)
-      : groups_(used ? warps * kMostGroups : 0), warps_(used ? warps : 0), release_(static_cast<Cycle>(release_cycles)) {}
+      : groups_(used ? warps * kMostGroups : 0),
+        warps_(used ? warps : 0),
+        release_(static_cast<Cycle>(release_cycles)) {}
 
   /// A copy, or the commit itself, is issued. Returns its group, for done().
   std::uint8_t begin(std::uint16_t warp) {
@@ -46,9 +48,9 @@ class CopyGroups {
     --ended.in_flight;
     ended.at = std::max(ended.at, at);
     for (; state.first != state.open && group(warp, state.first).in_flight == 0; ++state.first) {
-      const Group& group_done = group(warp, state.first);
-      state.last = std::max(state.last, group_done.at + release_);
-      release(group_done.scoreboard, state.last);
+      const Group& oldest = group(warp, state.first);
+      state.last = std::max(state.last, oldest.at + release_);
+      release(oldest.scoreboard, state.last);
     }
   }
 

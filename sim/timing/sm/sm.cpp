@@ -107,7 +107,7 @@ void Sm::evaluate(Warp& warp, Cycle now) {
   SubPartition& sub = subs_[warp.sub_partition];
   sub.wants_memory = (sub.wants_memory & ~(1u << warp.slot)) | std::uint32_t{in.memory_queue} << warp.slot;
   if (in.path == Path::Depbar && in.count > 0) {
-    const auto index = static_cast<std::uint16_t>(&warp - warps_.data());
+    const auto index = index_of(warp);
     const std::uint8_t s = in.depbar_scoreboard;
     warp.counted_at = release_times_.reaches(index, s, in.count, warp.pending[s], now);
   }
@@ -238,7 +238,7 @@ void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
 
 /// A warp goes once the memory pipe has taken its instructions, and what is on its way to its registers has come.
 void Sm::retire(Warp& warp, Cycle now) {
-  const auto index = static_cast<std::uint16_t>(&warp - warps_.data());
+  const auto index = index_of(warp);
   if (warp.queued > 0 || warp.awaits_data() || !copies_.idle(index)) {
     warp.draining = true;
     warp.fixed_at = kNever;
@@ -311,19 +311,13 @@ ResidentBlock Sm::resident_in(std::uint16_t slot) const {
   return {block.linear, slot, block.warps, block.shifts};
 }
 
-std::vector<ResidentBlock> Sm::residents() const {
-  std::vector<ResidentBlock> all;
-  for (std::size_t slot = 0; slot < blocks_.size(); ++slot)
-    if (blocks_[slot].used) all.push_back(resident_in(static_cast<std::uint16_t>(slot)));
-  return all;
-}
-
 std::string Sm::describe_wait(Cycle now) const {
   std::string text;
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     const Warp& warp = warps_[w];
     if (!warp.alive) continue;
-    text += "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc());
+    text +=
+        "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc());
     if (warp.barrier != kNoBarrier)
       text += ": barrier " + std::to_string(warp.barrier);
     else if (warp.draining)

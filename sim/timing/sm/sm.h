@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,7 +78,11 @@ class Sm {
   std::uint64_t issued() const { return issued_; }
 
   // For those who look at it from outside, between ticks: where warps are, and placing them elsewhere in their traces.
-  std::vector<ResidentBlock> residents() const;
+  auto residents() const {
+    return std::views::iota(std::size_t{0}, blocks_.size()) |
+           std::views::filter([this](std::size_t slot) { return blocks_[slot].used; }) |
+           std::views::transform([this](std::size_t slot) { return resident_in(static_cast<std::uint16_t>(slot)); });
+  }
   ResidentBlock resident_in(std::uint16_t slot) const;
   const Warp& warp(std::uint16_t index) const { return warps_[index]; }
   /// A warp goes on so many runs and records further: at the same instruction of a run that is equal to the one under
@@ -176,6 +181,7 @@ class Sm {
   void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
   /// All that a warp waits for before its next instruction: visit(cycle at which it ends, its name), in the order in
   /// which Nsight Compute's stall reasons are charged; kNever while the end is not known.
+  std::uint16_t index_of(const Warp& warp) const { return static_cast<std::uint16_t>(&warp - warps_.data()); }
   template <class Visit>
   void for_each_wait(const SubPartition&, const Warp&, const TimedInstruction&, Visit&&) const;
   void evaluate(Warp&, Cycle now);
@@ -203,8 +209,8 @@ class Sm {
   Cycle warp_start_free_ = 0;             ///< the SM can start the next warp
   CopyGroups copies_;
   ReleaseTimes release_times_;
-  std::vector<Cycle> constant_arrival_;   ///< by constant line modulo the table
-  std::uint64_t local_lines_ = 0;         ///< of a block
+  std::vector<Cycle> constant_arrival_;  ///< by constant line modulo the table
+  std::uint64_t local_lines_ = 0;        ///< of a block
   int resident_ = 0;
   std::uint32_t next_age_ = 0;
   std::size_t next_sub_ = 0;  ///< sub-partition of the next block's first warp
