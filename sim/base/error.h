@@ -30,8 +30,9 @@ class InputError : public std::runtime_error {
       : std::runtime_error(compose(where, what, remedy)) {}
   /// A template, so that the braces of InputError({file, line}, "what") can only be a SourcePosition.
   template <class Text>
-    requires std::is_convertible_v<const Text&, std::string>
-  explicit InputError(const Text& what, const std::string& remedy = {}) : InputError(SourcePosition{}, std::string(what), remedy) {}
+  requires std::is_convertible_v<const Text&, std::string>
+  explicit InputError(const Text& what, const std::string& remedy = {})
+      : InputError(SourcePosition{}, std::string(what), remedy) {}
 
  private:
   static std::string compose(const SourcePosition& where, const std::string& what, const std::string& remedy) {
@@ -48,13 +49,14 @@ class InternalError : public std::logic_error {
 };
 
 [[noreturn]] inline void fail_check(const char* expression, const char* file, int line, const std::string& detail) {
-  throw InternalError(std::string(file) + ":" + std::to_string(line) + ": " + expression + (detail.empty() ? "" : ": " + detail));
+  throw InternalError(std::string(file) + ":" + std::to_string(line) + ": " + expression +
+                      (detail.empty() ? "" : ": " + detail));
 }
 
 }  // namespace forewarp
 
 /// Checks an invariant in every build, for conditions that are cheap beside the work around them.
-#define FW_CHECK(condition, detail) \
-  do {                              \
+#define FW_CHECK(condition, detail)                                                   \
+  do {                                                                                \
     if (!(condition)) ::forewarp::fail_check(#condition, __FILE__, __LINE__, detail); \
   } while (false)

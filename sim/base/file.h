@@ -9,8 +9,8 @@
 
 namespace forewarp {
 
-std::string read_text_file(const std::string& path);                   ///< InputError if it cannot be read
-std::vector<std::uint8_t> read_binary_file(const std::string& path);   ///< InputError if it cannot be read
+std::string read_text_file(const std::string& path);                  ///< InputError if it cannot be read
+std::vector<std::uint8_t> read_binary_file(const std::string& path);  ///< InputError if it cannot be read
 /// Replaces `path` atomically; "-" writes to standard output. InputError if it cannot be written.
 void write_file(const std::string& path, std::string_view bytes);
 

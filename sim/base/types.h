@@ -6,7 +6,7 @@
 namespace forewarp {
 
 inline constexpr int kWarpLanes = 32;
-inline constexpr int kWarpSlots = 16;  ///< most warps a sub-partition of the model holds
+inline constexpr int kWarpSlots = 16;    ///< most warps a sub-partition of the model holds
 inline constexpr int kSectorBytes = 32;  ///< unit of L1, L2 and DRAM transfers
 inline constexpr int kLineBytes = 128;   ///< unit of L1 and L2 tags: four sectors
 

@@ -75,8 +75,8 @@ void add_access(const Access& access, const AccessPattern& pattern, std::int64_t
   }
 }
 
-void list_warp(const KernelTrace& trace, const EventTable& events, const BlockClass& cls, std::size_t warp, std::uint64_t block,
-               const Buffers& buffers, std::string& out) {
+void list_warp(const KernelTrace& trace, const EventTable& events, const BlockClass& cls, std::size_t warp,
+               std::uint64_t block, const Buffers& buffers, std::string& out) {
   const BlockDistance distance = trace.distance(cls.representative, trace.block_index(block));
   LaneLines lines;
   const std::uint64_t threads = trace.launch.block.count();
@@ -85,16 +85,17 @@ void list_warp(const KernelTrace& trace, const EventTable& events, const BlockCl
            std::to_string(warp * kWarpLanes + lane) + ",";
   };
   const WarpCursor start(cls.paths[cls.warps[warp].path], cls.warps[warp]);
-  start.for_each_record(events, [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t) {
-    for (const Access& access : records) {
-      const AccessPattern& pattern = trace.patterns[access.pattern];
-      if (pattern.space != MemorySpace::Global) continue;
-      const std::string head = std::to_string(pc * kInstructionBytes) + "," + kind_letter(pattern.kind) + "," +
-                               std::to_string(pattern.bytes) + ",";
-      add_access(access, pattern, trace.slopes[access.slope].over(distance), head, buffers, lines);
-    }
-    return true;
-  });
+  start.for_each_record(
+      events, [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t) {
+        for (const Access& access : records) {
+          const AccessPattern& pattern = trace.patterns[access.pattern];
+          if (pattern.space != MemorySpace::Global) continue;
+          const std::string head = std::to_string(pc * kInstructionBytes) + "," + kind_letter(pattern.kind) + "," +
+                                   std::to_string(pattern.bytes) + ",";
+          add_access(access, pattern, trace.slopes[access.slope].over(distance), head, buffers, lines);
+        }
+        return true;
+      });
   for (std::size_t lane = 0; lane < kWarpLanes && warp * kWarpLanes + lane < threads; ++lane) {
     const std::string head = who(lane);
     for (std::size_t begin = 0; begin < lines[lane].size();) {

@@ -65,7 +65,10 @@ Effort CommandLine::effort() const {
     digits = 0;
   }
   const std::string unit = size.substr(digits);
-  const double bytes = count * (unit == "KiB" ? 1024.0 : unit == "MiB" ? 1048576.0 : unit == "GiB" ? 1073741824.0 : 0.0);
+  const double bytes = count * (unit == "KiB"   ? 1024.0
+                                : unit == "MiB" ? 1048576.0
+                                : unit == "GiB" ? 1073741824.0
+                                                : 0.0);
   if (digits == 0 || !(bytes >= 1048576.0 && bytes <= 1e15))
     throw UsageError("--memory is a size of at least 1MiB, such as 512MiB or 4GiB, not '" + size + "'");
   effort.memory_bytes = static_cast<std::uint64_t>(bytes);

@@ -85,8 +85,8 @@ std::string gpu_text(const std::string& name, const std::vector<std::string>& ch
     leaves.row({leaf.path, leaf.value, leaf.unit, source_text(leaf), place_text(leaf.where), leaf.ref});
   std::string complaints;
   for (const std::string& doubt : doubts(g)) complaints += "  does not add up: " + doubt + "\n";
-  return g.name + ": " + g.title + (g.family.empty() ? "" : ", of the family " + g.family) + ", runs code for sm_" + std::to_string(g.sm) + "\n" + t.text("  ") + complaints + "\n" +
-         leaves.text("  ");
+  return g.name + ": " + g.title + (g.family.empty() ? "" : ", of the family " + g.family) + ", runs code for sm_" +
+         std::to_string(g.sm) + "\n" + t.text("  ") + complaints + "\n" + leaves.text("  ");
 }
 
 std::string list_metrics() {

@@ -81,7 +81,8 @@ int main(int argc, char** argv) {
   } catch (const boost::program_options::error& e) {
     return fail("", e.what(), cli::kUsage);
   } catch (const std::bad_alloc&) {
-    return fail("", "out of memory\n  give less by --memory, take a smaller problem, or a machine with more", cli::kBadInput);
+    return fail("", "out of memory\n  give less by --memory, take a smaller problem, or a machine with more",
+                cli::kBadInput);
   } catch (const std::exception& e) {
     return fail("internal error: ", e.what(), cli::kInternal);
   }

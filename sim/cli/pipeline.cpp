@@ -41,13 +41,15 @@ void add_sampling_warnings(const LaunchInfo& launch, std::vector<std::string>& w
                             : "did not go the same way: counts are estimates"));
   }
   if (launch.side_by_side > 0)
-    warnings.push_back("blocks draw their work from an atomic counter: which block gets what was settled by running " +
-                       std::to_string(launch.side_by_side) +
-                       " blocks side by side, the one with the fewest instructions first, not by their time on this GPU; "
-                       "a block that waits longer for memory than others draws less there");
+    warnings.push_back(
+        "blocks draw their work from an atomic counter: which block gets what was settled by running " +
+        std::to_string(launch.side_by_side) +
+        " blocks side by side, the one with the fewest instructions first, not by their time on this GPU; "
+        "a block that waits longer for memory than others draws less there");
   if (launch.draws_unfollowed)
     warnings.push_back(
-        "blocks draw their work from an atomic counter, and there is too much of it to follow: the first block is taken to "
+        "blocks draw their work from an atomic counter, and there is too much of it to follow: the first block is "
+        "taken to "
         "draw all of it, so cycles and work by block mean little");
   if (launch.inputs_incomplete)
     warnings.push_back(

@@ -14,7 +14,7 @@ enum class ValueKind { Null, Scalar, List, Map };
 
 struct Value {
   ValueKind kind = ValueKind::Null;
-  bool quoted = false;  ///< scalar written in quotes: never a number
+  bool quoted = false;     ///< scalar written in quotes: never a number
   std::uint32_t file = 0;  ///< which of the document's files it stands in
   int line = 0, column = 0;
   std::string text;                              ///< Scalar

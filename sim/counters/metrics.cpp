@@ -211,8 +211,9 @@ void add_branch_metrics(std::vector<ExactMetric>& t) {
   t.insert(t.end(), rows.begin(), rows.end());
 }
 
-// Sectors are counted before the lookup; an atomic's are looked up once for each pass (trace/coalesce.cpp). The kinds at
-// the end are those that the tag stage counts: asynchronous copies, past L1 too, are loads to it (H200, copy_07_async).
+// Sectors are counted before the lookup; an atomic's are looked up once for each pass (trace/coalesce.cpp). The kinds
+// at the end are those that the tag stage counts: asynchronous copies, past L1 too, are loads to it (H200,
+// copy_07_async).
 #define FW_TAG_METRICS(space, SPACE, op, KIND, what, ...)                                                  \
   {"l1tex__t_requests_pipe_lsu_mem_" space "_op_" op ".sum",                                               \
    "request",                                                                                              \
@@ -225,7 +226,7 @@ void add_branch_metrics(std::vector<ExactMetric>& t) {
        "sectors looked up for " what,                                                                      \
        kFirst,                                                                                             \
        kLast,                                                                                              \
-       memory<&C::tag_sectors, SPACE, __VA_ARGS__>},                                                           \
+       memory<&C::tag_sectors, SPACE, __VA_ARGS__>},                                                       \
       {"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_" space "_op_" op ".sum",                                  \
        "sector",                                                                                           \
        "distinct sectors of each request, " what,                                                          \

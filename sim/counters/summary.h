@@ -25,9 +25,9 @@ struct CountSummary {
   std::array<InstructionCount, kPipes> pipe{};
   std::array<InstructionCount, kOperations> operation{};
   std::array<std::array<InstructionCount, kMemoryKinds>, kCountedSpaces> memory{};
-  InstructionCount branch;             ///< BRA, JMP, BRX, BRXU, JMX, JMXU, CALL, RET, WARPSYNC.EXCLUSIVE
-  InstructionCount control_transfer;   ///< everything on the CBU except BMOV and BSSY
-  InstructionCount half_on_fma;        ///< half-precision operations on the FMA pipe
+  InstructionCount branch;            ///< BRA, JMP, BRX, BRXU, JMX, JMXU, CALL, RET, WARPSYNC.EXCLUSIVE
+  InstructionCount control_transfer;  ///< everything on the CBU except BMOV and BSSY
+  InstructionCount half_on_fma;       ///< half-precision operations on the FMA pipe
   /// Operations of matrix instructions by MatrixType, dense and sparse.
   std::array<std::array<std::uint64_t, 2>, kMatrixTypes> matrix_operations{};
   InstructionCount float_matrix, integer_matrix, double_matrix;  ///< HMMA and QMMA; IMMA and BMMA; DMMA

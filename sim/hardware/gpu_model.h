@@ -53,7 +53,7 @@ struct OccupancySpec {
 /// (sm_90), and Pipe::FmaHeavy its heavy half: interval 0 there says that the GPU has no halves. Pipe::None has no
 /// spec.
 struct PipeSpec {
-  int interval = 0;  ///< cycles between two warp instructions of one sub-partition; 0: the GPU has no such pipe
+  int interval = 0;     ///< cycles between two warp instructions of one sub-partition; 0: the GPU has no such pipe
   bool per_sm = false;  ///< one pipe shared by the four sub-partitions
 };
 
@@ -111,17 +111,17 @@ struct VariableLatencySpec {
 };
 
 struct MemoryPipeSpec {
-  int queue_entries = 0;              ///< memory instructions a sub-partition may have waiting (mio/lg throttle beyond)
-  int shared_queue_entries = 0;       ///< ... and that the SM may have taken from all sub-partitions, in one queue
-  int lsu_interval = 0;               ///< cycles between two memory instructions accepted by the SM's shared unit
-  int address_interval = 0;           ///< cycles a sub-partition's address unit is held by one memory instruction
-  int shuffle_interval = 0;           ///< SM-wide cycles a SHFL occupies
-  int shared_wavefront_cycles = 0;    ///< SM-wide cycles of one shared-memory wavefront
-  int shared_conflict_latency = 0;    ///< more latency for each further wavefront, of shared memory and of L1
-  int wide_latency = 0;               ///< more latency for each further wavefront that a wide load needs
-  int shared_atomic_cycles = 0;       ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
-  int port_wavefront_cycles = 0;      ///< a sub-partition's port for results is held by each wavefront
-  int tags_ahead_cycles = 0;          ///< work that the banks may have left when the tags take the next access
+  int queue_entries = 0;            ///< memory instructions a sub-partition may have waiting (mio/lg throttle beyond)
+  int shared_queue_entries = 0;     ///< ... and that the SM may have taken from all sub-partitions, in one queue
+  int lsu_interval = 0;             ///< cycles between two memory instructions accepted by the SM's shared unit
+  int address_interval = 0;         ///< cycles a sub-partition's address unit is held by one memory instruction
+  int shuffle_interval = 0;         ///< SM-wide cycles a SHFL occupies
+  int shared_wavefront_cycles = 0;  ///< SM-wide cycles of one shared-memory wavefront
+  int shared_conflict_latency = 0;  ///< more latency for each further wavefront, of shared memory and of L1
+  int wide_latency = 0;             ///< more latency for each further wavefront that a wide load needs
+  int shared_atomic_cycles = 0;     ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
+  int port_wavefront_cycles = 0;    ///< a sub-partition's port for results is held by each wavefront
+  int tags_ahead_cycles = 0;        ///< work that the banks may have left when the tags take the next access
 };
 
 struct L1Spec {
@@ -130,11 +130,11 @@ struct L1Spec {
   std::vector<int> tag_bank_masks;  ///< bit k of a line's bank: parity of its address under mask k; none: no banks
   int data_bytes_per_cycle = 0;
   int ways = 0;
-  int loads_in_flight = 0;        ///< warp instructions whose data is not all there
-  int miss_lines = 0;             ///< lines in flight, however many loads wait for them
-  int store_buffer_lines = 0;     ///< lines that wait for further stores to them; 0: none waits
-  int store_wait_cycles = 0;      ///< after the last store until they leave
-  int out_requests = 32;          ///< requests that wait for the crossbar
+  int loads_in_flight = 0;     ///< warp instructions whose data is not all there
+  int miss_lines = 0;          ///< lines in flight, however many loads wait for them
+  int store_buffer_lines = 0;  ///< lines that wait for further stores to them; 0: none waits
+  int store_wait_cycles = 0;   ///< after the last store until they leave
+  int out_requests = 32;       ///< requests that wait for the crossbar
 };
 
 /// Load latencies compose: L2 hit = l1.hit + crossbar.request + l2.hit + crossbar.response, a far one has far_cycles
@@ -148,8 +148,8 @@ struct CrossbarSpec {
   /// at home.
   std::vector<int> tpc_cycles;
   int slice_cycles = 0, copy_cycles = 0;
-  std::vector<int> gpc_ends;        ///< by GPC: the end of its partition that it lies at, 0 or 1
-  std::vector<int> gpc_partitions;  ///< by GPC: the partition that is near
+  std::vector<int> gpc_ends;          ///< by GPC: the end of its partition that it lies at, 0 or 1
+  std::vector<int> gpc_partitions;    ///< by GPC: the partition that is near
   int sm_requests_per_cycle_x16 = 0;  ///< line requests one SM may send in 16 cycles
   int port_requests = 4;              ///< that wait in an SM's port
   int sm_response_bytes_per_cycle = 0;
@@ -171,7 +171,7 @@ struct L2Spec {
   int partitions = 0;
   std::vector<int> partition_bits{13, 17, 20};  ///< address bits whose parity is the partition, within a 2 MB page
   int chunk_bytes = 256;                        ///< neighbours that lie in one slice
-  int slices = 0;  ///< in total
+  int slices = 0;                               ///< in total
   int ways = 0;
   int hit_cycles = 0;             ///< lookup to data, inside the slice
   int slice_bytes_per_cycle = 0;  ///< data stage of one slice
@@ -244,7 +244,7 @@ struct GpuModel {
   std::string title;
   std::string family;               ///< whose leaves it shares; empty: the file says everything itself
   std::vector<LeafChange> changes;  ///< in the order of the command line
-  int sm = 0;  ///< architecture of cubins it runs: 80 or 90
+  int sm = 0;                       ///< architecture of cubins it runs: 80 or 90
   ChipSpec chip;
   OccupancySpec occupancy;
   IssueSpec issue;
@@ -268,11 +268,11 @@ struct Leaf {
   std::string path;   ///< "l2.hit_cycles"
   std::string value;  ///< "82", "[0, 8192]"
   std::string unit;
-  Provenance source{};     ///< for this GPU
-  Provenance written{};    ///< as the file says it: differs where the number was transferred
-  std::string on;          ///< GPU on which it was measured; empty: this one, or nobody measured it
+  Provenance source{};   ///< for this GPU
+  Provenance written{};  ///< as the file says it: differs where the number was transferred
+  std::string on;        ///< GPU on which it was measured; empty: this one, or nobody measured it
   std::string ref;
-  SourcePosition where;    ///< of its value: in the GPU's file, in its family's, or on the command line
+  SourcePosition where;  ///< of its value: in the GPU's file, in its family's, or on the command line
 };
 
 /// By name (a100-sxm4-40gb, ... found in the hwmodels folder) or by path of a YAML file; InputError lists the names.

@@ -190,7 +190,8 @@ TEST_CASE("a product says what differs from its family") {
   CHECK(load_gpu_model(mine.path()).l1.hit_cycles == h200.l1.hit_cycles);
 
   // A leaf of its own takes the place of the family's; each is found where it stands.
-  const Changed other("\nl2:\n", "\nl1:\n  hit_cycles: {value: 99, unit: cycles, source: assumed, ref: a guess}\nl2:\n");
+  const Changed other("\nl2:\n",
+                      "\nl1:\n  hit_cycles: {value: 99, unit: cycles, source: assumed, ref: a guess}\nl2:\n");
   CHECK(load_gpu_model(other.path()).l1.hit_cycles == 99);
   CHECK(load_gpu_model(other.path()).l1.ways == h200.l1.ways);
   for (const Leaf& leaf : describe_gpu(other.path())) {
@@ -227,9 +228,11 @@ TEST_CASE("a number found on another GPU is a transferred one") {
   CHECK(of("h200-sxm", "latency.fp64").source == Provenance::Transferred);  // H100's
   CHECK(of("a100-sxm4-80gb", "l2.victim_choices").source == Provenance::Transferred);
   CHECK(of("a100-sxm4-80gb", "latency.mma").source == Provenance::Measured);  // of "a100", whichever
-  const Changed unsaid("source: measured, on: h200-sxm, ref: \"kernels/micro branch", "source: measured, ref: \"kernels/micro branch");
+  const Changed unsaid("source: measured, on: h200-sxm, ref: \"kernels/micro branch",
+                       "source: measured, ref: \"kernels/micro branch");
   CHECK_THAT(unsaid.error(), StartsWith(unsaid.line()) && Contains("on: h200-sxm"));
-  const Changed guess("source: assumed, ref: \"not published; divides", "source: assumed, on: h100, ref: \"not published; divides");
+  const Changed guess("source: assumed, ref: \"not published; divides",
+                      "source: assumed, on: h100, ref: \"not published; divides");
   CHECK_THAT(guess.error(), StartsWith(guess.line()) && Contains("assumed"));
 }
 

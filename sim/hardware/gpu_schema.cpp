@@ -93,10 +93,9 @@ class Group {
   template <class Read>
   void leaf(std::string_view key, std::string_view unit, Read&& read) {
     const std::string& family = file_.model.family;
-    const Node node = map_.at(
-        key, family.empty() ? ""
-                            : "family " + family + " leaves it to its products: add it to " + file_.path + " in " +
-                                  std::string(unit));
+    const Node node = map_.at(key, family.empty() ? ""
+                                                  : "family " + family + " leaves it to its products: add it to " +
+                                                        file_.path + " in " + std::string(unit));
     node.read_map([&](Map& m) {
       Leaf leaf;
       leaf.path = node.path();
@@ -183,8 +182,8 @@ void read_issue(Group& g, IssueSpec& s) {
 }
 
 /// Keys of the pipes that have a spec, in the order of Pipe. No unit is modelled for textures and the TMA.
-constexpr std::string_view kPipes[] = {"alu", "fma", "fma_heavy", "fp16", "fp64",   "xu",
-                                       "tensor", "lsu", "adu",    "cbu",  "uniform"};
+constexpr std::string_view kPipes[] = {"alu",    "fma", "fma_heavy", "fp16", "fp64",   "xu",
+                                       "tensor", "lsu", "adu",       "cbu",  "uniform"};
 static_assert(std::size(kPipes) == static_cast<std::size_t>(Pipe::Tex), "a pipe without a key");
 
 void read_pipes(Map& root, GpuFile& file) {

@@ -15,10 +15,19 @@ namespace forewarp {
 enum class ElementType : std::uint8_t { F32, F64, F16, Bf16 };
 
 struct FillZero {};
-struct FillIota {};                                                     ///< 32-bit 0, 1, 2, ...
-struct FillUniform { ElementType type = ElementType::F32; double low = 0, high = 1; std::uint32_t seed = 1; };
-struct FillLcg { std::uint32_t seed = 1; std::uint32_t modulus = 0; };  ///< 32-bit integers (s >> 8) mod modulus
-struct FillFile { std::string path; };                                  ///< relative to the launch file
+struct FillIota {};  ///< 32-bit 0, 1, 2, ...
+struct FillUniform {
+  ElementType type = ElementType::F32;
+  double low = 0, high = 1;
+  std::uint32_t seed = 1;
+};
+struct FillLcg {
+  std::uint32_t seed = 1;
+  std::uint32_t modulus = 0;
+};  ///< 32-bit integers (s >> 8) mod modulus
+struct FillFile {
+  std::string path;
+};  ///< relative to the launch file
 using Fill = std::variant<FillZero, FillIota, FillUniform, FillLcg, FillFile>;
 
 struct Buffer {
@@ -32,17 +41,17 @@ enum class ArgumentKind : std::uint8_t { Pointer, I32, U32, I64, U64, F32, F64, 
 
 struct Argument {
   ArgumentKind kind{};
-  int buffer = -1;            ///< Pointer: index into Case::buffers
-  std::uint64_t offset = 0;   ///< Pointer: bytes added
-  std::uint64_t bits = 0;     ///< the value's raw bits, for the other kinds
+  int buffer = -1;           ///< Pointer: index into Case::buffers
+  std::uint64_t offset = 0;  ///< Pointer: bytes added
+  std::uint64_t bits = 0;    ///< the value's raw bits, for the other kinds
   SourcePosition where;
-  std::uint32_t size() const; ///< bytes in the parameter area
+  std::uint32_t size() const;  ///< bytes in the parameter area
 };
 
 struct Launch {
   std::string kernel;
   Dim3 grid, block;
-  Dim3 cluster{0, 0, 0};      ///< zero: none
+  Dim3 cluster{0, 0, 0};  ///< zero: none
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<Argument> arguments;
   SourcePosition where;

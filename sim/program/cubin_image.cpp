@@ -282,7 +282,8 @@ class ImageReader {
 
   template <class Entry>
   void read_relocations(const Section& table, const std::map<std::size_t, std::uint64_t>& places, CubinImage& image) {
-    if (table.bytes == nullptr || table.header.sh_link >= sections_.size() || table.header.sh_info >= sections_.size()) return;
+    if (table.bytes == nullptr || table.header.sh_link >= sections_.size() || table.header.sh_info >= sections_.size())
+      return;
     const Section& symbols = sections_[table.header.sh_link];
     const Section& target = sections_[table.header.sh_info];
     if (symbols.bytes == nullptr) return;
@@ -290,7 +291,8 @@ class ImageReader {
       Entry entry;
       std::memcpy(&entry, table.bytes + at, sizeof entry);
       const std::uint64_t symbol_at = ELF64_R_SYM(entry.r_info) * sizeof(Elf64_Sym);
-      if (ELF64_R_TYPE(entry.r_info) != kRelocation64 || symbol_at + sizeof(Elf64_Sym) > symbols.header.sh_size) continue;
+      if (ELF64_R_TYPE(entry.r_info) != kRelocation64 || symbol_at + sizeof(Elf64_Sym) > symbols.header.sh_size)
+        continue;
       Elf64_Sym symbol;
       std::memcpy(&symbol, symbols.bytes + symbol_at, sizeof symbol);
       if (symbol.st_shndx == SHN_UNDEF && symbol.st_name != 0) {
@@ -307,7 +309,8 @@ class ImageReader {
       } else if (target.bytes != nullptr && entry.r_offset + 8 <= target.header.sh_size) {
         std::memcpy(&addend, target.bytes + entry.r_offset, 8);
       }
-      patches_[table.header.sh_info].push_back({entry.r_offset, kModuleDataAddress + place->second + symbol.st_value + addend});
+      patches_[table.header.sh_info].push_back(
+          {entry.r_offset, kModuleDataAddress + place->second + symbol.st_value + addend});
     }
   }
 

@@ -168,9 +168,10 @@ void report_unknown(const std::string& path, const UnknownForms& unknown, Unknow
                     std::vector<std::string>* warnings) {
   if (unknown.forms.empty()) return;
   if (policy == UnknownOpcode::Reject) {
-    throw InputError(SourcePosition{path, 0, 0}, "instructions that are not understood:" + unknown.list(),
-                     "report them; --assume-opcodes takes them as ordinary ALU instructions, at the price of wrong addresses "
-                     "or counts where they matter");
+    throw InputError(
+        SourcePosition{path, 0, 0}, "instructions that are not understood:" + unknown.list(),
+        "report them; --assume-opcodes takes them as ordinary ALU instructions, at the price of wrong addresses "
+        "or counts where they matter");
   }
   if (warnings != nullptr) warnings->push_back(path + ": assumed to be ordinary ALU instructions:" + unknown.list());
 }

@@ -33,24 +33,24 @@ struct IndirectBranch {
 };
 
 struct Kernel {
-  std::string name;            ///< symbol
-  std::string demangled;       ///< equal to name for C symbols
-  int registers = 0;           ///< per thread, as the code asks; the driver allocates no fewer than Occupancy says
+  std::string name;       ///< symbol
+  std::string demangled;  ///< equal to name for C symbols
+  int registers = 0;      ///< per thread, as the code asks; the driver allocates no fewer than Occupancy says
   std::uint32_t static_shared_bytes = 0;  ///< the program's own, without what the driver reserves
   std::uint32_t shared_base = 0;          ///< address of the first of them: 0 on sm_80, 0x400 on sm_90
-  std::uint32_t local_bytes = 0;       ///< stack frame per thread
-  std::uint32_t parameter_base = 0;    ///< offset of the parameters in bank 0: 0x160 on sm_80, 0x210 on sm_90
+  std::uint32_t local_bytes = 0;          ///< stack frame per thread
+  std::uint32_t parameter_base = 0;       ///< offset of the parameters in bank 0: 0x160 on sm_80, 0x210 on sm_90
   std::uint32_t barrier_count = 0;
-  std::uint32_t parameter_bytes = 0;   ///< size of the parameter area
-  std::uint32_t max_threads = 1024;    ///< from launch bounds, if any
-  Dim3 required_block{0, 0, 0};        ///< from __block_size__ or reqntid; zero: any
-  std::vector<Parameter> parameters;   ///< in order
-  std::vector<ConstantBank> constants; ///< banks 2, 3, ... as far as present; bank 0 is filled at launch
+  std::uint32_t parameter_bytes = 0;      ///< size of the parameter area
+  std::uint32_t max_threads = 1024;       ///< from launch bounds, if any
+  Dim3 required_block{0, 0, 0};           ///< from __block_size__ or reqntid; zero: any
+  std::vector<Parameter> parameters;      ///< in order
+  std::vector<ConstantBank> constants;    ///< banks 2, 3, ... as far as present; bank 0 is filled at launch
   std::vector<Instruction> instructions;  ///< 16 bytes each in the code; internal callees follow the entry
-  std::vector<Function> functions;     ///< in code order, the entry first
+  std::vector<Function> functions;        ///< in code order, the entry first
   std::vector<IndirectBranch> indirect_branches;
-  std::vector<std::string> text;       ///< the disassembly, one line an instruction, for reports
-  std::vector<std::string> source;     ///< "file.cu:12" of each instruction; empty when the cubin has no line information
+  std::vector<std::string> text;    ///< the disassembly, one line an instruction, for reports
+  std::vector<std::string> source;  ///< "file.cu:12" of each instruction; empty when the cubin has no line information
 };
 
 /// Device address of a program's own global variables: far above every buffer (launch.h places those).
@@ -61,8 +61,8 @@ inline constexpr std::uint64_t kOutsideAddress = 0x7f90'f000'0000;
 
 struct Program {
   std::string path;
-  int sm = 0;                  ///< 80, 90
-  std::uint64_t content_hash = 0;  ///< of the cubin's bytes
+  int sm = 0;                             ///< 80, 90
+  std::uint64_t content_hash = 0;         ///< of the cubin's bytes
   std::vector<std::uint8_t> module_data;  ///< __device__ variables and the compiler's tables as they start out
   std::vector<std::string> outside;       ///< functions that the cubin names and does not hold: vprintf, malloc, ...
   std::vector<Kernel> kernels;
@@ -77,6 +77,7 @@ enum class UnknownOpcode { Reject, Assume };
 /// Reads `cubin_path` and its disassembly (`cubin_path`.json beside it, else nvdisasm on the PATH).
 /// Unknown opcodes: one InputError that lists every one with its count and first place, unless they are assumed:
 /// then they decode as Opcode::Unknown on the ALU pipe and `warnings` says so.
-Program load_program(const std::string& cubin_path, UnknownOpcode = UnknownOpcode::Reject, std::vector<std::string>* warnings = nullptr);
+Program load_program(const std::string& cubin_path, UnknownOpcode = UnknownOpcode::Reject,
+                     std::vector<std::string>* warnings = nullptr);
 
 }  // namespace forewarp

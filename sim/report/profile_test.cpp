@@ -60,8 +60,9 @@ TEST_CASE("profiles with mistakes name the line") {
   CHECK_THROWS_WITH(read_profile(Scratch(kHeader + "a,0,k,g,b,fast,1,1,1,1,1\n").path(), "s", CacheState::Cold),
                     Contains("'fast', not a finite number"));
   for (const std::string cycles : {"nan", "inf", "-inf"})
-    CHECK_THROWS_WITH(read_profile(Scratch(kHeader + "a,0,k,g,b," + cycles + ",1,1,1,1,1\n").path(), "s", CacheState::Cold),
-                      Contains("not a finite number"));
+    CHECK_THROWS_WITH(
+        read_profile(Scratch(kHeader + "a,0,k,g,b," + cycles + ",1,1,1,1,1\n").path(), "s", CacheState::Cold),
+        Contains("not a finite number"));
   CHECK_THROWS_WITH(read_profile(Scratch("case,gpc__cycles_elapsed.max\na,1\n").path(), "s", CacheState::Cold),
                     Contains("no column kernel"));
   CHECK_THROWS_AS(read_profile(Scratch("").path(), "s", CacheState::Cold), InputError);

@@ -63,7 +63,7 @@ inline Kernel small_kernel() {
                     memory_instruction(Opcode::STG, MemorySpace::Global, MemoryKind::Store),
                     instruction(Opcode::EXIT, Pipe::Cbu, OperationClass::Control)};
   k.text = {"LDG.E R4, desc[UR4][R2.64]", "LDS R5, [R0]", "FFMA R6, R4, R5, R6", "@P0 BRA 0x0000",
-            "STG.E desc[UR4][R2.64], R6",  "EXIT"};
+            "STG.E desc[UR4][R2.64], R6", "EXIT"};
   return k;
 }
 

@@ -21,7 +21,7 @@ inline const char* cache_state_name(CacheState state) { return kCacheStateNames[
 
 struct SimulateOptions {
   CacheState caches = CacheState::Cold;
-  Effort effort;             ///< what a launch may cost
+  Effort effort;                                    ///< what a launch may cost
   bool full = false;                                ///< replay every instruction of every block
   std::uint64_t detailed_instructions = 3'000'000;  ///< budget before extrapolation, warp instructions
   unsigned threads = 1;                             ///< that work on the launch; the result is the same for any number

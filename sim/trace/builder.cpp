@@ -51,10 +51,10 @@ void BlockTraceBuilder::start_run(WarpState& state, std::uint32_t pc) {
 }
 
 void BlockTraceBuilder::fail_size() const {
-  throw InputError("kernel " + kernel_.name + ": the trace of one block takes more than " +
-                       std::to_string(limit_ >> 20) + " MiB",
-                   "give it more by --memory, or a smaller problem; a block that waits in a loop for another one never "
-                   "ends");
+  throw InputError(
+      "kernel " + kernel_.name + ": the trace of one block takes more than " + std::to_string(limit_ >> 20) + " MiB",
+      "give it more by --memory, or a smaller problem; a block that waits in a loop for another one never "
+      "ends");
 }
 
 AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, std::uint32_t pc, LaneMask enabled,

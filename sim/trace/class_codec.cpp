@@ -36,8 +36,8 @@ template <class A, class T>
 void count_fields(A& a, T& count) {
   auto& [executed, active_lanes, enabled_lanes, executed_on, divergent, held_lanes, requests, shared_requests, sectors,
          tag_sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses] = count;
-  a(executed, active_lanes, enabled_lanes, executed_on, divergent, held_lanes, requests, shared_requests, sectors, tag_sectors,
-    ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses);
+  a(executed, active_lanes, enabled_lanes, executed_on, divergent, held_lanes, requests, shared_requests, sectors,
+    tag_sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses);
 }
 
 template <class A, class T>
@@ -95,8 +95,7 @@ WarpPath decode_path(Decoder& in, std::size_t instructions) {
   std::uint64_t next = 0, total = 0;
   for (Run& run : path.runs) {
     const std::uint64_t first = sum(next, in.signed_varint()), count = in.varint();
-    if (count == 0 || count > instructions || first > instructions - count)
-      throw Malformed("a path leaves the kernel");
+    if (count == 0 || count > instructions || first > instructions - count) throw Malformed("a path leaves the kernel");
     run = {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)};
     next = first + count;
     total += count;
@@ -294,7 +293,8 @@ BlockClass decode_class(Decoder& in, const KernelTrace& trace) {
   if (c.counts.size() > kernel.instructions.size()) throw Malformed("it counts instructions beyond the kernel");
   const Dim3 grid = trace.launch.grid, at = c.representative;
   if (at.x >= grid.x || at.y >= grid.y || at.z >= grid.z) throw Malformed("its block lies outside the grid");
-  if (c.population == 0 || c.population > grid.count()) throw Malformed("it stands for more or fewer blocks than there are");
+  if (c.population == 0 || c.population > grid.count())
+    throw Malformed("it stands for more or fewer blocks than there are");
   for (const BlockCondition& condition : c.conditions)
     if (condition.modulus < 1) throw Malformed("a condition has no modulus");
   c.paths.resize(in.count(0, 4));

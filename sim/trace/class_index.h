@@ -39,7 +39,7 @@ class ClassFinder {
   };
   struct Known {
     std::uint32_t index;
-    std::uint32_t first, count;  ///< of bounds_
+    std::uint32_t first, count;                                                 ///< of bounds_
     std::array<std::uint32_t, 4> next{kUnknown, kUnknown, kUnknown, kUnknown};  ///< places of those that came after it
   };
   bool holds(std::size_t i, const BlockPlace& place);

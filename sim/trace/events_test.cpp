@@ -20,13 +20,11 @@ Instruction instruction(Opcode opcode, MemorySpace space = MemorySpace::None, Me
 /// 0 FADD, 1 LDGSTS, 2 LDGDEPBAR, 3 LDG, 4 DEPBAR, 5 BAR, 6 EXIT.
 Kernel staged_copy() {
   Kernel kernel;
-  kernel.instructions = {instruction(Opcode::FADD),
-                         instruction(Opcode::LDGSTS, MemorySpace::Global, MemoryKind::AsyncCopy),
-                         instruction(Opcode::LDGDEPBAR),
-                         instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load),
-                         instruction(Opcode::DEPBAR),
-                         instruction(Opcode::BAR),
-                         instruction(Opcode::EXIT)};
+  kernel.instructions = {
+      instruction(Opcode::FADD),      instruction(Opcode::LDGSTS, MemorySpace::Global, MemoryKind::AsyncCopy),
+      instruction(Opcode::LDGDEPBAR), instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load),
+      instruction(Opcode::DEPBAR),    instruction(Opcode::BAR),
+      instruction(Opcode::EXIT)};
   return kernel;
 }
 
@@ -40,12 +38,12 @@ struct Seen {
 
 std::vector<Seen> walk(const WarpCursor& cursor, const EventTable& events) {
   std::vector<Seen> seen;
-  cursor.for_each_record(events, [&](std::uint32_t pc, const TraceEvent& event, std::span<const Access> records,
-                                     std::uint64_t at) {
-    seen.push_back({pc, event.kind, {}, at});
-    for (const Access& access : records) seen.back().bases.push_back(access.base);
-    return true;
-  });
+  cursor.for_each_record(
+      events, [&](std::uint32_t pc, const TraceEvent& event, std::span<const Access> records, std::uint64_t at) {
+        seen.push_back({pc, event.kind, {}, at});
+        for (const Access& access : records) seen.back().bases.push_back(access.base);
+        return true;
+      });
   return seen;
 }
 
@@ -79,9 +77,8 @@ TEST_CASE("a cursor goes through a path run by run and takes each record once") 
   WarpTrace warp;
   for (std::uint64_t i = 0; i < events.records(path.runs); ++i) warp.accesses.push_back({i, 0, 0});
   REQUIRE(warp.accesses.size() == 5);
-  const std::vector<Seen> all{{1, EventKind::Transfer, {0, 1}, 1},
-                              {1, EventKind::Transfer, {2, 3}, 3},
-                              {3, EventKind::Access, {4}, 5}};
+  const std::vector<Seen> all{
+      {1, EventKind::Transfer, {0, 1}, 1}, {1, EventKind::Transfer, {2, 3}, 3}, {3, EventKind::Access, {4}, 5}};
   const WarpCursor start(path, warp);
   CHECK(walk(start, events) == all);
 
@@ -116,8 +113,7 @@ TEST_CASE("a walk ends where its visitor says, and a cursor leaps whole runs") {
   CHECK(visits == 2);
   cursor.skip(2, 4);
   CHECK(cursor.run() == 2);
-  CHECK(walk(cursor, events) ==
-        std::vector<Seen>{{1, EventKind::Transfer, {4, 5}, 0}, {3, EventKind::Access, {6}, 1}});
+  CHECK(walk(cursor, events) == std::vector<Seen>{{1, EventKind::Transfer, {4, 5}, 0}, {3, EventKind::Access, {6}, 1}});
 }
 
 TEST_CASE("what a record asks of memory") {

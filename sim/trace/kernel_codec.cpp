@@ -150,7 +150,8 @@ void kernel_fields(A& a, T& kernel) {
     auto& [bank, bytes] = c;
     a(bank, bytes);
   });
-  elements(a, instructions, [&](auto& i) { instruction_fields(a, i); }, kLeastInstructionBytes);
+  elements(
+      a, instructions, [&](auto& i) { instruction_fields(a, i); }, kLeastInstructionBytes);
   elements(a, functions, [&](auto& f) {
     auto& [function_name, first, count] = f;
     a(function_name, first, count);

@@ -266,7 +266,8 @@ std::optional<BlockClass> TraceReader::next_class(KernelTrace& trace) {
   while (true) {
     const Section& section = peek();
     if (section.kind == kLaunch || section.kind == kEnd) {
-      if (covered_ != 0 && covered_ != trace.launch.grid.count()) damaged("the classes before it do not make up the grid");
+      if (covered_ != 0 && covered_ != trace.launch.grid.count())
+        damaged("the classes before it do not make up the grid");
       return std::nullopt;
     }
     std::optional<BlockClass> c;

@@ -71,8 +71,7 @@ Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
   const LaneMask first = row.part[0].lanes & lanes_, second = row.part[1].lanes & lanes_;
   if ((first | second) == 0) return {};
   if (first != 0 && second != 0) {
-    return {
-        TagKind::Opaque, static_cast<Dims>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}, 0};
+    return {TagKind::Opaque, static_cast<Dims>(tag_dims(row.part[0]) | tag_dims(row.part[1])), first | second, {}, 0};
   }
   Tag t = first != 0 ? row.part[0] : row.part[1];
   t.lanes = first | second;
@@ -144,8 +143,7 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
     return;
   }
   // A third kind of lanes: what was there before is given up.
-  row.part[0] = {
-      TagKind::Opaque, static_cast<Dims>(tag_dims(row.part[0]) | tag_dims(row.part[1])), row.lanes(), {}, 0};
+  row.part[0] = {TagKind::Opaque, static_cast<Dims>(tag_dims(row.part[0]) | tag_dims(row.part[1])), row.lanes(), {}, 0};
   row.part[1] = next;
 }
 
@@ -386,8 +384,7 @@ void Shadow::follow_address(const Exec& x, const Op& op, LaneMask lanes, MemoryS
 
 /// What a load brings may differ by block, unless no block writes it and all read the same place, or it was put into
 /// shared memory and did not.
-void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space,
-                       Dims address_dims) {
+void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, Dims address_dims) {
   const bool shared = space == MemorySpace::Shared && op.space == MemorySpace::Shared;
   if (shared) {
     if (op.memory != MemoryKind::Load) {

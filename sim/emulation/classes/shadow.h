@@ -32,8 +32,8 @@ enum class TagKind : std::uint8_t {
 
 struct Tag {
   TagKind kind = TagKind::None;
-  Dims dims = 0;  ///< along which the value moves in a way that is not followed; the slope is zero there
-  LaneMask lanes = 0;     ///< the lanes it holds for; the others are the same in every block
+  Dims dims = 0;       ///< along which the value moves in a way that is not followed; the slope is zero there
+  LaneMask lanes = 0;  ///< the lanes it holds for; the others are the same in every block
   BlockSlope slope;
   std::uint8_t shift = 0;  ///< of Fraction and Masked; of High, 32 where its numerators are kept as a Fraction's are
 
@@ -110,8 +110,8 @@ class Shadow {
   struct Carry {
     LaneMask lanes = 0;
     BlockSlope slope;
-    Dims dims = 0;  ///< as of tags
-    bool second = false;    ///< the other half of a carry of up to 2: counts only together with the first
+    Dims dims = 0;        ///< as of tags
+    bool second = false;  ///< the other half of a carry of up to 2: counts only together with the first
   };
   __extension__ using Wide = __int128;
   using Numerators = std::array<std::int64_t, kWarpLanes>;
@@ -126,9 +126,9 @@ class Shadow {
   /// Tags of several sources put together.
   struct Gathered {
     LaneMask lanes = 0;
-    Dims dims = 0;    ///< all that any source depends on
-    Dims opaque = 0;  ///< of those, what is not followed
-    bool lost = false;        ///< data among the sources, or lanes that differ
+    Dims dims = 0;      ///< all that any source depends on
+    Dims opaque = 0;    ///< of those, what is not followed
+    bool lost = false;  ///< data among the sources, or lanes that differ
     int linear = 0, high = 0;
     BlockSlope slope;
     void take(const Tag& t);
@@ -223,7 +223,7 @@ class Shadow {
   BlockConditions conditions_;
   std::vector<WarpTags> warps_;
   Dims shared_dims_ = 0;  ///< what the contents of shared memory depend on
-  LaneMask lanes_ = 0;  ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
+  LaneMask lanes_ = 0;    ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
   std::uint32_t cause_ = kNowhere;
 };
 

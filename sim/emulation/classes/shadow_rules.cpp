@@ -248,7 +248,8 @@ Tag Shadow::product(const Exec& x, const Op& op, bool wide, bool is_unsigned) {
   if (std::abs(f) > (std::int64_t{1} << 33)) return opaque(g.dims, g.lanes);
   const BlockSlope s = moving.tag.slope;
   // What would overflow is noise and not followed.
-  if (largest_part(s) > (std::int64_t{1} << 40) / std::max<std::int64_t>(1, std::abs(f))) return opaque(g.dims, g.lanes);
+  if (largest_part(s) > (std::int64_t{1} << 40) / std::max<std::int64_t>(1, std::abs(f)))
+    return opaque(g.dims, g.lanes);
   return {moving.tag.kind, moving.tag.dims, g.lanes, scale(s, f), 0};
 }
 

@@ -390,7 +390,8 @@ std::string divide(int u, const std::string& d, int q, int r) {
          d + R"(, PT
     @!P2 LOP3.LUT R37, RZ, )" +
          d + R"(, RZ, 0x33, !PT
-    MOV )" + Q + R"(, R37
+    MOV )" +
+         Q + R"(, R37
     IADD3 R38, -R37, RZ, RZ
     IMAD )" +
          R + ", " + d + ", R38, " + U + "\n";
@@ -419,14 +420,15 @@ std::string divide_by_constant(int u, std::uint32_t d, int q) {
   // A multiplier with the upper bit set reads as negative: the dividend is added once.
   const bool negative = (m >> 31 & 1u) != 0;
   return "MOV R30, RZ\nMOV R31, " + (negative ? U : std::string("RZ")) + "\nIMAD.HI R32, " + U + ", " + magic +
-         ", R30\nSHF.R.U32.HI R33, RZ, 0x1f, R32\nLEA.HI.SX32 " + Q + ", R32, R33, " + shift + "\n" + (s == 0 ? "IADD3 " + Q + ", R32, R33, RZ\n" : "");
+         ", R30\nSHF.R.U32.HI R33, RZ, 0x1f, R32\nLEA.HI.SX32 " + Q + ", R32, R33, " + shift + "\n" +
+         (s == 0 ? "IADD3 " + Q + ", R32, R33, RZ\n" : "");
 }
 
 }  // namespace
 
 TEST_CASE("quotients by launch constants are followed", "[shadow][quotients]") {
-  // Rows of 640 elements, ten blocks a row: the quotient is a coordinate, the remainder too, and two classes are enough: the
-  // estimate of the quotient is one less at the start of some rows.
+  // Rows of 640 elements, ten blocks a row: the quotient is a coordinate, the remainder too, and two classes are
+  // enough: the estimate of the quotient is one less at the start of some rows.
   const std::string rows = divide(16, "R6", 17, 18) + "IMAD R6, R17, 0x400, R18" + kAccess;
   CHECK(classes_of(kElement + "MOV R6, 0x280\n" + rows, {400, 1, 1}) <= 2);
   // Rows of 1000 elements: eight of them are 125 blocks, whose lines repeat; blocks that two rows share differ.
@@ -443,8 +445,9 @@ TEST_CASE("quotients by launch constants are followed", "[shadow][quotients]") {
   CHECK(classes_of(kElement + "IMAD.WIDE.U32 R18, R16, -0x33333333, RZ\nSHF.R.U32.HI R17, RZ, 0x9, R19\n" + to_line,
                    {400, 1, 1}) == 1);
   // A multiplier of 33 bits: u / 448 is ((u - t) / 2 + t) / 2^8 with t the upper word of u times 2^32 (2^9 / 448 - 1).
-  CHECK(classes_of(kElement + "IMAD.WIDE.U32 R18, R16, 0x24924925, RZ\nIADD3 R18, -R19, R16, RZ\n"
-                              "LEA.HI R18, R18, R19, RZ, 0x1f\nSHF.R.U32.HI R17, RZ, 0x8, R18\n" +
+  CHECK(classes_of(kElement +
+                       "IMAD.WIDE.U32 R18, R16, 0x24924925, RZ\nIADD3 R18, -R19, R16, RZ\n"
+                       "LEA.HI R18, R18, R19, RZ, 0x1f\nSHF.R.U32.HI R17, RZ, 0x8, R18\n" +
                        to_line,
                    {400, 1, 1}) == 1);
 }
@@ -467,17 +470,18 @@ TEST_CASE("random divisions are what brute force finds", "[shadow][quotients]") 
     const std::uint32_t first = 1 + below(round % 2 == 0 ? 40 : 2000), second = 1 + below(12);
     const std::uint32_t end = below(2) == 0 ? 64 * blocks * rows : below(64 * blocks * rows);
     char text[200];
-    std::snprintf(text, sizeof text,
-                  "IMAD R16, R4, 0x%x, R16\nISETP.GE.AND P0, PT, R16, 0x%x, PT\n@P0 EXIT\nMOV R20, 0x%x\nMOV R24, 0x%x\n",
-                  64 * blocks, end, first, second);
+    std::snprintf(
+        text, sizeof text,
+        "IMAD R16, R4, 0x%x, R16\nISETP.GE.AND P0, PT, R16, 0x%x, PT\n@P0 EXIT\nMOV R20, 0x%x\nMOV R24, 0x%x\n",
+        64 * blocks, end, first, second);
     std::string source = kElement + text;
     switch (below(4)) {
       case 0:
         source += divide(16, "R20", 17, 18) + divide(17, "R24", 21, 22);
         break;
       case 1:
-        source += divide_by_constant(16, first + 1, 17) + "MOV R20, " + hex(first + 1) + "\nIADD3 R20, -R20, RZ, RZ\nIMAD R18, R17, R20, R16\n" +
-                  divide(18, "R24", 21, 22);
+        source += divide_by_constant(16, first + 1, 17) + "MOV R20, " + hex(first + 1) +
+                  "\nIADD3 R20, -R20, RZ, RZ\nIMAD R18, R17, R20, R16\n" + divide(18, "R24", 21, 22);
         break;
       case 2:
         source += "SHF.R.S32.HI R17, RZ, " + hex(1 + below(9)) + ", R16\nIADD3 R17, R17, -0x5, RZ\n" +

@@ -56,7 +56,8 @@ class BlockExecutor {
     advance(observer);
   }
 
-  // Blocks side by side, each in an executor of its own: start(), then advance() until it says that the block has ended.
+  // Blocks side by side, each in an executor of its own: start(), then advance() until it says that the block has
+  // ended.
   /// Has advance() come back in front of every draw, and now and then.
   void pause_at_draws() { pauses_ = true; }
   void start(const Dim3& block) {
@@ -148,7 +149,8 @@ class BlockExecutor {
   /// Has the split that ran go on next time, or after many turns the others.
   static void end_turn(Warp& warp, std::size_t current);
 
-  /// Executes up to the next control instruction, or draw if it pauses at them, and stops in front of its effect (it has been reported).
+  /// Executes up to the next control instruction, or draw if it pauses at them, and stops in front of its effect (it
+  /// has been reported).
   template <class Observer>
   bool run_straight(Warp& warp, Split& split, Observer& observer) {
     const Op* ops = state_.kernel->ops.data();

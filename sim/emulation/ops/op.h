@@ -105,8 +105,8 @@ struct Op {
   LaneMask lanes = ~0u;  ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
 };
 
-/// An atomic in global memory whose result decides ways or addresses: of blocks that run side by side, the order in which
-/// they come to it decides what each gets.
+/// An atomic in global memory whose result decides ways or addresses: of blocks that run side by side, the order in
+/// which they come to it decides what each gets.
 inline bool draws(const Op& op) {
   return op.memory == MemoryKind::Atomic && op.space != MemorySpace::Shared && op.value_needed;
 }
@@ -134,8 +134,9 @@ struct ConstantBanks {
   const std::vector<std::uint8_t>* find(int bank) const;
 };
 
-/// Resolves operands against the constants of one launch. InputError lists instructions that make a launch impossible to
-/// follow wherever they stand (textures); others that are not supported stop the warp that reaches them. Of sliced kernels
+/// Resolves operands against the constants of one launch. InputError lists instructions that make a launch impossible
+/// to follow wherever they stand (textures); others that are not supported stop the warp that reaches them. Of sliced
+/// kernels
 /// (`needed` by instruction) only those whose results are needed have to be supported.
 DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants, UnknownInstruction unknown,
                             const std::vector<std::uint8_t>* needed = nullptr);

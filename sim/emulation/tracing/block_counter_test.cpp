@@ -161,7 +161,8 @@ TEST_CASE("counting in any order leaves memory as it was", "[counter]") {
   }
 }
 
-// --- blocks that are like no other --------------------------------------------------------------------------------------
+// --- blocks that are like no other
+// --------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Persistent blocks that draw tiles from an atomic counter: what each draws, and that no tile is lost or drawn twice.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <string>
 
 #include "emulation/emulation.h"

@@ -13,9 +13,9 @@
 
 #include "base/crew.h"
 #include "timing/gpu/block_dispatcher.h"
+#include "timing/memory/l2_traffic.h"
 #include "timing/memory/memory.h"
 #include "timing/result.h"
-#include "timing/memory/l2_traffic.h"
 #include "timing/sm/sm.h"
 
 namespace forewarp {

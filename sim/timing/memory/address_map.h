@@ -1,8 +1,9 @@
 // Where a line lives: home partition, L2 slice, HBM pseudo-channel, bank and row. NVIDIA does not publish the hash;
-// what is known comes from timing maps: the half is an XOR of a few address bits (l2.partition_bits), the slice is XORs of higher bits and, where the count is not a power of two, a
-// digit that behaves like a modulo and changes every KiB. The map here has those properties: any power-of-two stride
-// spreads over everything, a window of consecutive chunks is exactly even, and it is a bijection, so that rows and sets
-// are real places. The bits above a 2 MB page come from virtual addresses, which stand in for physical ones.
+// what is known comes from timing maps: the half is an XOR of a few address bits (l2.partition_bits), the slice is XORs
+// of higher bits and, where the count is not a power of two, a digit that behaves like a modulo and changes every KiB.
+// The map here has those properties: any power-of-two stride spreads over everything, a window of consecutive chunks is
+// exactly even, and it is a bijection, so that rows and sets are real places. The bits above a 2 MB page come from
+// virtual addresses, which stand in for physical ones.
 #pragma once
 
 #include <bit>

@@ -487,9 +487,9 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   }
   // More lines of the same instruction, unless too much is in flight: then a reply wakes the pipe; or, of a store,
   // unless too much is held: tick() goes on when a line has left.
-  const bool waits = operation.effect.returns_data()
-                         ? lines_full() || (current_load_ == kNone && loads_full())
-                         : operation.effect.request == RequestKind::Write && gpu_.l1.store_buffer_lines > 0 && stores_full();
+  const bool waits = operation.effect.returns_data() ? lines_full() || (current_load_ == kNone && loads_full())
+                                                     : operation.effect.request == RequestKind::Write &&
+                                                           gpu_.l1.store_buffer_lines > 0 && stores_full();
   return waits || out_full() ? kNever : now + 1;
 }
 

@@ -96,7 +96,7 @@ class MemoryPipe {
   struct Load {                 ///< an instruction waiting for sectors
     std::uint32_t waiting = 0;  ///< line parts still missing
     std::uint16_t warp = 0, wavefronts = 0;
-    std::uint16_t written = 0;  ///< Copy: wavefronts into shared memory
+    std::uint16_t written = 0;       ///< Copy: wavefronts into shared memory
     Owner owner = Owner::Registers;  ///< where the data go
     std::uint8_t group = 0;          ///< Copy: of the warp's groups
     std::uint8_t scoreboard = kNoScoreboard;

@@ -1,5 +1,5 @@
-// When scoreboards have counted down to a number above zero (DEPBAR.LE SB0, 2): that takes the time of each release that
-// is known and not over, not only of the last.
+// When scoreboards have counted down to a number above zero (DEPBAR.LE SB0, 2): that takes the time of each release
+// that is known and not over, not only of the last.
 #pragma once
 
 #include <algorithm>

@@ -228,7 +228,8 @@ TEST_CASE("a warp that the full queue has refused does not go before others") {
   CHECK(r.elapsed_cycles > 11 * 8 * 32);
   // Each waits for a round at most, 8 * 32. One after the other, four would wait for half of the time: 6 * 8 * 32 each.
   CHECK(stalled(r, Stall::Barrier) < 4 * 3 * 8 * 32);
-  // Of a sub-partition's 24 all but those that the queue holds wait for a place; each that comes free the other one sees.
+  // Of a sub-partition's 24 all but those that the queue holds wait for a place; each that comes free the other one
+  // sees.
   CHECK(stalled(r, Stall::NotSelected) >= 4 * (24 - 8));
   CHECK(stalled(r, Stall::NotSelected) <= 4 * 24);
 }
@@ -709,7 +710,8 @@ Instruction wait_until(int scoreboard, unsigned limit) {
   return in;
 }
 
-/// So many copies of a line each into words `stride` bytes apart, in groups of their own, and a wait for all but `left`.
+/// So many copies of a line each into words `stride` bytes apart, in groups of their own, and a wait for all but
+/// `left`.
 TimingResult copied(GpuModel gpu, int copies, unsigned left, bool past_l1, int stride = 4, int release = 27) {
   gpu.latency.copy_release = release;
   std::vector<Instruction> code;
@@ -739,8 +741,8 @@ TEST_CASE("a copy of 60 lines reads 240 sectors and writes shared memory alone")
 }
 
 TEST_CASE("a group of copies ends when its data are in shared memory and its scoreboard counts down") {
-  // A load's register is there 33 - 4 cycles after its data. The group takes a pass of the banks to be read by way of L1,
-  // one to be written, and 27 cycles until the scoreboard counts: the same.
+  // A load's register is there 33 - 4 cycles after its data. The group takes a pass of the banks to be read by way of
+  // L1, one to be written, and 27 cycles until the scoreboard counts: the same.
   const std::vector<Instruction> code{memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0),
                                       plain(Pipe::Fma, 1), waiting(plain(Pipe::None, 1), 0), exit_instruction()};
   const Cycle load =

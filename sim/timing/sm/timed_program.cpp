@@ -148,8 +148,8 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   out.passes_barrier = out.path == Path::Fixed && unit.at_barrier == AtBarrier::Passes;
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
   if (out.path == Path::Copy) out.bypass_l1 = in.has(Modifier::BYPASS);
-  out.memory_queue = out.path == Path::Memory || out.path == Path::Shuffle || out.path == Path::Copy ||
-                     out.path == Path::CopyCommit;
+  out.memory_queue =
+      out.path == Path::Memory || out.path == Path::Shuffle || out.path == Path::Copy || out.path == Path::CopyCommit;
   out.long_wait = out.memory_queue && out.path != Path::Shuffle && in.space != MemorySpace::Shared;
   const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));
   out.constant_operand = constant && out.path != Path::ConstantLoad;

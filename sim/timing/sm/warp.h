@@ -17,15 +17,15 @@ struct Warp {
   WarpCursor cursor;  ///< its next instruction
 
   // When its next instruction may issue, cause by cause.
-  Cycle placed = 0;                                  ///< it has a slot of the SM
-  Cycle started = 0;                                 ///< its sub-partition has it
-  Cycle issued = 0;                                  ///< its last issue (or its start)
-  Cycle fixed_at = 0;  ///< stall count, branch or fence of the last instruction; kNever: at a fence, or draining
-  Cycle waited_at = 0;                               ///< of a taken branch: its stall count is over
-  Cycle conflict = 0;                                ///< cycles of that in which its operands held dispatch
-  Cycle held_before = 0;                             ///< SubPartition::held when that was set
-  Cycle released = 0;                                ///< the last barrier lets it go on; kNever: others are awaited
-  Cycle fetched_at = 0;                              ///< the instruction is decoded
+  Cycle placed = 0;       ///< it has a slot of the SM
+  Cycle started = 0;      ///< its sub-partition has it
+  Cycle issued = 0;       ///< its last issue (or its start)
+  Cycle fixed_at = 0;     ///< stall count, branch or fence of the last instruction; kNever: at a fence, or draining
+  Cycle waited_at = 0;    ///< of a taken branch: its stall count is over
+  Cycle conflict = 0;     ///< cycles of that in which its operands held dispatch
+  Cycle held_before = 0;  ///< SubPartition::held when that was set
+  Cycle released = 0;     ///< the last barrier lets it go on; kNever: others are awaited
+  Cycle fetched_at = 0;   ///< the instruction is decoded
   std::array<Cycle, kScoreboards> scoreboard_at{};   ///< counted down by then, as far as known
   std::array<std::uint8_t, kScoreboards> pending{};  ///< releases whose time is not known yet
   Cycle counted_at = 0;                              ///< a scoreboard counts as few as DEPBAR asks for
