@@ -1,0 +1,189 @@
+"""No number of a GPU without effect: every leaf is moved a step with --set, and some small launch of the calibration kernels (or
+its occupancy, roofline or report) must come out different.
+
+    leaves_test.py FOREWARP [GPU...]"""
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+DEFAULT = ["h200-sxm", "a100-sxm4-80gb"]  # one of each family
+
+# Launches that a leaf of a group or by its whole name may show in, the likeliest first; `STEM CASE [OPTION...]`.
+LAUNCHES = {
+    "chip.": ["micro_launch empty_b1056_t32", "micro_l2 l2_read_4m_b132_n10", "micro_ports ports_write_all"],
+    "occupancy.": ["micro_launch empty_b1056_t32", "micro_launch empty_b264_t1024", "micro_shared lds_32_w4_n50",
+                   "micro_l1 l1_chase_w1_n64", "micro_launch empty_b4224_t1024"],
+    "issue.": ["micro_branch loop_2_w1_n500", "micro_launch empty_b132_t32"],
+    "issue.barrier": ["micro_barrier sync_threads_w4_n50"],
+    "issue.membar_gpu": ["micro_barrier fence_gpu_w8_n10"],
+    "issue.membar_cta": ["micro_barrier fence_block_w8_n50"],
+    "issue.constant": ["micro_special special_constant_w1_n50", "micro_constant constant_chase_64_w1_n256"],
+    "issue.register": ["micro_operands operands_two_1_w4_n100", "micro_issue ffma_three_registers_w4_n40"],
+    "issue.wide": ["micro_opcodes imad_wide_w16_n20", "micro_wide wide_chain_w1_n20", "micro_opcodes imad_hi_dependent_w1_n20"],
+    "issue.scoreboard": ["micro_scoreboards scoreboards_32_w1"],
+    "pipes.alu.": ["micro_issue lop3_independent_w16_n40"],
+    "pipes.fma": ["micro_issue imad_independent_w16_n40", "micro_issue ffma_independent_w16_n40"],
+    "pipes.fp16.": ["micro_issue hfma2_independent_w16_n40", "micro_opcodes hadd2_independent_w16_n20"],
+    "pipes.fp64.": ["micro_issue dfma_independent_w4_n20", "micro_issue dfma_independent_w16_n20"],
+    "pipes.xu.": ["micro_issue ex2_independent_w16_n20"],
+    "pipes.tensor.": ["micro_issue mix_ffma_hfma2_w16_n40"],
+    "pipes.adu.": ["micro_special special_sm_w16_n50", "micro_barrier sync_threads_w4_n50"],
+    "pipes.cbu.": ["micro_branch loop_2_w1_n500", "micro_barrier sync_threads_w4_n50"],
+    "pipes.uniform.": ["micro_issue uniform_dependent_w1_n40", "micro_arguments uniform_load_w1_n50"],
+    "icache.": ["micro_code_size straight_line_64k_w1_b132_n1", "micro_code_size straight_line_96k_w1_b132_n5", "micro_code_size straight_line_192k_w1_b132_n5",
+                "micro_code_size straight_line_40k_w1_b132_n5", "micro_loops loops_2_w8_n500", "micro_loops loops_1_w4_n500",
+                "micro_launch empty_b132_t32 --cache warm", "micro_code_size straight_line_8k_w1_b132_n1"],
+    "latency.mufu": ["micro_issue ex2_dependent_w1_n20"],
+    "latency.conversion": ["micro_issue f2i_dependent_w1_n20"],
+    "latency.popc": ["micro_issue popc_dependent_w1_n20"],
+    "latency.shuffle": ["micro_shared shuffle_dependent_w1_n50"],
+    "latency.vote": ["micro_shared vote_dependent_w1_n50"],
+    "latency.s2r": ["micro_special special_thread_w1_n50"],
+    "latency.fp64": ["micro_issue dfma_dependent_w1_n20"],
+    "latency.shared": ["micro_shared lds_32_dependent_w1_n50", "micro_shared sts_then_overwrite_w1_n50",
+                       "micro_shared atoms_dependent_w1_n50"],
+    "latency.global_read_release": ["micro_l1_stores stores_0_lanes_32_w1_b1", "micro_l2 l2_write_b1_n4"],
+    "latency.match": ["micro_shared match_dependent_w1_n50"],
+    "latency.redux": ["micro_shared redux_dependent_w1_n50"],
+    "memory_pipe.": ["micro_shared lds_32_w32_n50", "micro_shared lds_32_32way_w16_n20", "micro_shared shuffle_w32_n50",
+                     "micro_shared atoms_add_one_word_w1_n20", "micro_shared lds_128_w1_n50",
+                     "micro_in_flight in_flight_lines_32_t512_b1", "micro_accept accept_lds_s1_mf"],
+    "l1.": ["micro_l1 l1_chase_w1_n64", "micro_l1_strides l1_strides_8_n20", "micro_l1_tags l1_tags_bit_7_w1_n100",
+            "micro_l1_stores stores_0_lanes_28_w4_b1", "micro_in_flight in_flight_lines_32_t1024_b1",
+            "micro_in_flight in_flight_lines_1_t1024_b1", "micro_in_flight in_flight_lines_32_t1024_b132"],
+    "crossbar.": ["micro_l2 l2_chase_512k_n32", "micro_l2 l2_read_4m_b132_n10", "micro_ports ports_write_all",
+                  "micro_l2_modify modify_lanes_32_by1_n10", "micro_l2 l2_write_b132_n4", "micro_l2 l2_red_warp_n10"],
+    "l2.": ["micro_l2 l2_chase_512k_n32", "micro_l2 l2_read_4m_b132_n10", "micro_l2_modify modify_lanes_32_by1_n10",
+            "micro_l2 l2_red_one_n2", "micro_l2_dirty l2_copy_8", "micro_l2_dirty l2_write_16_find_0_4_p1_by0",
+            "micro_l2_dirty l2_read_12_write_10_words", "micro_dram dram_read_n10", "micro_l2_drift drift_0_b132_n16"],
+    "hbm.": ["micro_dram dram_chase_64m_n16", "micro_l2_dirty l2_copy_8", "micro_dram dram_strided_128_n8",
+             "micro_dram dram_strided_1024_n2"],
+    "launch.": ["micro_launch empty_b1056_t32", "micro_turnover turnover_copy_1_of_256"],
+}
+# What must be switched on, or given room, for a leaf to be seen; and leaves that move together.
+TOGETHER = {}
+# Leaves that no calibration kernel can show yet, and why.
+UNSEEN = {"latency.mma": "no calibration kernel issues MMA"}
+
+
+def run(forewarp, *arguments):
+    return subprocess.run([forewarp, *arguments], capture_output=True, text=True, timeout=300, check=False)
+
+
+def leaves_of(forewarp, gpu):
+    """[(path, value)] as describe prints them."""
+    lines = run(forewarp, "describe", "gpu", gpu).stdout.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.split()[:2] == ["number", "value"])
+    leaves = []
+    for line in lines[start + 1:]:
+        match = re.match(r" *([a-z][a-z0-9_.]*) +(\[[^\]]*\]|\S+) ", line)
+        if match:
+            leaves.append((match[1], match[2]))
+    return leaves
+
+
+def steps(text):
+    """Other values near this one, the likeliest to be allowed first."""
+    if text in ("true", "false"):
+        return ["false" if text == "true" else "true"]
+    if text.startswith("["):
+        items = [int(item) for item in text[1:-1].split(",")]
+        if len(items) > 1:
+            yield_lists = [items[1:] + items[:1], items[::-1], [items[0] + 1] + items[1:], items[:-1]]
+        else:
+            yield_lists = [[items[0] + 1]]
+        return ["[" + ", ".join(map(str, other)) + "]" for other in yield_lists if other != items]
+    value = float(text)
+    if re.fullmatch(r"-?\d+", text):
+        value = int(text)
+        others = [value + max(1, value // 4), value - max(1, value // 4), value * 2, value // 2, value + 1, value - 1]
+    else:
+        others = [round(value * factor, 6) for factor in (1.2, 0.8, 0.5)]
+    return [str(other) for other in others if other != value]
+
+
+class Gpu:
+    def __init__(self, forewarp, name):
+        self.forewarp, self.name, self.known = forewarp, name, {}
+
+    def predict(self, launch, changes=()):
+        """What is said about a launch, or None where the change is not allowed."""
+        key = (launch, tuple(changes))
+        if key not in self.known:
+            stem, case, *options = launch.split()
+            code = "sm_80" if self.name.startswith("a100") else "sm_90"
+            result = run(self.forewarp, "predict", f"{ROOT}/traces/{code}/{stem}.cubin", "--launch", f"{ROOT}/traces/{stem}.yaml",
+                         "--gpu", self.name, "--case", case, "--no-cache", "--threads", "1", "--json", "-", *options,
+                         *(f"--set={change}" for change in changes))
+            if result.returncode not in (0, 1):
+                raise AssertionError(f"{self.name} {launch} {changes}: exit code {result.returncode}\n{result.stderr}")
+            text = json.loads(result.stdout) if result.returncode == 0 else None
+            if text is not None:
+                text.pop("gpu_changes", None)
+            self.known[key] = (text, result.stderr)
+        return self.known[key]
+
+    def peaks(self, changes=()):
+        """What describe derives from the leaves; None where the change is not allowed."""
+        result = run(self.forewarp, "describe", "gpu", self.name, *(f"--set={change}" for change in changes))
+        return result.stdout.split("Where its numbers")[0] if result.returncode == 0 else None
+
+    def has_effect(self, leaf, value):
+        """None when moving the leaf shows; else why not."""
+        groups = sorted((group for group in LAUNCHES if leaf.startswith(group)), key=len, reverse=True)
+        launches = [launch for group in groups for launch in LAUNCHES[group]]
+        refused = ""
+        for launch in launches or LAUNCHES["launch."]:
+            companions = TOGETHER.get((self.name, leaf), TOGETHER.get(leaf, []))
+            base, trouble = self.predict(launch, companions)
+            if base is None:
+                refused = trouble.strip()
+                continue
+            for other in steps(value):
+                moved, trouble = self.predict(launch, [*companions, f"{leaf}={other}"])
+                if moved is None:
+                    refused = trouble.strip()
+                    continue
+                if moved != base:
+                    return None
+                break
+        for other in steps(value):
+            if self.peaks([f"{leaf}={other}"]) not in (self.peaks(), None):
+                return None
+        return f"{leaf} = {value}: no launch changes" + (f" ({refused})" if refused else "")
+
+
+def check_extremes(forewarp):
+    """Values at the end of their range end in a prediction or in an error that says why, never in a run without end."""
+    gpu = Gpu(forewarp, "h200-sxm")
+    for change in ("chip.sm_clock_mhz=100", "chip.sm_clock_mhz=10000", "hbm.controller_ns=0", "l2.miss_entries=32766"):
+        assert gpu.predict("micro_l2 l2_chase_512k_n32", [change])[0] is not None, change
+    for change, told in (("crossbar.request_cycles=1", "off it for the nearest"), ("l2.miss_entries=65536", "4 to 32766")):
+        text, trouble = gpu.predict("micro_l2 l2_chase_512k_n32", [change])
+        assert text is None and told in trouble, f"{change}: {trouble}"
+
+
+def main():
+    forewarp, gpus = sys.argv[1], sys.argv[2:] or DEFAULT
+    failed = 0
+    check_extremes(forewarp)
+    for name in gpus:
+        gpu = Gpu(forewarp, name)
+        leaves = leaves_of(forewarp, name)
+        assert len(leaves) > 150, f"{name}: only {len(leaves)} leaves read"
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for trouble in pool.map(lambda leaf: gpu.has_effect(*leaf), leaves):
+                if trouble and trouble.split(" ")[0] not in UNSEEN:
+                    failed += 1
+                    print(f"{name}: {trouble}", flush=True)
+        print(f"{name}: {len(leaves)} leaves", flush=True)
+    print("every leaf has an effect" if failed == 0 else f"{failed} leaves without effect")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
