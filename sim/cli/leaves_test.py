@@ -31,6 +31,7 @@ LAUNCHES = {
     "pipes.fp64.": ["micro_issue dfma_independent_w4_n20", "micro_issue dfma_independent_w16_n20"],
     "pipes.xu.": ["micro_issue ex2_independent_w16_n20"],
     "pipes.tensor.": ["micro_issue mix_ffma_hfma2_w16_n40"],
+    "pipes.lsu.": ["micro_turnover turnover_copy_1_of_256"],
     "pipes.adu.": ["micro_special special_sm_w16_n50", "micro_barrier sync_threads_w4_n50"],
     "pipes.cbu.": ["micro_branch loop_2_w1_n500", "micro_barrier sync_threads_w4_n50"],
     "pipes.uniform.": ["micro_issue uniform_dependent_w1_n40", "micro_arguments uniform_load_w1_n50"],
@@ -61,13 +62,39 @@ LAUNCHES = {
             "micro_l2 l2_red_one_n2", "micro_l2_dirty l2_copy_8", "micro_l2_dirty l2_write_16_find_0_4_p1_by0",
             "micro_l2_dirty l2_read_12_write_10_words", "micro_dram dram_read_n10", "micro_l2_drift drift_0_b132_n16"],
     "hbm.": ["micro_dram dram_chase_64m_n16", "micro_l2_dirty l2_copy_8", "micro_dram dram_strided_128_n8",
-             "micro_dram dram_strided_1024_n2"],
+             "micro_dram dram_strided_1024_n2", "micro_dram dram_copy_n7"],
+    "latency.copy_release": ["micro_copy_async copy_chase_cg_16_w1_n20"],
     "launch.": ["micro_launch empty_b1056_t32", "micro_turnover turnover_copy_1_of_256"],
 }
-# What must be switched on, or given room, for a leaf to be seen; and leaves that move together.
-TOGETHER = {}
-# Leaves that no calibration kernel can show yet, and why.
-UNSEEN = {"latency.mma": "no calibration kernel issues MMA"}
+def tied_moves(value):
+    """For leaves that their neighbours bind, or that want something switched on or a longer step: what holds before, what
+    holds after. `value` gives a leaf's number."""
+    gpcs = value("chip.tpcs_per_gpc").count(",") + 1
+    few_sms = [f"chip.sm_count={8 * gpcs}", f"chip.tpcs_per_gpc={[4] * gpcs}"]
+    single = [few_sms[0], f"chip.tpcs_per_gpc={[8] * gpcs}", "chip.sms_per_tpc=1"]
+    few_warps = ["occupancy.max_warps=16", "occupancy.max_threads=512", "occupancy.max_threads_per_block=512"]
+    small = "[0, 8192, 16384, 32768, 65536, 102400, 135168]"
+    return {
+        "chip.sm_count": ([], few_sms),
+        "chip.sms_per_tpc": (few_sms, single),
+        "occupancy.max_warps": ([], few_warps),
+        "occupancy.max_threads": ([], few_warps),
+        "occupancy.shared_bytes": ([], ["occupancy.shared_bytes=135168", "occupancy.shared_block_max_bytes=134144",
+                                        f"occupancy.carveouts_bytes={small}"]),
+        "occupancy.carveouts_bytes": ([], [f"occupancy.carveouts_bytes=[65536, {value('occupancy.shared_bytes')}]"]),
+        "issue.wide_product_operand_cycles": ([], ["issue.wide_product_operand_cycles=20"]),
+        "issue.wide_product_chain_cycles": ([], ["issue.wide_product_chain_cycles=20"]),
+        "crossbar.cpc_fabric_writes": ([], ["crossbar.cpc_fabric_writes=1"]),
+        "l2.cold_dirty_bytes": ([], ["l2.cold_dirty_bytes=8000000"]),
+        "hbm.access_bytes": ([], ["hbm.access_bytes=64", f"hbm.bytes_per_ns={2 * float(value('hbm.bytes_per_ns'))}"]),
+        "hbm.refresh_turns": (["hbm.refresh_banks=1"], ["hbm.refresh_banks=1", "hbm.refresh_turns=4"]),
+        "hbm.channels": ([], [f"hbm.channels={int(value('hbm.channels')) + 2}"]),
+        "hbm.read_requests": ([], ["hbm.read_requests=16"]),
+    }
+
+
+# `sm` names the architecture: another one is another family's file. No calibration kernel issues an MMA.
+UNSEEN = {"sm", "latency.mma"}
 
 
 def run(forewarp, *arguments):
@@ -132,27 +159,23 @@ class Gpu:
         result = run(self.forewarp, "describe", "gpu", self.name, *(f"--set={change}" for change in changes))
         return result.stdout.split("Where its numbers")[0] if result.returncode == 0 else None
 
-    def has_effect(self, leaf, value):
+    def has_effect(self, leaf, value, tied):
         """None when moving the leaf shows; else why not."""
         groups = sorted((group for group in LAUNCHES if leaf.startswith(group)), key=len, reverse=True)
-        launches = [launch for group in groups for launch in LAUNCHES[group]]
+        moves = [tied[leaf]] if leaf in tied else [([], [f"{leaf}={other}"]) for other in steps(value)]
         refused = ""
-        for launch in launches or LAUNCHES["launch."]:
-            companions = TOGETHER.get((self.name, leaf), TOGETHER.get(leaf, []))
-            base, trouble = self.predict(launch, companions)
-            if base is None:
-                refused = trouble.strip()
-                continue
-            for other in steps(value):
-                moved, trouble = self.predict(launch, [*companions, f"{leaf}={other}"])
-                if moved is None:
-                    refused = trouble.strip()
+        for launch in [launch for group in groups for launch in LAUNCHES[group]]:
+            for before, after in moves:
+                base, trouble = self.predict(launch, before)
+                moved, more = self.predict(launch, after)
+                if base is None or moved is None:
+                    refused = (trouble + more).strip()
                     continue
                 if moved != base:
                     return None
                 break
-        for other in steps(value):
-            if self.peaks([f"{leaf}={other}"]) not in (self.peaks(), None):
+        for before, after in moves:
+            if self.peaks(after) not in (self.peaks(before), None):
                 return None
         return f"{leaf} = {value}: no launch changes" + (f" ({refused})" if refused else "")
 
@@ -176,8 +199,10 @@ def main():
         leaves = leaves_of(forewarp, name)
         assert len(leaves) > 150, f"{name}: only {len(leaves)} leaves read"
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for trouble in pool.map(lambda leaf: gpu.has_effect(*leaf), leaves):
-                if trouble and trouble.split(" ")[0] not in UNSEEN:
+            tied = tied_moves(dict(leaves).__getitem__)
+            moved = [leaf for leaf in leaves if leaf[0] not in UNSEEN]
+            for trouble in pool.map(lambda leaf: gpu.has_effect(*leaf, tied), moved):
+                if trouble:
                     failed += 1
                     print(f"{name}: {trouble}", flush=True)
         print(f"{name}: {len(leaves)} leaves", flush=True)
