@@ -1,5 +1,5 @@
-// Executes kernels on the CPU: once with all values, as the check that everything is right, and once for the trace
-// alone, where only what decides an address, a predicate or a way is computed.
+// Executes kernels on the CPU: with all values, to check the emulator, or for the trace alone, where only what decides
+// an address, a predicate or a branch is computed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace forewarp {
 struct EmulationOptions {
   /// Count instructions that cannot be executed instead of refusing the kernel.
   bool ignore_unknown_instructions = false;
-  /// Warp instructions one block may execute before it counts as caught in a loop; 0: no limit.
+  /// Warp instructions a block may execute before it counts as an endless loop; 0: no limit.
   std::uint64_t instruction_limit = 2'000'000'000;
   /// SMs of the GPU, for kernels that ask; 0: not known, and those are refused.
   int sm_count = 0;
@@ -37,13 +37,13 @@ struct EmulatedCase {
   std::uint64_t warp_instructions = 0;
 };
 
-/// Runs every block of every launch of a case, values and all, and returns the buffers. Blocks run one after another in
-/// index order, so that results are the same every time. InputError for what a real GPU would report as a fault.
+/// Runs every block of every launch of a case with all values and returns the buffers. Blocks run one after another in
+/// index order, so results are reproducible. InputError for what a real GPU would report as a fault.
 EmulatedCase emulate_values(const Program&, const Case&, const EmulationOptions& = {});
 
 struct TraceOptions {
   EmulationOptions emulation;
-  /// Gather blocks that behave alike into classes; otherwise every block is emulated and is a class of its own.
+  /// Gather blocks that behave alike into classes; otherwise every block is emulated as a class of its own.
   bool block_classes = true;
   /// Warp instructions that earlier launches of the case may cost for the sake of their values; from the one on that
   /// would cost more none is run, and LaunchInfo::inputs_incomplete says so.
@@ -55,13 +55,13 @@ struct TraceOptions {
   /// traces, is not enough for all, a sample spread over the grid stands for the rest.
   std::uint64_t traced_instructions = Effort{}.traced_instructions();
   std::uint64_t trace_bytes = Effort{}.trace_bytes();
-  /// That count them. The result is the same for any number.
+  /// Threads that count them. The result does not depend on it.
   unsigned threads = 1;
   /// Execute everything, not only what the trace depends on: slower, for checks.
   bool all_values = false;
   /// Sets the limits above.
   void limit(const Effort&);
-  /// Called now and then with how many of the grid's blocks have their class.
+  /// Called from time to time with the number of blocks that have their class.
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;
 };
 
@@ -70,10 +70,10 @@ namespace emulation {
 bool reads_sm_count(const Kernel&);
 }
 
-/// Traces the launches of a case in order; what earlier launches wrote is kept between them.
+/// Traces the launches of a case in order, keeping what earlier launches wrote.
 class CaseTracer {
  public:
-  /// Refers to program and case.
+  /// Refers to program and case, which must outlive it.
   CaseTracer(const Program&, const Case&, const TraceOptions& = {});
   ~CaseTracer();
   CaseTracer(const CaseTracer&) = delete;

@@ -1,5 +1,5 @@
-// The typed machine: every number of a GPU that the simulator uses, read from hwmodels/*.yaml. There are no defaults
-// in code; a missing or unknown leaf is an error. Cycles are SM clock cycles unless the name says otherwise.
+// The GPU model: every number of a GPU that the simulator uses, read from hwmodels/*.yaml. Code has no defaults; a
+// missing or unknown leaf is an error. Cycles are SM clock cycles unless the name says otherwise.
 #pragma once
 
 #include <array>
@@ -15,20 +15,20 @@ namespace forewarp {
 struct ChipSpec {
   int sm_count = 0;
   int sms_per_tpc = 0;
-  std::vector<int> tpcs_per_gpc;  ///< one entry a GPC; sums to sm_count / sms_per_tpc
+  std::vector<int> tpcs_per_gpc;  ///< one entry per GPC; sums to sm_count / sms_per_tpc
   double sm_clock_mhz = 0;        ///< under load; time = cycles / clock
-  int cpcs_per_gpc = 1;           ///< that TPCs of a GPC are dealt to in turn; 1 where there are none
+  int cpcs_per_gpc = 1;           ///< a GPC's TPCs are dealt to them in turn; 1 if there are none
 };
 
-/// GPC of each SM: SM i belongs to TPC i / sms_per_tpc, TPCs are numbered GPC after GPC.
+/// GPC of each SM: SM i belongs to TPC i / sms_per_tpc, TPCs are numbered GPC by GPC.
 std::vector<std::uint16_t> gpc_of_sms(const ChipSpec&);
-/// CPC of each SM, numbered GPC after GPC, too.
+/// CPC of each SM, numbered GPC by GPC.
 std::vector<std::uint16_t> cpc_of_sms(const ChipSpec&);
 
 /// Of a list with an entry for each GPC; one that is empty stands for zeros.
 inline int of_gpc(const std::vector<int>& list, std::size_t gpc) { return list.empty() ? 0 : list[gpc]; }
 
-/// Limits that decide how many blocks an SM holds.
+/// The limits on resident blocks of an SM.
 struct OccupancySpec {
   int max_warps = 0, max_threads = 0, max_blocks = 0;  ///< per SM
   int max_threads_per_block = 0;
@@ -36,22 +36,21 @@ struct OccupancySpec {
   int registers_per_thread_min = 0;
   int registers_per_thread_max = 0;
   int register_unit = 0;             ///< registers a warp's allocation is rounded up to
-  int shared_bytes = 0;              ///< most shared memory an SM offers
-  int shared_block_max_bytes = 0;    ///< most a block may ask for
+  int shared_bytes = 0;              ///< maximum shared memory of an SM
+  int shared_block_max_bytes = 0;    ///< maximum of a block
   int shared_reserved_bytes = 0;     ///< per block, by the driver
   int shared_unit_bytes = 0;         ///< allocation granularity
   int unified_bytes = 0;             ///< L1 and shared memory together
   std::vector<int> carveouts_bytes;  ///< shared sizes the unified memory can be configured to, ascending
   int carveout_unused_bytes = 0;     ///< chosen for small blocks that use no shared memory
-  int carveout_half_warps = 0;       ///< half of that for blocks of so many warps,
-  int carveout_quarter_warps = 0;    ///< and a quarter for blocks of so many
+  int carveout_half_warps = 0;       ///< half of that for blocks of this many warps,
+  int carveout_quarter_warps = 0;    ///< a quarter for blocks of this many
   int carveout_spare_bytes = 0;      ///< up to here the driver chooses room for twice the blocks that fit otherwise,
   int carveout_spare_warps = 0;      ///< unless a block has more warps than this
 };
 
-/// A pipe of a sub-partition (or of the SM when shared). Pipe::Fma is the pair of half-width pipes where there is one
-/// (sm_90), and Pipe::FmaHeavy its heavy half: interval 0 there says that the GPU has no halves. Pipe::None has no
-/// spec.
+/// A pipe of a sub-partition, or of the SM if shared. On sm_90 Pipe::Fma is a pair of half-width pipes and
+/// Pipe::FmaHeavy its heavy half; interval 0 of FmaHeavy says that the GPU has no halves. Pipe::None has no spec.
 struct PipeSpec {
   int interval = 0;     ///< cycles between two warp instructions of one sub-partition; 0: the GPU has no such pipe
   bool per_sm = false;  ///< one pipe shared by the four sub-partitions
@@ -61,10 +60,10 @@ struct IssueSpec {
   int sub_partitions = 0;
   int branch_cycles = 0;            ///< from issue of a taken branch to the next issue of that warp (branch_resolving)
   int barrier_release_cycles = 0;   ///< last arrival to first issue after BAR.SYNC, alone
-  int barrier_per_warp_cycles = 0;  ///< more for each further warp of the block (SM-wide: two blocks share the unit)
+  int barrier_per_warp_cycles = 0;  ///< added per further warp of the block (SM-wide: two blocks share the unit)
   int first_cycles = 0;             ///< from there to its first issue, at least
   int exit_cycles = 0;              ///< EXIT to warp slot free
-  int scoreboard_limit = 63;        ///< memory instructions under way that a counter of a warp counts
+  int scoreboard_limit = 63;        ///< instructions in flight that a scoreboard counter can count
   int membar_gpu_cycles = 0, membar_cta_cycles = 0;
   int membar_gpu_interval = 0, membar_cta_interval = 0;  ///< between two fences of an SM
   int constant_hit_cycles = 0;                           ///< LDC / ULDC result after issue, hit
@@ -83,21 +82,21 @@ struct InstructionCacheSpec {
   int l0_bytes = 0, l1_bytes = 0, l2_bytes = 0;  ///< sub-partition, SM, GPC
   int line_bytes = 0;
   int l1_hit_cycles = 0;       ///< L0 miss that hits the SM's cache
-  int l2_hit_cycles = 0;       ///< ... that hits the GPC's
-  int memory_cycles = 0;       ///< ... that goes to L2/DRAM, the whole trip; the three parts add up
-  int first_cycles = 0;        ///< more for the first fetch of an SM in a launch
-  int warm_first_cycles = 0;   ///< the same where an earlier launch has left the code in the caches
+  int l2_hit_cycles = 0;       ///< added if that misses but hits the GPC's
+  int memory_cycles = 0;       ///< added if it goes to L2 or DRAM
+  int first_cycles = 0;        ///< added to an SM's first fetch in a launch
+  int warm_first_cycles = 0;   ///< the same if an earlier launch left the code in the caches
   int launch_bytes = 0;        ///< code that a launch brings into the GPCs' caches before its blocks start
   int prefetch_lines = 0;      ///< lines fetched ahead in sequence
-  int stream_lines = 0;        ///< lines the GPC's cache asks for ahead of what it is asked for
+  int stream_lines = 0;        ///< lines the GPC's cache fetches ahead of requests
   int l1_line_cycles = 0;      ///< between two lines that a sub-partition takes from the SM's cache
   int l2_line_cycles = 0;      ///< between two lines that come from L2
   int memory_line_cycles = 0;  ///< between two lines that come from memory
   // From a sub-partition's cache to its warps.
-  int feed_cycles = 0;           ///< a line's way; the last part of IssueSpec::branch_cycles
+  int feed_cycles = 0;           ///< latency of a line; the last part of IssueSpec::branch_cycles
   int feed_line_cycles = 0;      ///< between two lines of any warps
   int feed_interval_cycles = 0;  ///< between two lines of one warp
-  int feed_lines = 0;            ///< that a warp has at most, the one it is at included
+  int feed_lines = 0;            ///< most lines a warp has, the current one included
   int jump_lines = 2;            ///< that a jump asks for: where it goes, and those behind
   int ways = 8;                  ///< of the sets of all three caches
 };
@@ -111,28 +110,28 @@ struct VariableLatencySpec {
 };
 
 struct MemoryPipeSpec {
-  int queue_entries = 0;            ///< memory instructions a sub-partition may have waiting (mio/lg throttle beyond)
-  int shared_queue_entries = 0;     ///< ... and that the SM may have taken from all sub-partitions, in one queue
+  int queue_entries = 0;            ///< memory instructions a sub-partition can queue (mio/lg throttle beyond)
+  int shared_queue_entries = 0;     ///< ... and those that the SM's shared queue holds
   int lsu_interval = 0;             ///< cycles between two memory instructions accepted by the SM's shared unit
   int address_interval = 0;         ///< cycles a sub-partition's address unit is held by one memory instruction
   int shuffle_interval = 0;         ///< SM-wide cycles a SHFL occupies
   int shared_wavefront_cycles = 0;  ///< SM-wide cycles of one shared-memory wavefront
-  int shared_conflict_latency = 0;  ///< more latency for each further wavefront, of shared memory and of L1
-  int wide_latency = 0;             ///< more latency for each further wavefront that a wide load needs
+  int shared_conflict_latency = 0;  ///< latency of each further wavefront, of shared memory and L1
+  int wide_latency = 0;             ///< latency of each further wavefront of a wide load
   int shared_atomic_cycles = 0;     ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
   int port_wavefront_cycles = 0;    ///< a sub-partition's port for results is held by each wavefront
-  int tags_ahead_cycles = 0;        ///< work that the banks may have left when the tags take the next access
+  int tags_ahead_cycles = 0;        ///< work the banks may still have when the tags take the next access
 };
 
 struct L1Spec {
   int hit_cycles = 0;               ///< LDG issue to dependent issue
-  int tags_per_cycle = 0;           ///< lines looked up a cycle, one in each bank of tags
+  int tags_per_cycle = 0;           ///< lines looked up per cycle, one in each tag bank
   std::vector<int> tag_bank_masks;  ///< bit k of a line's bank: parity of its address under mask k; none: no banks
   int data_bytes_per_cycle = 0;
   int ways = 0;
-  int loads_in_flight = 0;     ///< warp instructions whose data is not all there
+  int loads_in_flight = 0;     ///< loads with data outstanding
   int miss_lines = 0;          ///< lines in flight, however many loads wait for them
-  int store_buffer_lines = 0;  ///< lines that wait for further stores to them; 0: none waits
+  int store_buffer_lines = 0;  ///< lines of stores that wait to be merged; 0: none
   int store_wait_cycles = 0;   ///< after the last store until they leave
   int out_requests = 32;       ///< requests that wait for the crossbar
 };

@@ -1,4 +1,4 @@
-// The closed schema of hwmodels/*.yaml: which leaves there are, their units and ranges, and where they go.
+// The closed schema of hwmodels/*.yaml: its leaves, their units and ranges, and the members they set.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ struct GpuFile {
 /// Reads keys, units, sources and ranges; the checks between leaves are check_gpu's.
 GpuFile read_gpu(const config::Node& root, const std::string& path);
 
-/// InputError at the first leaf that contradicts another.
+/// InputError for the first leaf that contradicts another.
 void check_gpu(const GpuFile& file);
 
 }  // namespace forewarp

@@ -1,5 +1,5 @@
-// What instructions read and write, and where control goes from them. Everything here follows from the decoded
-// instructions alone; the zero registers and always-true predicates never appear.
+// What instructions read and write, and the control-flow graph, from the decoded instructions alone. Zero registers and
+// always-true predicates never appear.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct SpanList {
   bool contains(int index) const;
 };
 
-/// Places that an instruction reads or writes.
+/// Locations that an instruction reads or writes.
 struct LocationSet {
   SpanList registers;
   SpanList uniforms;
@@ -46,13 +46,13 @@ struct Effects {
   LocationSet address_reads;
   LocationSet descriptor_reads;
   LocationSet guard;   ///< the guard predicate
-  LocationSet writes;  ///< also when the guard may be false: then the old values live on
+  LocationSet writes;  ///< also if the guard may be false; the old values then stay live
 };
 
 Effects effects(const Instruction&);
 
 /// Consecutive registers that operand `index` covers: IMAD.WIDE results are pairs, LDG.128 results quads, ...
-/// 1 for kinds that are no registers.
+/// 1 for operands that are not registers.
 int operand_width(const Instruction&, int index);
 
 /// Whether an S2R reads what differs between the lanes of a warp: the load/store unit delivers that, the ADU the rest.
@@ -76,7 +76,7 @@ std::optional<MatrixWork> matrix_work(const Instruction&);
 /// The opcode, for matrix instructions with shape and types: what has a timing, and a validation, of its own.
 std::string opcode_form(const Instruction&);
 
-/// Edges between instructions, both ways, as compressed lists.
+/// Edges between instructions, in both directions, as compressed lists.
 class ControlFlow {
  public:
   explicit ControlFlow(const Kernel&);

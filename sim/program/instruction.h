@@ -1,5 +1,5 @@
-// What one SASS instruction is, independent of text and of time: opcode, operands, control fields, and the pipe that
-// its encoding selects. Decoded once by the loader; nothing downstream compares strings.
+// A decoded SASS instruction, independent of text and time: opcode, operands, control fields, and the pipe that its
+// encoding selects. Decoded once by the loader; nothing downstream compares strings.
 #pragma once
 
 #include <array>

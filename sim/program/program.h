@@ -1,4 +1,4 @@
-// A loaded cubin: its kernels as decoded instructions with everything that a launch needs.
+// A loaded cubin: its kernels as decoded instructions, with all that a launch needs.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ struct IndirectBranch {
 };
 
 struct Kernel {
-  std::string name;       ///< symbol
-  std::string demangled;  ///< equal to name for C symbols
-  int registers = 0;      ///< per thread, as the code asks; the driver allocates no fewer than Occupancy says
-  std::uint32_t static_shared_bytes = 0;  ///< the program's own, without what the driver reserves
+  std::string name;                       ///< symbol
+  std::string demangled;                  ///< equal to name for C symbols
+  int registers = 0;                      ///< per thread, as in the code; Occupancy has what the driver allocates
+  std::uint32_t static_shared_bytes = 0;  ///< without what the driver reserves
   std::uint32_t shared_base = 0;          ///< address of the first of them: 0 on sm_80, 0x400 on sm_90
   std::uint32_t local_bytes = 0;          ///< stack frame per thread
   std::uint32_t parameter_base = 0;       ///< offset of the parameters in bank 0: 0x160 on sm_80, 0x210 on sm_90
@@ -53,7 +53,7 @@ struct Kernel {
   std::vector<std::string> source;  ///< "file.cu:12" of each instruction; empty when the cubin has no line information
 };
 
-/// Device address of a program's own global variables: far above every buffer (launch.h places those).
+/// Device address of a program's global variables: far above every buffer (launch.h places those).
 inline constexpr std::uint64_t kModuleDataAddress = 0x7fa0'0000'0000;
 
 /// What stands for the address of a function outside the cubin (Program::outside), 16 bytes each: no code is there.
@@ -63,7 +63,7 @@ struct Program {
   std::string path;
   int sm = 0;                             ///< 80, 90
   std::uint64_t content_hash = 0;         ///< of the cubin's bytes
-  std::vector<std::uint8_t> module_data;  ///< __device__ variables and the compiler's tables as they start out
+  std::vector<std::uint8_t> module_data;  ///< initial contents of __device__ variables and of the compiler's tables
   std::vector<std::string> outside;       ///< functions that the cubin names and does not hold: vprintf, malloc, ...
   std::vector<Kernel> kernels;
 
@@ -71,12 +71,12 @@ struct Program {
   const Kernel& kernel(const std::string& name) const;
 };
 
-/// How an opcode or modifier that opcodes.def or modifiers.def does not list is met.
+/// What to do with an opcode or modifier that the tables do not list.
 enum class UnknownOpcode { Reject, Assume };
 
 /// Reads `cubin_path` and its disassembly (`cubin_path`.json beside it, else nvdisasm on the PATH).
-/// Unknown opcodes: one InputError that lists every one with its count and first place, unless they are assumed:
-/// then they decode as Opcode::Unknown on the ALU pipe and `warnings` says so.
+/// Unknown opcodes: one InputError that lists each with its count and first place. If they are assumed, they decode as
+/// Opcode::Unknown on the ALU pipe instead and `warnings` says so.
 Program load_program(const std::string& cubin_path, UnknownOpcode = UnknownOpcode::Reject,
                      std::vector<std::string>* warnings = nullptr);
 

@@ -1,5 +1,5 @@
-// What a simulated launch hands on: raw event sums, in units of the whole GPU unless said otherwise. No ratios here;
-// those are made in report/.
+// The result of a simulated launch: raw event sums over the whole GPU unless said otherwise. Ratios are made in
+// report/.
 #pragma once
 
 #include <array>
@@ -46,10 +46,10 @@ using StallCycles = std::array<std::uint64_t, kStallReasons>;  ///< warp-cycles 
 const char* stall_name(Stall);
 const char* stall_meaning(Stall);
 
-/// One block's stay on an SM, for wave plots.
+/// One block's residency on an SM, for wave plots.
 struct BlockSpan {
   std::uint32_t block = 0;  ///< linear index
-  std::uint32_t sm = 0;     ///< as wide as that: without padding, equal spans have equal bytes
+  std::uint32_t sm = 0;     ///< 32 bits too: without padding, equal spans have equal bytes
   Cycle start = 0, end = 0;
 };
 
@@ -62,7 +62,7 @@ struct SkippedTime {
 struct TimingCounters {
 #define FW_SM_COUNTER(name, ...) std::uint64_t name = 0;
 #include "timing/counters.def"
-  StallCycles stalls{};  ///< sums to warp_cycles but for starts
+  StallCycles stalls{};  ///< sums to warp_cycles, apart from starts
   std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)>
       pipe_cycles{};  ///< sub-partition cycles a pipe was busy
   MemoryCounters memory;
@@ -71,7 +71,7 @@ struct TimingCounters {
 /// What was simulated and what was extrapolated from it.
 struct Coverage {
   std::uint64_t warp_instructions = 0;            ///< of the launch, exact
-  std::uint64_t simulated_warp_instructions = 0;  ///< of those, replayed in detail
+  std::uint64_t simulated_warp_instructions = 0;  ///< of those, simulated in detail
   bool extrapolated = false;
   bool counters_exact = true;  ///< totals of instructions and requests: every block was followed or counted
   std::string method;          ///< one clause: how the rest was obtained

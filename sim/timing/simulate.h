@@ -12,8 +12,8 @@
 
 namespace forewarp {
 
-/// What a launch finds in the caches: nothing, as under a profiler that flushes them; what the same launch has left, as
-/// in a profile after one that warms up; or what the launches before it have left, one following the other over and
+/// What a launch finds in the caches. Cold: nothing, as under a profiler that flushes them. Warm: what the same launch
+/// left, as in a profile after a warm-up. Sequence: what the case's launches left, running one after another over and
 /// over.
 enum class CacheState : std::uint8_t { Cold, Warm, Sequence };
 inline constexpr const char* kCacheStateNames[] = {"cold", "warm", "sequence"};
@@ -24,11 +24,11 @@ struct SimulateOptions {
   Effort effort;                                    ///< what a launch may cost
   bool full = false;                                ///< replay every instruction of every block
   std::uint64_t detailed_instructions = 3'000'000;  ///< budget before extrapolation, warp instructions
-  unsigned threads = 1;                             ///< that work on the launch; the result is the same for any number
+  unsigned threads = 1;                             ///< threads for the launch; the result does not depend on them
 };
 
-/// What launches one after another have left in L2: their reads and writes in the order in which waves of blocks make
-/// them, without time. Of a launch that would take long only the end is followed, which is what stays.
+/// What earlier launches left in L2: their reads and writes, in the order of their waves of blocks, without time. Of a
+/// long launch only the end is followed, since that is what stays.
 class CacheHistory {
  public:
   explicit CacheHistory(const GpuModel&);
@@ -40,7 +40,7 @@ class CacheHistory {
   std::unique_ptr<MemorySystem> memory_;
 };
 
-/// `before`: the launches that ran before, when the options ask for a sequence.
+/// `before`: the launches before this one, if the options ask for a sequence.
 TimingResult simulate(const GpuModel&, const KernelTrace&, const Occupancy&, const SimulateOptions&,
                       const CacheHistory* before = nullptr);
 

@@ -1,4 +1,4 @@
-// Collects what the warps of one block execute into a BlockClass. The emulator calls it for every warp instruction.
+// Builds a BlockClass from what the warps of one block execute. The emulator calls it for every warp instruction.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ inline std::uint64_t interleaved_local_address(std::uint64_t warp_base, int lane
   return warp_base + (offset / 4) * kLineBytes + static_cast<std::uint64_t>(lane) * 4 + offset % 4;
 }
 
-/// One block. Nothing shared is touched before finish(): several builders may work on threads of their own, if the
-/// calls of finish() are one after another (in block order, for traces that do not depend on timing).
+/// One block. Nothing shared is touched before finish(), so builders may work in parallel if the calls of finish() are
+/// serialised (in block order, for traces that do not depend on timing).
 class BlockTraceBuilder {
  public:
-  /// `kernel` and `pools` outlive the builder.
+  /// `kernel` and `pools` must outlive the builder.
   BlockTraceBuilder(const Kernel& kernel, int warps, TracePools& pools);
 
   /// The trace of a block that takes more bytes is given up with an InputError; 0: no limit.
@@ -31,7 +31,7 @@ class BlockTraceBuilder {
   /// Only counts matter: runs and accesses are not kept. For next_block() and add_counts().
   void count_only() { keeps_ = false; }
 
-  /// Optional: how much each warp will leave, to spare reallocations.
+  /// Optional: the expected size of each warp's trace, to avoid reallocations.
   void reserve(std::size_t runs_per_warp, std::size_t accesses_per_warp);
 
   /// A warp executes instruction `pc`. `active`: lanes here; `enabled`: those of them whose guard is true.

@@ -1,4 +1,4 @@
-// Which class a block belongs to, for who asks about every block of a grid.
+// Finds the class of a block, for callers that ask about every block of a grid.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What the memory pipe makes of the 32 addresses of one instruction: sectors and lines for global and local memory,
-// wavefronts (passes through the banks) for shared memory.
+// Coalescing: turns the 32 addresses of an instruction into sectors and lines (global and local memory) and wavefronts,
+// which are passes through the banks (shared memory).
 #pragma once
 
 #include <bit>
@@ -13,11 +13,11 @@
 
 namespace forewarp {
 
-/// A touched line: lines from the one that holds the access's base, and which of its four sectors.
+/// A touched line, counted from the line of the access's base, and which of its four sectors.
 struct LineSectors {
   std::int32_t line = 0;     ///< address = (base rounded down to kLineBytes) + line * kLineBytes
   std::uint8_t sectors = 0;  ///< bit i = sector i of the line
-  std::uint8_t bytes = 0;    ///< of the line that some lane touches
+  std::uint8_t bytes = 0;    ///< bytes of the line that some lane touches
   /// Every byte of the sectors is touched.
   bool whole_sectors() const { return bytes == kSectorBytes * std::popcount(unsigned{sectors}); }
   bool operator==(const LineSectors&) const = default;
@@ -27,8 +27,8 @@ inline std::uint64_t line_address(std::uint64_t base, std::int32_t line) {
   return (base & ~std::uint64_t{kLineBytes - 1}) + static_cast<std::uint64_t>(std::int64_t{line} * kLineBytes);
 }
 
-/// How the banks serve a request. The defaults were measured (coalesce.cpp says how); an option is here to be changed
-/// where another GPU is found to differ.
+/// How the banks serve a request. The defaults were measured (see coalesce.cpp); change them where another GPU is found
+/// to differ.
 struct SharedMemoryRules {
   int banks = 32;
   int bank_bytes = 4;
@@ -37,19 +37,19 @@ struct SharedMemoryRules {
   bool merge_loads = true;  ///< loads: twice as many lanes go together when neighbours share addresses
 };
 
-/// The numbers of one pattern; its lines are kept apart.
+/// The counts of one pattern; its lines are kept separately.
 struct CoalescedCounts {
   std::uint16_t sectors = 0;        ///< distinct 32-byte sectors (global, local)
-  std::uint16_t tag_sectors = 0;    ///< the same, but for each pass of an atomic
+  std::uint16_t tag_sectors = 0;    ///< the same, once per pass of an atomic
   std::uint16_t ideal_sectors = 0;  ///< lanes x bytes / 32, rounded up, at most `sectors`
   std::uint16_t lines = 0;          ///< distinct 128-byte lines (tags)
   std::uint16_t wavefronts = 0;     ///< passes through the banks: exact for shared memory; for global and local memory
                                     ///< the data stage's bank conflicts alone (tags may take longer: tag_passes)
   std::uint16_t ideal_wavefronts = 0;  ///< lanes x bytes / 128, rounded up, at most `wavefronts`
-  std::uint16_t bank_conflicts = 0;    ///< wavefronts beyond those that the width alone asks for
+  std::uint16_t bank_conflicts = 0;    ///< wavefronts beyond those that the access width needs
   std::uint16_t bytes = 0;             ///< distinct bytes
   std::uint16_t addresses = 0;         ///< distinct lane addresses
-  std::uint16_t atomic_passes = 0;     ///< most lanes on one address: atomics on it follow one another
+  std::uint16_t atomic_passes = 0;     ///< most lanes on one address: their atomics are serialised
   bool operator==(const CoalescedCounts&) const = default;
 };
 
@@ -58,10 +58,10 @@ struct CoalescedCounts {
 /// 8, 32 random lines 11 to 12).
 inline int tag_passes(const CoalescedCounts& counts) { return (counts.lines + 3) / 4; }
 
-/// Wavefronts an instruction takes for each that its pattern takes: compare-and-swap in shared memory passes twice.
+/// Wavefronts of an instruction per wavefront of its pattern: compare-and-swap in shared memory passes twice.
 int wavefront_factor(const Instruction& instruction);
 
-/// Computes the numbers and, if asked, appends the lines in ascending order. Pure; costs about a microsecond.
+/// Computes the counts and, if asked, appends the lines in ascending order. Pure; takes about a microsecond.
 CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& rules = {},
                          std::vector<LineSectors>* lines = nullptr);
 
@@ -73,7 +73,7 @@ class CoalescedPatterns {
     extend(patterns, rules);
   }
 
-  /// Takes in the patterns beyond those already known.
+  /// Adds the patterns beyond those already known.
   void extend(const std::vector<AccessPattern>& patterns, const SharedMemoryRules& rules = {});
 
   std::size_t size() const { return counts_.size(); }

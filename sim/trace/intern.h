@@ -9,7 +9,7 @@
 
 namespace forewarp {
 
-/// Finds a pattern's index in a vector of distinct patterns, appending it when it is new. The vector is the caller's.
+/// Finds a pattern's index in the caller's vector of distinct patterns; appends it if it is new.
 class PatternInterner {
  public:
   std::uint32_t intern(std::vector<AccessPattern>& patterns, const AccessPattern& pattern);
@@ -21,10 +21,10 @@ class PatternInterner {
   std::size_t used_ = 0;
 };
 
-/// The pools of one KernelTrace, shared by the builders of its classes. Not for several threads at once.
+/// The pools of one KernelTrace, shared by the builders of its classes. Not thread-safe.
 class TracePools {
  public:
-  /// Refers to `trace`, whose slopes[0] becomes the zero slope; patterns and slopes already there are taken in.
+  /// Refers to `trace`, whose slopes[0] becomes the zero slope; existing patterns and slopes are kept.
   explicit TracePools(KernelTrace& trace);
 
   std::uint32_t pattern(const AccessPattern& p) { return interner_.intern(trace_.patterns, p); }

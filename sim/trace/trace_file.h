@@ -1,6 +1,6 @@
-// Traces on disk. A file holds any number of launches; each is a header (launch, architecture, kernel) and then its
-// block classes one after another, each preceded by the patterns and slopes that it is the first to use. Nothing is
-// needed twice: writer and reader hold one class at a time.
+// Traces on disk. A file holds any number of launches: a header each (launch, architecture, kernel), then its block
+// classes one after another, each preceded by the patterns and slopes that it is the first to use. Writer and reader
+// hold one class at a time.
 //
 //   file    = magic (8 bytes), format version (u32), section...
 //   section = kind (u32), number (u32, from 0), size (u64), stored size (u64), hash of the payload (u64),
@@ -22,8 +22,8 @@ namespace forewarp {
 
 inline constexpr std::uint32_t kTraceFormatVersion = 7;
 
-/// Writes beside the target and renames at finish(), so that nobody sees half a file; "-" is standard output. A writer
-/// that is destroyed before finish() leaves nothing behind. InputError if the file cannot be written.
+/// Writes beside the target and renames in finish(), so nobody sees half a file; "-" is standard output. A writer that
+/// is destroyed before finish() leaves nothing behind. InputError if the file cannot be written.
 class TraceWriter {
  public:
   explicit TraceWriter(const std::string& path);
@@ -33,7 +33,7 @@ class TraceWriter {
 
   /// Starts a launch: everything of `trace` but its classes. Its kernel must be set.
   void begin_launch(const KernelTrace& trace);
-  /// A class of the launch begun last, and what it adds to the trace's tables of patterns and slopes.
+  /// Writes a class of the current launch, and what it adds to the trace's tables of patterns and slopes.
   void add_class(const KernelTrace& trace, const BlockClass& c);
   void finish();
 
@@ -46,10 +46,10 @@ class TraceWriter {
   std::FILE* file_ = nullptr;
   std::uint32_t number_ = 0;
   bool launched_ = false;
-  std::size_t patterns_ = 0, slopes_ = 0;  ///< of the launch begun last, already written
+  std::size_t patterns_ = 0, slopes_ = 0;  ///< of the current launch, already written
 };
 
-/// InputErrors: no such file, not a trace, another version, truncated, damaged, contradictory.
+/// InputError if the file is missing, not a trace, of another version, truncated, damaged or contradictory.
 class TraceReader {
  public:
   explicit TraceReader(const std::string& path);
@@ -57,8 +57,8 @@ class TraceReader {
   TraceReader(const TraceReader&) = delete;
   TraceReader& operator=(const TraceReader&) = delete;
 
-  /// Goes to the next launch, passing over classes not read. The trace has no classes yet; its tables grow as they are
-  /// read. False at the end of the file.
+  /// Moves to the next launch, skipping unread classes. The trace has no classes yet; its tables grow as they are read.
+  /// False at the end of the file.
   bool next_launch(KernelTrace& trace);
   /// The next class of that launch; patterns and slopes it needs are appended to `trace`.
   std::optional<BlockClass> next_class(KernelTrace& trace);

@@ -1,5 +1,5 @@
-// Values to bytes and back, for trace files: little-endian, integers as varints. One list of fields serves both ways:
-// an Encoder and a Decoder are called with the same values.
+// Serialisation for trace files: little-endian, integers as varints. One list of fields serves both directions: an
+// Encoder and a Decoder are called with the same values.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace forewarp::wire {
 
-/// The bytes make no sense. Whoever knows the file turns it into an InputError.
+/// The bytes are malformed. Whoever knows the file turns this into an InputError.
 class Malformed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,5 +1,5 @@
-// A kernel decoded once more, for execution: every operand is resolved to a row of 32 lanes, so that an instruction is
-// a function over rows and nothing is looked up while it runs.
+// A kernel decoded for execution: every operand is resolved to a row of 32 lanes, so an instruction is a function over
+// rows and nothing is looked up while it runs.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct Exec;
 struct Op;
 using Handler = void (*)(Exec&, const Op&);
 
-/// One 32-bit register of a warp. Uniform registers and immediates are rows too: 32 times the same value.
+/// One 32-bit register of a warp. Uniform registers and immediates are rows too, with 32 equal values.
 struct alignas(64) Row {
   std::array<std::uint32_t, kWarpLanes> lane{};
 };
@@ -34,7 +34,7 @@ struct Source {
   std::uint32_t add = 0;
 };
 
-/// Predicate slots of a warp: P0..P6, PT, UP0..UP6, UPT, and one for results that go nowhere.
+/// Predicate slots of a warp: P0..P6, PT, UP0..UP6, UPT, and one for discarded results.
 inline constexpr int kUniformPredicates = 8;
 inline constexpr int kDiscardedPredicate = 16;
 inline constexpr int kPredicateSlots = 17;
@@ -44,7 +44,7 @@ struct PredicateSource {
   LaneMask flip = 0;  ///< all ones for '!'
 };
 
-/// What the executor itself does with an instruction; everything else is Plain and runs through its handler.
+/// Instructions that the executor handles itself; everything else is Plain and runs its handler.
 enum class OpKind : std::uint8_t {
   Plain,
   Memory,  ///< addresses, report, then the handler moves the data

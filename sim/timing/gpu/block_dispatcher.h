@@ -1,10 +1,11 @@
-// Hands out thread blocks: x fastest, at most so many a cycle over the whole GPU, each to the SM that holds the
-// fewest. Blocks that end are taken back one after another, several times more slowly than they are handed out, one of
-// each SM in turn; their slots take the next ones a little later. As kernels/micro waves saw on an H200, blocks
-// are dealt in levels, one to each SM: to both SMs of a TPC in turn, to all TPCs of a GPC, then to the next GPC (which
-// SMs share a GPC: kernels/micro l2_drift). A grid that does not fill the GPU is spread evenly: its last level reaches
-// the first SM of the first TPC of each GPC, of the second and so on, then the second SMs; some TPCs of the first GPC
-// come before all others.
+// Dispatches thread blocks: x fastest, at a limited rate for the whole GPU, each to the SM that holds the fewest.
+// Blocks that end are retired one by one, several times more slowly, one of each SM in turn; a slot is free a little
+// later.
+//
+// Blocks go out in levels, one to each SM: to both SMs of a TPC, to all TPCs of a GPC, then to the next GPC. A grid
+// that does not fill the GPU is spread evenly: its last level reaches the first SM of the first TPC of each GPC, then
+// of the second and so on, then the second SMs; some TPCs of the first GPC come before all others (kernels/micro waves,
+// l2_drift; FINDINGS.md, launch and dispatch).
 #pragma once
 
 #include <cstdint>
@@ -21,18 +22,18 @@ class BlockDispatcher {
 
   struct Grant {
     std::uint64_t block = 0;
-    int sm = -1;  ///< -1: nothing can be handed out now
+    int sm = -1;  ///< -1: nothing can be dispatched now
   };
   Grant next(Cycle now);
   void finished(int sm, Cycle end);
-  /// Cycle at which all that have ended are taken back: the launch is not over before.
+  /// Cycle in which all ended blocks are retired; the launch is not over before.
   Cycle all_back() const;
 
   bool exhausted() const { return next_block_ == blocks_; }
   std::uint64_t dispatched() const { return next_block_; }
-  /// Leaves out blocks: they count as handed out and done.
+  /// Skips blocks: they count as dispatched and done.
   void skip(std::uint64_t count) { next_block_ += count; }
-  /// Cycle at which the next block may be handed out; kNever while no slot is free.
+  /// Cycle in which the next block may be dispatched; kNever while no slot is free.
   Cycle wake(Cycle now) const;
 
  private:
@@ -47,14 +48,14 @@ class BlockDispatcher {
 
   std::uint64_t blocks_, next_block_ = 0;
   int sms_per_tpc_;
-  std::vector<int> order_;  ///< SMs in the order in which a level reaches them
+  std::vector<int> order_;  ///< SMs in dispatch order within a level
   std::vector<int> held_;   ///< blocks, by SM
   std::vector<int> room_;   ///< most blocks, by SM
   int total_free_;
   std::vector<Leaving> leaving_;
   std::uint64_t next_x16_ = 0;            ///< earliest next grant, in sixteenths of a cycle
-  std::uint64_t back_x16_ = 0;            ///< the same of the next block taken back
-  std::vector<std::deque<Cycle>> ended_;  ///< ends of blocks not taken back yet, by place in order_
+  std::uint64_t back_x16_ = 0;            ///< the same for the next block retired
+  std::vector<std::deque<Cycle>> ended_;  ///< ends of blocks not yet retired, by place in order_
   std::size_t ended_count_ = 0, turn_ = 0;
   std::vector<std::size_t> place_;  ///< in order_, by SM
   int interval_x16_, back_interval_x16_;

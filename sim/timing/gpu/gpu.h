@@ -1,9 +1,9 @@
 // The whole GPU: SMs, the memory system behind them, and the dispatcher, driven cycle by cycle but only where
 // something is due.
 //
-// GPCs and what is below their ports to the network run side by side, some cycles at a time: an answer takes a while on
-// its way, and a block's place is free only some time after its end, so that for as long none of them can see what
-// another does. How long that is depends on the launch alone, and so does the result, not on the number of threads.
+// GPCs and the memory system below their ports run in parallel, some cycles at a time: a reply takes a while to arrive,
+// and a block's slot is free only some time after its end, so for that long none can see what another does. The length
+// depends on the launch alone, so the result does not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -27,22 +27,22 @@ struct BlockRange {
 
 class Gpu {
  public:
-  /// `before`: what launches before this one have left in L2, and the code in the instruction caches; without it all
-  /// caches are as a profiler leaves them that has flushed them. `blocks`: the others count as done.
+  /// `before`: L2 as earlier launches left it, with the code in the instruction caches; without it all caches are as a
+  /// profiler's flush leaves them. `blocks`: the blocks to run; the others count as done.
   explicit Gpu(const LaunchContext&, const MemorySystem* before = nullptr, unsigned threads = 1,
                BlockRange blocks = {});
 
-  /// Runs until every block has left and every store is acknowledged, or until `stop_instructions` warp
-  /// instructions have issued or `stop_cycle` is reached, and up to half an answer's way further. True if the launch is
-  /// over. Whether it is run in one call or many makes no difference to it.
+  /// Runs until every block has left and every store is acknowledged, or until `stop_instructions` warp instructions
+  /// have issued or `stop_cycle` is reached, and up to half a reply's way further. True if the launch is over. One call
+  /// or many make no difference to the result.
   bool run(std::uint64_t stop_instructions, Cycle stop_cycle);
 
   Cycle now() const { return now_; }
-  /// Nothing is due before `cycle`: let the clock stand there.
+  /// Moves the clock to `cycle` if nothing is due before it.
   void advance_to(Cycle cycle) { now_ = std::max(now_, std::min(cycle, next_due())); }
 
   int live_warps() const;
-  /// What has been issued and is on its way arrives, without any warp going on: what that moves.
+  /// Lets all issued requests arrive without any warp proceeding. Returns the traffic.
   L2Traffic drain();
   Cycle last_end() const { return last_end_; }
   std::uint64_t issued() const;
@@ -77,12 +77,12 @@ class Gpu {
     explicit Gpc(const LaunchContext& context);
     std::size_t first_sm = 0, end_sm = 0;
     SharedInstructionCache instructions;
-    std::vector<Start> starts;  ///< blocks given to it in these cycles
+    std::vector<Start> starts;  ///< blocks dispatched to it in these cycles
     std::vector<End> ends;      ///< blocks that have left in these cycles
     std::vector<MemoryReply> replies;
     std::vector<FinishedBlock> finished;
-    Cycle next = kNever;      ///< its SMs have something to do, answers and new blocks apart
-    Cycle last = 0;           ///< cycle in which something was done last
+    Cycle next = kNever;      ///< when its SMs have something to do, apart from replies and new blocks
+    Cycle last = 0;           ///< last cycle in which something was done
     std::uint64_t ticks = 0;  ///< of its SMs, in the last step
   };
 
@@ -94,7 +94,7 @@ class Gpu {
   void start_first_blocks();
   void give_blocks(Cycle from, Cycle end);
   void take_blocks_back();
-  /// Cycles of the GPCs from the first in which something is due up to `end`; what is below, and DRAM, before `below`.
+  /// Runs the GPCs from the first cycle in which something is due up to `end`, and what is below them up to `below`.
   void run_side_by_side(Cycle end, Cycle below);
   void run_gpc(int gpc, Cycle end, std::vector<StallCycles>& stalls);
   void step(Gpc&, int gpc, Cycle now, std::vector<StallCycles>& stalls);

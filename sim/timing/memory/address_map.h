@@ -32,14 +32,14 @@ class FastDivisor {
   std::uint64_t magic_ = 0;
 };
 
-/// One of `divisor` places for x, rotated by a hash of the quotient: a bijection of (place, quotient) with x that keeps
+/// One of `divisor` places for x, rotated by a hash of the quotient. (place, quotient) is a bijection of x that keeps
 /// neighbours apart and spreads strides that are multiples of the divisor.
 struct Placement {
   std::uint32_t place = 0;
   std::uint64_t quotient = 0;
 };
 
-/// Rotation of a row of places: a multiplicative hash, of which the upper bits are the good ones.
+/// Rotation of a row of places: the upper bits of a multiplicative hash.
 inline std::uint64_t rotation(std::uint64_t quotient, const FastDivisor& places) {
   return places.remainder((quotient * 0x9E3779B97F4A7C15ull) >> 40);
 }
@@ -62,7 +62,7 @@ inline std::uint64_t unplace_rotated(Placement p, const FastDivisor& places) {
 
 class AddressMap {
  public:
-  /// A slice and the number of the line within it; the home partition is slice / slices_per_partition().
+  /// A slice and the line's number within it; the home partition is slice / slices_per_partition().
   struct Home {
     std::uint32_t slice = 0;
     std::uint32_t partition = 0;
@@ -81,7 +81,7 @@ class AddressMap {
     Home h;
     std::uint64_t local = line;
     if (halves_) {
-      // The parity replaces its lowest bit, so what remains numbers the lines of one half without gaps.
+      // The parity replaces its lowest bit, so the remaining bits number the lines of one half without gaps.
       h.partition =
           static_cast<std::uint32_t>((static_cast<unsigned>(std::popcount(line & half_mask_)) & 1) ^ page_turn(line));
       const std::uint64_t below = (std::uint64_t{1} << half_bit_) - 1;
@@ -105,11 +105,11 @@ class AddressMap {
  private:
   static constexpr int kPageBits = 21 - 7;  ///< of a line number: the pages of 2 MB in which CUDA hands out memory
 
-  /// Which way round the halves of a page are: physical pages are handed out in no order that a program can see.
+  /// Which way round the halves of a page are: physical pages come in no order that a program can see.
   static std::uint64_t page_turn(std::uint64_t line) {
     return (((line >> kPageBits) * 0x9E3779B97F4A7C15ull) >> 63) & 1;
   }
-  /// Digits of fold_bits_ bits, added up: the upper half of them on the lower, and again.
+  /// XOR of all digits of fold_bits_ bits, by repeated halving.
   std::uint64_t fold(std::uint64_t x) const {
     for (int shift = fold_from_; shift >= fold_bits_; shift >>= 1) x ^= x >> shift;
     return x & ((std::uint64_t{1} << fold_bits_) - 1);
@@ -118,11 +118,11 @@ class AddressMap {
 
   int chunk_bits_ = 0;           ///< of a line number: 2^chunk_bits_ neighbours stay together in one slice
   std::uint64_t half_mask_ = 0;  ///< line bits whose parity is the partition
-  int half_bit_ = 0;             ///< the lowest of them: the bit that the parity replaces
+  int half_bit_ = 0;             ///< the lowest of them, which the parity replaces
   bool halves_ = false;
   std::uint32_t slices_per_partition_ = 0;
   std::uint32_t units_per_partition_ = 0;  ///< a unit lies in one slice and one channel
-  std::uint32_t digit_step_ = 1;           ///< how far apart neighbouring chunks lie, in 2^fold_bits_ units
+  std::uint32_t digit_step_ = 1;           ///< distance of neighbouring chunks, in 2^fold_bits_ units
   int fold_bits_ = 0;                      ///< units of a partition = odd_ * 2^fold_bits_
   int fold_from_ = -1;                     ///< half of the digits in 64 bits, a power of two of them
   std::vector<std::uint8_t> unit_orders_;  ///< in the channel of each unit, for each value of the folded bits

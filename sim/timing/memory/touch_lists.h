@@ -1,5 +1,5 @@
-// Lines to be touched in L2, in a list for each pair of slices that keep copies of each other's lines: what happens in
-// one pair is nothing to the others. So threads share the pairs, and it comes out the same for any number of threads.
+// Lines to be touched in L2, in one list per pair of slices that keep copies of each other's lines. Pairs are
+// independent, so threads share them and the result is the same for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace forewarp {
 
-/// What is asked of L2: lines to read, sectors to write.
+/// Requests to L2: lines to read, sectors to write.
 struct Asked {
   std::uint64_t read = 0, written = 0;
   void add(RequestKind kind, std::uint8_t sectors) {
@@ -35,20 +35,20 @@ class TouchLists {
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;
     bool full = true;
-    bool counted = true;  ///< what it asks for and moves
+    bool counted = true;  ///< whether its requests and traffic count
   };
-  /// What a thread fills: some of the lines, one after another.
+  /// A part of the lines, in order, filled by one thread.
   class alignas(64) Part {
    public:
     void add(const Touch& touch) { lists_[touch.place.pair].push_back(touch); }
-    std::vector<std::uint64_t> lines;  ///< to be picked from by those who add
+    std::vector<std::uint64_t> lines;  ///< scratch for those who add: lines to pick from
     std::vector<LinePlace> places;     ///< the same
 
    private:
     friend TouchLists;
     std::vector<std::vector<Touch>> lists_;  ///< by pair
   };
-  /// What was counted of them.
+  /// Counted traffic and requests.
   struct Counted {
     L2Traffic traffic;
     Asked asked;
@@ -60,8 +60,8 @@ class TouchLists {
 
   explicit TouchLists(Crew& crew) : crew_(crew) {}
 
-  /// Touches the lines of so many things, in their order: fill(first, end, part) adds those of some of them to a part,
-  /// beside other threads that fill others. `lines`: of all of them, about.
+  /// Touches the lines of `things` in order. fill(first, end, part) adds the lines of some of them to a part, while
+  /// other threads fill other parts. `lines`: about how many there are in all.
   template <typename Fill>
   Counted touch(std::size_t things, std::size_t lines, MemorySystem& memory, Fill&& fill) {
     const bool shared = crew_.size() > 1 && lines >= kWorthSharing;

@@ -1,7 +1,7 @@
-// Instruction supply: a small cache in each sub-partition that prefetches in sequence, one for the SM, one for the
-// GPC, and L2 behind. Kernels are small, so every level keeps one arrival time per line of code. What limits a long
-// straight line are the intervals between lines: into a sub-partition, out of L2, out of memory (kernels/micro
-// code_size on H200: 22.5, 47 and 99 to 120 cycles a line of 128 bytes).
+// Instruction fetch: an L0 in each sub-partition that prefetches in sequence, an L1 per SM, a cache per GPC, and L2
+// behind. Kernels are small, so every level keeps one arrival time per line of code. Long straight-line code is limited
+// by the interval between lines into a sub-partition, out of L2 and out of memory (icache.*_line_cycles, from
+// kernels/micro code_size).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class InstructionCacheLevel {
         evicts_(code_lines > ways_ * sets_) {}
 
   bool holds(std::uint32_t line) const { return arrival_[line] != kNever; }
-  /// Has it ever been here?
+  /// Whether the line has ever been in this level.
   bool seen(std::uint32_t line) const { return seen_[line] != 0; }
   Cycle arrival(std::uint32_t line) const { return arrival_[line]; }
   void touch(std::uint32_t line) {
@@ -65,11 +65,11 @@ class InstructionCacheLevel {
   std::vector<Cycle> arrival_;      ///< by line of code; kNever: not here
   std::vector<std::uint8_t> seen_;  ///< by line of code
   std::uint32_t ways_, sets_;
-  std::vector<std::uint32_t> slots_;  ///< lines of each set, the last used first
-  bool evicts_;                       ///< the code does not fit as a whole
+  std::vector<std::uint32_t> slots_;  ///< lines of each set, most recently used first
+  bool evicts_;                       ///< the code does not fit
 };
 
-/// The levels that SMs of a GPC share.
+/// The level that the SMs of a GPC share.
 struct SharedInstructionCache {
   InstructionCacheLevel gpc;
   Cycle port_free = 0;
@@ -86,7 +86,7 @@ class InstructionFetch {
         l0_(static_cast<std::size_t>(sub_partitions),
             L0{InstructionCacheLevel(code_lines, spec.l0_bytes / spec.line_bytes, spec.ways), {}}) {}
 
-  /// As an earlier run of the same code left it: `lines` were fetched in this order.
+  /// Warm caches: an earlier run of the same code fetched `lines` in this order.
   void preload(std::span<const std::uint32_t> lines) {
     preloaded_ = true;
     for (const std::uint32_t line : lines) {
@@ -95,7 +95,7 @@ class InstructionFetch {
     }
   }
 
-  /// Cycle from which `line` can be decoded in a sub-partition; requests it, and lines after it, if it is not there.
+  /// Cycle from which `line` can be decoded in a sub-partition. On a miss, requests it and the lines after it.
   Cycle fetch(int sub_partition, std::uint32_t line, Cycle now, SharedInstructionCache& gpc,
               InstructionCacheCounters& counters) {
     L0& l0 = l0_[static_cast<std::size_t>(sub_partition)];
@@ -109,7 +109,7 @@ class InstructionFetch {
       l0.cache.touch(line);
     } else {
       ++counters.l0_misses;
-      // A jump: what was being prefetched gives way.
+      // A jump cancels the prefetches.
       for (const std::uint32_t ahead : l0.ahead)
         if (l0.cache.holds(ahead) && l0.cache.arrival(ahead) > now + static_cast<Cycle>(spec_.l1_hit_cycles))
           l0.cache.drop(ahead);
@@ -132,8 +132,8 @@ class InstructionFetch {
  private:
   struct L0 {
     InstructionCacheLevel cache;
-    std::vector<std::uint32_t> ahead;  ///< lines prefetched since the last jump that may be on their way
-    Cycle port_free = 0;               ///< the SM's cache may send it the next line
+    std::vector<std::uint32_t> ahead;  ///< lines prefetched since the last jump, possibly in flight
+    Cycle port_free = 0;               ///< when the SM's cache may send it the next line
   };
 
   Cycle from_l1(L0& l0, std::uint32_t line, Cycle now, SharedInstructionCache& gpc,
@@ -166,7 +166,7 @@ class InstructionFetch {
     for (std::uint32_t wanted = line; wanted <= last; ++wanted) {
       if (gpc.gpc.holds(wanted)) continue;
       ++counters.l2_misses;
-      // Lines come one after another; the first costs the whole way, those streamed behind it an interval each.
+      // The first line takes the full latency, each line streamed behind it one interval.
       const int interval = gpc.gpc.seen(wanted) ? spec_.l2_line_cycles : spec_.memory_line_cycles;
       const Cycle start = std::max(gpc.port_free, now);
       gpc.port_free = start + static_cast<Cycle>(interval);
@@ -180,7 +180,7 @@ class InstructionFetch {
   InstructionCacheLevel l1_;
   std::vector<L0> l0_;
   bool started_ = false, preloaded_ = false;
-  Cycle open_at_ = 0;  ///< a preloaded cache gives nothing before
+  Cycle open_at_ = 0;  ///< a preloaded cache delivers nothing before this
 };
 
 }  // namespace forewarp

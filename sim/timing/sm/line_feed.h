@@ -1,7 +1,7 @@
-// How lines of code get from a sub-partition's instruction cache to its warps: one after another, in the order in which
-// they are asked for. A jump asks for the line it goes to, which brings the one behind it, and waits; lines in sequence
-// are asked for ahead. Where many warps loop over a few instructions this is what they wait for, and it is the same
-// for the oldest block as for others (kernels/micro loops).
+// The port that delivers lines of code from a sub-partition's instruction cache to its warps: first come, first served.
+// A jump requests its target line, which brings the next one along, and waits; lines in sequence are requested ahead.
+// Where many warps run short loops this is what they wait for, and the oldest block has no priority (kernels/micro
+// loops).
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace forewarp {
 /// Of one sub-partition, by warp slot.
 class LineFeed {
  public:
-  /// A warp goes on somewhere else: from `at` on it asks for that line, and no longer for others.
+  /// A warp jumps: from `at` on it requests the target line, and no others.
   void jump(int slot, Cycle at) {
     const auto s = static_cast<std::size_t>(slot);
     wanted_[s] = at;
@@ -29,7 +29,7 @@ class LineFeed {
     waiting_ |= 1u << slot;
     plan();
   }
-  /// A warp goes on to the line behind the one it was at. Has that been served?
+  /// A warp moves on to the next line. Returns whether that has been served.
   bool step(int slot, const InstructionCacheSpec& spec) {
     const auto s = static_cast<std::size_t>(slot);
     if (lines_[s]-- == spec.feed_lines) {
@@ -46,18 +46,18 @@ class LineFeed {
     plan();
   }
 
-  /// When the next line is served; kNever: nobody asks.
+  /// When the next line is served; kNever if none is requested.
   Cycle next() const { return next_; }
-  /// Slots whose warp is at a line that has not been served.
+  /// Slots whose warp waits for its current line.
   std::uint32_t waiting() const { return waiting_; }
-  /// From when a warp has the line that it is at, once that has been served.
+  /// When the warp's current line arrives, once it has been served.
   Cycle arrival(int slot, const InstructionCacheSpec& spec) const {
-    // Those it has ahead came one interval after another, or later: then this one has been here for long.
+    // The lines ahead arrived at least one interval apart; if more, this one has been here for a while.
     const auto s = static_cast<std::size_t>(slot);
     return arrival_[s] - static_cast<Cycle>(spec.feed_interval_cycles * (lines_[s] - 1));
   }
 
-  /// Serves whoever has asked first, at next(). Returns whose line that was.
+  /// Serves the first request, at next(). Returns its slot.
   int serve(const InstructionCacheSpec& spec) {
     const int slot = first_;
     const auto s = static_cast<std::size_t>(slot);
@@ -86,12 +86,12 @@ class LineFeed {
     if (next_ != kNever) next_ = std::max(next_, free_);
   }
 
-  std::array<Cycle, kWarpSlots> wanted_{};   ///< since when, or from when on, the next line is asked for
+  std::array<Cycle, kWarpSlots> wanted_{};   ///< when the next line is or was requested
   std::array<Cycle, kWarpSlots> arrival_{};  ///< of the last line served
-  std::array<int, kWarpSlots> lines_{};      ///< served and not left yet, the one that the warp is at included
-  std::uint32_t asking_ = 0;                 ///< slots with room for a line more
-  std::uint32_t jumped_ = 0;                 ///< of those, the ones whose next line is where a jump goes
-  std::uint32_t waiting_ = 0;                ///< slots whose warp is at a line that has not been served
+  std::array<int, kWarpSlots> lines_{};      ///< lines served and not yet left, the current one included
+  std::uint32_t asking_ = 0;                 ///< slots with room for another line
+  std::uint32_t jumped_ = 0;                 ///< of those, the ones whose next line is a jump target
+  std::uint32_t waiting_ = 0;                ///< slots whose warp waits for its current line
   Cycle free_ = 0, next_ = kNever;
   int first_ = 0;  ///< who is served next
 };

@@ -1,5 +1,5 @@
-// The SM's memory pipe: takes memory instructions from the four sub-partitions in turn into a queue, and of these one
-// after another looks lines up in L1, moves data through the banks it shares with shared memory, and sends misses,
+// The SM's memory pipe. It takes memory instructions from the four sub-partitions in turn into a shared queue. In
+// order, it looks their lines up in L1, moves data through the banks that L1 and shared memory share, and sends misses,
 // stores and atomics to the crossbar.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace forewarp {
 
-/// What the pipe makes of an access pattern, beyond its lines.
+/// What an access pattern costs the pipe besides its lines.
 struct PatternTiming {
   std::uint16_t wavefronts = 0;  ///< passes through the data banks
   std::uint8_t rounds = 1;       ///< atomics: lanes that meet on one word
 };
 
-/// A scoreboard of a warp counts down at `at` (or a store or barrier fence is done).
+/// A scoreboard of a warp is released at `at` (or a queue slot, or a store is acknowledged).
 struct Release {
   enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied };
   Kind kind{};
@@ -33,7 +33,7 @@ struct Release {
   std::uint8_t group = 0;        ///< Copied: of which group it was (CopyGroups)
 };
 
-/// A memory instruction on its way through the pipe.
+/// A memory instruction in the pipe.
 struct MemoryOperation {
   const TimedInstruction* instruction = nullptr;
   std::uint64_t line_base = 0;  ///< line number of the access's base, shifted to the block
@@ -65,14 +65,14 @@ class MemoryPipe {
     return waiting_ == 0 && taken_head_ == taken_tail_ && out_head_ == out_tail_ && live_loads_ == 0 &&
            stores_in_flight_ == 0;
   }
-  /// One warp more, or less, waits for its stores: these wait for no others then.
+  /// One more, or fewer, warp waits at a fence: buffered stores then leave without waiting for others.
   void fence(int more) { fences_ += more; }
 
-  /// Serves what can be served at `now`; releases are appended. Returns the next cycle with work, kNever if none is
-  /// known (a reply will wake it).
+  /// Serves what it can at `now`; appends releases. Returns the next cycle with work, kNever if a reply must wake
+  /// it.
   Cycle tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
   void reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases);
-  /// Brings near the host's processor what a reply will look at: first its entry, then what that names.
+  /// Prefetches what a reply will touch: first its entry, then what that refers to.
   void prefetch_miss(const MemoryReply& reply) const {
     if ((reply.tag & kStoreTag) == 0) __builtin_prefetch(&misses_[reply.tag]);
   }
@@ -85,7 +85,7 @@ class MemoryPipe {
 
   const MemoryPipeCounters& counters() const { return counters_; }
   void invalidate() { l1_.clear(); }
-  /// L1 becomes as if the sectors had been accessed, without time: for work that is left out.
+  /// Updates L1 as if the sectors had been accessed, without time: for skipped work.
   void touch(std::uint64_t line, const LineSectors&, AccessEffect);
 
   /// From issue to the earliest arrival at the shared unit.
@@ -107,7 +107,7 @@ class MemoryPipe {
   struct Queue {  ///< of a sub-partition, a ring
     std::vector<MemoryOperation> entries;
     std::uint32_t head = 0, tail = 0;
-    Cycle port_free = 0;  ///< what is loaded from shared memory can go to its registers
+    Cycle port_free = 0;  ///< when shared-memory data can go to its registers
   };
   struct Waiter {
     std::uint32_t load = 0, next = kNone;
@@ -171,30 +171,28 @@ class MemoryPipe {
   std::vector<Queue> queues_;  ///< by sub-partition
   std::uint32_t queue_mask_ = 0;
   std::uint32_t waiting_ = 0;           ///< operations in all of them
-  std::vector<std::uint8_t> turns_;     ///< sub-partitions, the one served longest ago first
-  std::vector<MemoryOperation> taken_;  ///< from all of them, in that order: a ring
+  std::vector<std::uint8_t> turns_;     ///< sub-partitions, least recently served first
+  std::vector<MemoryOperation> taken_;  ///< the shared queue, in order: a ring
   std::uint32_t taken_head_ = 0, taken_tail_ = 0, taken_mask_ = 0;
-  std::uint32_t next_line_ = 0;      ///< place in order_, of the operation that was taken first
+  std::uint32_t next_line_ = 0;      ///< place in order_ of the operation at the head
   std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass
   std::uint32_t current_load_ = kNone;
-  Cycle take_free_ = 0;   ///< the shared unit takes its next instruction
-  Cycle serve_free_ = 0;  ///< ... and looks at the next that it has taken
-  Cycle data_free_ = 0;   ///< the banks are free
+  Cycle take_free_ = 0;   ///< when the shared queue takes its next instruction
+  Cycle serve_free_ = 0;  ///< when the next one in it is served
+  Cycle data_free_ = 0;   ///< when the banks are free
 
   std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
   std::uint32_t out_head_ = 0, out_tail_ = 0;
-  /// A warp's store waits for its next one, if that is to the same lines, for as long as stores keep coming and there
-  /// is room: eight stores to the words of a sector, 6 cycles apart, are one at L2, 12 cycles apart eight, where other
-  /// warps store meanwhile one again; those of 4 warps to 7 lines each are put together, to 8 none; those of one lane
-  /// to two lines in turn none (kernels/micro l1_stores).
+  /// The store buffer: a store waits for the same warp's next store to the same lines, as long as stores keep coming
+  /// and there is room (kernels/micro l1_stores; FINDINGS.md, L1).
   std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
   std::uint32_t held_head_ = 0, held_tail_ = 0;
-  std::vector<std::uint32_t> last_store_;  ///< of each warp, its serial
+  std::vector<std::uint32_t> last_store_;  ///< serial of each warp's last store
   std::uint32_t store_serial_ = 1;         ///< of the one being served
-  Cycle stores_until_ = 0;                 ///< the last one has gone through the banks
-  bool makes_room_ = false;                ///< the oldest one leaves for a store that waits
-  int fences_ = 0;                         ///< warps that wait for their stores
-  bool store_was_last_ = false;            ///< of what left for the crossbar
+  Cycle stores_until_ = 0;                 ///< when the last store has passed the banks
+  bool makes_room_ = false;                ///< the oldest leaves to make room for a waiting store
+  int fences_ = 0;                         ///< warps at a fence
+  bool store_was_last_ = false;            ///< the last request to the crossbar was a store
 
   std::vector<Load> loads_;
   std::uint32_t free_load_ = kNone;
@@ -204,7 +202,7 @@ class MemoryPipe {
   std::vector<Waiter> waiters_;
   std::uint32_t free_waiter_ = kNone;
 
-  std::uint64_t stores_in_flight_ = 0;  ///< sent or waiting to be sent, not acknowledged
+  std::uint64_t stores_in_flight_ = 0;  ///< sent or buffered, not acknowledged
   MemoryPipeCounters counters_;
 };
 

@@ -1,5 +1,5 @@
-// One streaming multiprocessor: resident blocks, four sub-partitions that issue one instruction a cycle each, the
-// instruction caches, and the memory pipe. Ticked only in cycles in which something can happen.
+// One streaming multiprocessor: resident blocks, four sub-partitions that issue one instruction per cycle each, the
+// instruction caches and the memory pipe. Ticked only in cycles in which something can happen.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@
 
 namespace forewarp {
 
-/// What all SMs of a launch share and only read.
+/// What all SMs of a launch share, read-only.
 struct LaunchContext {
   const GpuModel& gpu;
   const KernelTrace& trace;
@@ -55,20 +55,20 @@ class Sm {
  public:
   Sm(const LaunchContext&, std::uint16_t id);
 
-  /// The lines of code that an earlier run has left in the instruction caches.
+  /// Warm instruction caches: the lines of code that an earlier run left there.
   void preload_code(std::span<const std::uint32_t> lines) { fetch_.preload(lines); }
 
   bool has_room() const { return resident_ < context_.blocks_per_sm; }
   int resident() const { return resident_; }
   void start_block(std::uint32_t linear_block, Cycle now);
 
-  /// Does everything due at `now`; blocks that end are appended. Returns the next cycle with work.
-  /// `stalls`: by instruction, of all SMs that one thread runs. They execute the same code at nearly the same time, so
-  /// that one table stays near the host's processor where one an SM would not.
+  /// Does everything due at `now`; appends blocks that end. Returns the next cycle with work. `stalls`: by instruction,
+  /// shared by all SMs that one thread runs, which execute the same code at nearly the same time: one table stays in
+  /// the host's caches where one per SM would not.
   Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<StallCycles>& stalls,
              std::vector<FinishedBlock>&);
   void reply(const MemoryReply&, Cycle now);
-  /// Memory instructions that have been issued go on, warps do not. When there is more to do.
+  /// Issued memory instructions proceed, warps do not. Returns when there is more to do.
   Cycle drain(Cycle now, MemorySystem&);
   const MemoryPipe& memory_pipe() const { return pipe_; }
 
@@ -100,31 +100,31 @@ class Sm {
   static constexpr int kQueueMost = 64;  ///< most places of its queue to the shared units
 
   struct SubPartition {
-    alignas(64) std::array<Cycle, kWarpSlots> ready{};  ///< per slot; kNever: empty, or no time known
+    alignas(64) std::array<Cycle, kWarpSlots> ready{};  ///< by slot; kNever: empty, or time unknown
     std::array<std::uint16_t, kWarpSlots> warp{};       ///< index into warps_
-    std::array<std::uint64_t, kWarpSlots> order{};      ///< the lowest issues first: issue_order()
+    std::array<std::uint64_t, kWarpSlots> order{};      ///< lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
     std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves
-    Cycle dispatch_free = 0;                ///< an instruction issued before holds dispatch until then
-    Cycle held = 0;                         ///< cycles in which dispatch was held so far
-    Cycle booked_from = 0;                  ///< issue of the last instruction that read registers
-    std::array<std::uint64_t, 2> booked{};  ///< register-file read ports: cycles from then on that are taken
+    Cycle dispatch_free = 0;                ///< an earlier instruction holds dispatch until then
+    Cycle held = 0;                         ///< cycles in which dispatch was held
+    Cycle booked_from = 0;                  ///< issue cycle of the last instruction that read registers
+    std::array<std::uint64_t, 2> booked{};  ///< register-file read ports: bit i: cycle booked_from + i is taken
     std::array<std::array<Cycle, 2>, 3>
         latch_free{};  ///< operand latches, by place and bank: when each takes a register
     std::array<std::array<std::uint32_t, 2>, 3> reused{};  ///< operand cache, by place and bank: operand_key()
-    Cycle next = kNever;                                   ///< earliest cycle at which a warp may be ready
+    Cycle next = kNever;                                   ///< earliest cycle in which a warp may be ready
     Cycle address_free = 0;                                ///< address unit
-    int queued_memory = 0;                                 ///< memory instructions not yet taken by the shared unit
-    std::uint32_t memory_sent = 0;                         ///< memory instructions that got a place so far
+    int queued_memory = 0;                                 ///< memory instructions not yet in the shared queue
+    std::uint32_t memory_sent = 0;                         ///< memory instructions queued so far
     int queued_global = 0;                                 ///< of those, accesses to global or local memory
-    std::array<Cycle, kQueueMost> index_start{};           ///< when the ADU takes what was sent to it last
+    std::array<Cycle, kQueueMost> index_start{};           ///< when the ADU takes the instructions sent to it last
     std::uint32_t index_sent = 0;                          ///< instructions sent to the ADU so far
-    bool waits_for_queue = false;                          ///< a ready warp was refused because that queue is full
+    bool waits_for_queue = false;                          ///< a ready warp was refused because the queue is full
     std::uint32_t wants_memory = 0;                        ///< slots whose next instruction goes to the memory queue
-    std::uint32_t turned_away = 0;                         ///< of those, the ones the full queue has refused
+    std::uint32_t turned_away = 0;                         ///< of those, the ones that the full queue refused
     std::uint32_t live_mask = 0;                           ///< slots in use
     int live = 0;
-    int starting = 0;  ///< warps that have not asked for their first instruction
+    int starting = 0;  ///< warps that have not requested their first instruction
     int last = -1;     ///< slot of the warp that issued last
     BranchTurns turns;
     LineFeed feed;
@@ -144,12 +144,12 @@ class Sm {
     bool used = false;
     std::array<BlockBarrier, 16> barriers{};
     Cycle last_arrival = 0;            ///< at a barrier, as the SM's barrier unit sees it
-    std::vector<std::int64_t> shifts;  ///< lines by which each slope moves this block's accesses
+    std::vector<std::int64_t> shifts;  ///< by slope: lines by which it moves this block's accesses
     std::vector<std::uint16_t> warps;
   };
 
   // Issue.
-  /// Older blocks first, within a block the longest not issued.
+  /// Oldest block first, within a block the warp that has not issued for longest.
   static std::uint64_t issue_order(std::uint32_t block_age, Cycle issued) {
     return std::uint64_t{block_age} << 40 | (issued & ((std::uint64_t{1} << 40) - 1));
   }
@@ -170,8 +170,8 @@ class Sm {
   void account(const SubPartition&, Warp&, const TimedInstruction&, Cycle now);
   void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
   void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
-  /// Local memory belongs to the places that an SM has for blocks: lines of those before this one, on this SM and
-  /// others.
+  /// Local memory belongs to an SM's block slots: the lines of the slots before this one, on this and earlier
+  /// SMs.
   std::uint64_t local_lines_before(std::uint16_t block_slot) const {
     return (id_ * static_cast<std::uint64_t>(context_.blocks_per_sm) + block_slot) * local_lines_;
   }
@@ -205,8 +205,8 @@ class Sm {
   Cycle pipe_next_ = kNever;
   std::vector<Release> releases_;
   std::vector<FinishedBlock>* finished_ = nullptr;
-  Cycle adu_free_ = 0, membar_free_ = 0;  ///< the SM's ADU (barriers, indices, LDC) and its fences take the next warp
-  Cycle warp_start_free_ = 0;             ///< the SM can start the next warp
+  Cycle adu_free_ = 0, membar_free_ = 0;  ///< when ADU and fences take the next warp
+  Cycle warp_start_free_ = 0;             ///< when the SM can start the next warp
   CopyGroups copies_;
   ReleaseTimes release_times_;
   std::vector<Cycle> constant_arrival_;  ///< by constant line modulo the table

@@ -1,5 +1,5 @@
-// A kernel's instructions as the timing model sees them: which queue or pipe, for how long, which scoreboards. Made
-// once a launch from the program and the GPU model, so that issue reads one small dense record.
+// A kernel's instructions as the timing model sees them: queue or pipe, duration, scoreboards. Built once per launch
+// from the program and the GPU model, so that issue reads one small dense record.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace forewarp {
 
-/// How an instruction is carried out once issued.
+/// How an instruction executes once issued.
 enum class Path : std::uint8_t {
   Fixed,          ///< a pipe with a fixed latency; the compiler's stall counts cover it
   Scoreboarded,   ///< a pipe whose result arrives after a known number of cycles and releases a scoreboard
@@ -21,7 +21,7 @@ enum class Path : std::uint8_t {
   Copy,           ///< the memory pipe: from global memory to shared memory, by itself
   CopyCommit,     ///< ends a group of copies, behind them in the memory pipe
   ConstantLoad,   ///< LDC, by way of the SM's ADU
-  Index,          ///< S2R and S2UR of what is the same for all lanes: the same way
+  Index,          ///< S2R and S2UR of warp-uniform values: by way of the ADU too
   Barrier,        ///< BAR.SYNC and BAR.RED
   BarrierArrive,  ///< BAR.ARV
   Membar,
@@ -41,9 +41,9 @@ struct TimedInstruction {
   std::uint8_t read_barrier = kNoScoreboard;
   std::uint8_t interval = 1;          ///< cycles the pipe is held
   std::uint8_t dispatch = 1;          ///< cycles in which the sub-partition issues nothing else
-  bool product = false;               ///< a 64-bit product: two passes
+  bool product = false;               ///< a 64-bit product, which makes two passes
   std::uint8_t wide = 0;              ///< registers that a lane loads beyond the first
-  std::uint8_t wavefront_factor = 1;  ///< passes through the banks for each that the pattern takes
+  std::uint8_t wavefront_factor = 1;  ///< passes through the banks per wavefront of the pattern
   std::uint8_t count = 0;             ///< Depbar: the threshold; Barrier: id
   std::uint8_t depbar_scoreboard = 0;
   bool memory_queue = false;          ///< takes a place of the sub-partition's queue to the memory pipe
@@ -56,7 +56,7 @@ struct TimedInstruction {
   std::uint16_t constant_line = 0;    ///< of that operand or of LDC: line number in its bank
   std::uint16_t latency = 0;          ///< Scoreboarded, Queued: result after so many cycles
   std::uint16_t barrier_threads = 0;  ///< Barrier: explicit thread count, 0 = the whole block
-  // Register operands by bank, for the read ports: slot i reads register `source[i]`, 255 = none.
+  // Register operands, for the read ports: slot i reads register `source[i]`, 255 = none.
   std::uint8_t source[3] = {255, 255, 255};
   std::uint8_t reuse = 0;
 };

@@ -1,4 +1,4 @@
-// A warp in flight: where it is in its trace, and when and why it may not issue yet.
+// A resident warp: where it is in its trace, and when and why it may not issue yet.
 #pragma once
 
 #include <algorithm>
@@ -17,20 +17,20 @@ struct Warp {
   WarpCursor cursor;  ///< its next instruction
 
   // When its next instruction may issue, cause by cause.
-  Cycle placed = 0;       ///< it has a slot of the SM
-  Cycle started = 0;      ///< its sub-partition has it
+  Cycle placed = 0;       ///< when it got its slot on the SM
+  Cycle started = 0;      ///< when its sub-partition got it
   Cycle issued = 0;       ///< its last issue (or its start)
   Cycle fixed_at = 0;     ///< stall count, branch or fence of the last instruction; kNever: at a fence, or draining
-  Cycle waited_at = 0;    ///< of a taken branch: its stall count is over
-  Cycle conflict = 0;     ///< cycles of that in which its operands held dispatch
+  Cycle waited_at = 0;    ///< of a taken branch: when its stall count ends
+  Cycle conflict = 0;     ///< cycles of that in which operand conflicts held dispatch
   Cycle held_before = 0;  ///< SubPartition::held when that was set
-  Cycle released = 0;     ///< the last barrier lets it go on; kNever: others are awaited
-  Cycle fetched_at = 0;   ///< the instruction is decoded
-  std::array<Cycle, kScoreboards> scoreboard_at{};   ///< counted down by then, as far as known
+  Cycle released = 0;     ///< when the last barrier releases it; kNever: others are awaited
+  Cycle fetched_at = 0;   ///< when the next instruction is decoded
+  std::array<Cycle, kScoreboards> scoreboard_at{};   ///< when each scoreboard reaches zero, as far as known
   std::array<std::uint8_t, kScoreboards> pending{};  ///< releases whose time is not known yet
   Cycle counted_at = 0;                              ///< a scoreboard counts as few as DEPBAR asks for
-  Cycle countable = 0;                               ///< a counter that was full has room
-  std::uint64_t throttled = 0;    ///< cycles since it was ready that a full pipe or queue has already explained
+  Cycle countable = 0;                               ///< when a full scoreboard counter has room
+  std::uint64_t throttled = 0;    ///< cycles since it was ready already attributed to a full pipe or queue
   Cycle refused_at = kNever;      ///< first cycle in which a full queue refused it; kNever: not refused
   std::uint32_t sent_before = 0;  ///< SubPartition::memory_sent when it was refused
   Stall refused_reason = Stall::LgThrottle;
@@ -41,10 +41,10 @@ struct Warp {
   std::uint16_t block_slot = 0;
   std::uint32_t stores_in_flight = 0;
   std::uint32_t queued = 0;           ///< memory instructions the shared unit has not taken yet
-  std::uint16_t generation = 0;       ///< tells late acknowledgements of an earlier warp of this slot apart
+  std::uint16_t generation = 0;       ///< distinguishes late acknowledgements to an earlier warp of this slot
   std::uint32_t cls = 0, path = 0;    ///< which class and path it replays
   std::uint32_t age = 0;              ///< of its block: order of arrival at the SM
-  std::uint8_t barrier = kNoBarrier;  ///< the barrier at which others are awaited
+  std::uint8_t barrier = kNoBarrier;  ///< the barrier it waits at
   bool alive = false;
   bool first = true;         ///< has not issued yet
   bool needs_fetch = false;  ///< its first instruction has not been asked for
