@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -116,6 +117,14 @@ void write(const FillUniform& fill, const Buffer&, std::uint64_t offset, std::sp
     case ElementType::Bf16:
       fill_elements<std::uint16_t>(bytes, fill.seed, offset / 2, [=](std::uint32_t s) { return to_bf16(value(s)); });
       break;
+    case ElementType::E4m3:
+      fill_elements<std::uint8_t>(bytes, fill.seed, offset, [=](std::uint32_t s) { return to_e4m3(value(s)); });
+      break;
+    case ElementType::S8:
+      fill_elements<std::uint8_t>(bytes, fill.seed, offset, [=](std::uint32_t s) {
+        return static_cast<std::uint8_t>(static_cast<std::int8_t>(std::nearbyint(value(s))));
+      });
+      break;
   }
 }
 
@@ -160,6 +169,9 @@ std::uint32_t element_bytes(const Fill& fill) {
         return 2;
       case ElementType::Bf16:
         return 2;
+      case ElementType::E4m3:
+      case ElementType::S8:
+        return 1;
     }
   }
   return 1;

@@ -54,9 +54,10 @@ TEST_CASE("a part of a fill is that part of the whole") {
   Buffer buffer;
   buffer.name = "b";
   buffer.bytes = (std::uint64_t{2} << 20) + 24;
-  for (const Fill& fill : {Fill{FillZero{}}, Fill{FillIota{}}, Fill{FillLcg{3, 1000}}, Fill{FillLcg{3, 1024}},
-                           Fill{FillUniform{ElementType::F32, -1, 1, 7}}, Fill{FillUniform{ElementType::F64, -1, 1, 7}},
-                           Fill{FillUniform{ElementType::F16, -1, 1, 7}}}) {
+  for (const Fill& fill :
+       {Fill{FillZero{}}, Fill{FillIota{}}, Fill{FillLcg{3, 1000}}, Fill{FillLcg{3, 1024}},
+        Fill{FillUniform{ElementType::F32, -1, 1, 7}}, Fill{FillUniform{ElementType::F64, -1, 1, 7}},
+        Fill{FillUniform{ElementType::F16, -1, 1, 7}}, Fill{FillUniform{ElementType::S8, -9, 9, 7}}}) {
     buffer.fill = fill;
     const std::vector<std::uint8_t> whole = make_buffer(buffer);
     for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{256} << 10, std::uint64_t{2} << 20}) {
@@ -121,6 +122,37 @@ TEST_CASE("f16 rounds to the nearest, ties to even") {
   CHECK(to_bf16(1.f) == 0x3f80);
   CHECK(to_bf16(std::bit_cast<float>(0x3f808000u)) == 0x3f80);
   CHECK(to_bf16(std::bit_cast<float>(0x3f818000u)) == 0x3f82);
+}
+
+TEST_CASE("e4m3 rounds to the nearest, ties to even, and stops at 448") {
+  const auto value_of = [](int bits) {
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    return exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+  };
+  // Halfway between neighbours the even one; a little to either side the nearer one.
+  for (int low = 0; low < 0x7e; ++low) {
+    const auto half_way = static_cast<float>((value_of(low) + value_of(low + 1)) / 2);
+    CHECK(to_e4m3(static_cast<float>(value_of(low))) == low);
+    CHECK(to_e4m3(half_way) == (low % 2 == 0 ? low : low + 1));
+    CHECK(to_e4m3(std::nextafter(half_way, 0.f)) == low);
+    CHECK(to_e4m3(-std::nextafter(half_way, 1e9f)) == (0x80 | (low + 1)));
+  }
+  CHECK(to_e4m3(448.f) == 0x7e);
+  CHECK(to_e4m3(-1e30f) == 0xfe);
+  CHECK(to_e4m3(std::nanf("")) == 0x7f);
+}
+
+TEST_CASE("bytes of uniform fills are rounded whole numbers or e4m3") {
+  const auto s8 = made<std::int8_t>(100001, FillUniform{ElementType::S8, -128, 127, 5});
+  const auto e4m3 = made<std::uint8_t>(100001, FillUniform{ElementType::E4m3, -4, 4, 5});
+  const auto f32 = made<float>(100001, FillUniform{ElementType::F32, -128, 127, 5});
+  const auto small = made<float>(100001, FillUniform{ElementType::F32, -4, 4, 5});
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < s8.size(); ++i)
+    wrong += static_cast<float>(s8[i]) != std::nearbyint(f32[i]) || e4m3[i] != to_e4m3(small[i]);
+  CHECK(wrong == 0);
+  CHECK(*std::min_element(s8.begin(), s8.end()) == -128);
+  CHECK(*std::max_element(s8.begin(), s8.end()) == 127);
 }
 
 TEST_CASE("zero and iota") {

@@ -25,6 +25,7 @@ constexpr std::uint64_t kMostClusterBlocks = 16;  // 8 is portable; 16 after opt
 constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMostSharedBytes = 1 << 20;
 constexpr double kMostF16 = 65504;
+constexpr double kMostE4m3 = 448;
 
 // Where device memory starts in a CUDA process on Linux, roughly, and the granularity of its pages.
 constexpr std::uint64_t kFirstAddress = 0x7f40'0000'0000;
@@ -50,10 +51,14 @@ double read_float(const config::Node& node) {
 FillUniform read_uniform(const config::Node& node) {
   FillUniform fill;
   node.read_map([&](config::Map& m) {
-    constexpr ElementType types[] = {ElementType::F32, ElementType::F64, ElementType::F16, ElementType::Bf16};
-    fill.type = types[m.at("type").choice({"f32", "f64", "f16", "bf16"})];
-    const double most = fill.type == ElementType::F16 ? kMostF16 : std::numeric_limits<float>::max();
-    fill.low = m.at("low").number(-most, most);
+    constexpr ElementType types[] = {ElementType::F32,  ElementType::F64,  ElementType::F16,
+                                     ElementType::Bf16, ElementType::E4m3, ElementType::S8};
+    fill.type = types[m.at("type").choice({"f32", "f64", "f16", "bf16", "e4m3", "s8"})];
+    const double most = fill.type == ElementType::F16    ? kMostF16
+                        : fill.type == ElementType::E4m3 ? kMostE4m3
+                        : fill.type == ElementType::S8   ? 127
+                                                         : std::numeric_limits<float>::max();
+    fill.low = m.at("low").number(fill.type == ElementType::S8 ? -128 : -most, most);
     const config::Node high = m.at("high");
     fill.high = high.number(-most, most);
     if (fill.high < fill.low) throw high.error("is less than low");

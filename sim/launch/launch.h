@@ -12,7 +12,7 @@
 
 namespace forewarp {
 
-enum class ElementType : std::uint8_t { F32, F64, F16, Bf16 };
+enum class ElementType : std::uint8_t { F32, F64, F16, Bf16, E4m3, S8 };
 
 struct FillZero {};
 struct FillIota {};  ///< 32-bit 0, 1, 2, ...

@@ -151,11 +151,14 @@ TEST_CASE("buffers and fills are checked") {
   CHECK_THAT(buffer("{bytes: 6, fill: iota}"), Contains("no whole number of the fill's 4-byte elements"));
   CHECK_THAT(buffer("{bytes: 12, fill: {uniform: {type: f64, low: 0, high: 1, seed: 1}}}"), Contains("8-byte"));
   CHECK_THAT(buffer("{bytes: 8, fill: {uniform: {type: f8, low: 0, high: 1, seed: 1}}}"),
-             Contains("accepted: f32, f64, f16, bf16"));
+             Contains("accepted: f32, f64, f16, bf16, e4m3, s8"));
   CHECK_THAT(buffer("{bytes: 8, fill: {uniform: {type: f32, low: 1, high: 0, seed: 1}}}"),
              Contains("is less than low"));
   CHECK_THAT(buffer("{bytes: 8, fill: {uniform: {type: f16, low: 0, high: 70000, seed: 1}}}"),
              Contains("from -65504 to 65504"));
+  CHECK_THAT(buffer("{bytes: 8, fill: {uniform: {type: e4m3, low: 0, high: 500, seed: 1}}}"), Contains("to 448"));
+  CHECK_THAT(buffer("{bytes: 8, fill: {uniform: {type: s8, low: -129, high: 0, seed: 1}}}"),
+             Contains("from -128 to 127"));
   CHECK_THAT(buffer("{bytes: 8, fill: {uniform: {type: f32, low: -3e38, high: 3e38, seed: 1}}}"), Contains("too far"));
   CHECK_THAT(buffer("{bytes: 8, fill: {uniform: {type: f32, low: 0, high: 1}}}"), Contains("lacks the key 'seed'"));
   CHECK_THAT(buffer("{bytes: 8, fill: {lcg: {seed: 1, modulus: 0}}}"), Contains("modulus must be an integer from 1"));
