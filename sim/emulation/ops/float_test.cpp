@@ -322,6 +322,29 @@ TEST_CASE("packed halves round once", "[half]") {
   CHECK(constant.d[3] == 0x40000000u);
 }
 
+TEST_CASE("bytes of fp8 unpack into halves of the same value", "[half]") {
+  for (u32 first = 0; first < 256; first += 64) {
+    Inputs in;
+    for (u32 i = 0; i < kWarpLanes; ++i) in.a[i] = (first + 2 * i) << 16 | (first + 2 * i + 1) << 24 | 0x38c0u;
+    const Outputs e4m3 = execute("F2FP.F16.E4M3.UNPACK_B R20, R10.H1\nF2FP.F16.E4M3.UNPACK_B R21, R10", in, 90);
+    const Outputs e5m2 = execute("F2FP.F16.E5M2.UNPACK_B R20, R10.H1\nMOV R21, RZ", in, 90);
+    for (u32 i = 0; i < kWarpLanes; ++i) {
+      CHECK(low(e4m3.d[i] >> 32) == 0x3c00c000u);  // 1 and -2
+      for (u32 e = 0; e < 2; ++e) {
+        const u32 byte = first + 2 * i + e, magnitude = byte & 0x7f;
+        INFO("byte " << byte);
+        const double sign = byte >= 0x80 ? -1 : 1, wide = half(low(e4m3.d[i]) >> (16 * e) & 0xffffu);
+        const int exponent = static_cast<int>(magnitude >> 3), fraction = static_cast<int>(magnitude & 7);
+        if (magnitude == 0x7f) CHECK(std::isnan(wide));
+        if (magnitude != 0x7f)
+          CHECK(wide == sign * (exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10)));
+        if (magnitude <= 0x7c) CHECK((low(e5m2.d[i]) >> (16 * e) & 0xffffu) == byte << 8);
+        if (magnitude > 0x7c) CHECK(std::isnan(half(low(e5m2.d[i]) >> (16 * e) & 0xffffu)));
+      }
+    }
+  }
+}
+
 TEST_CASE("packing, bfloat16 and half comparisons", "[half]") {
   const Inputs in{edge_floats(), rotated(edge_floats(), 7), {}};
   const Outputs pack = execute("F2FP.F16.F32.PACK_AB R20, R10, R12\nF2FP.BF16.PACK_AB R21, R10, R12", in);

@@ -264,6 +264,29 @@ void f2fp(Exec& x, const Op& op) {
   });
 }
 
+/// fp8 as half: exact. e5m2 is the upper byte of one; e4m3 has one NaN and no infinity.
+u32 widen_byte(u32 byte, bool e5m2) {
+  if (e5m2) return (byte & 0x7fu) > 0x7cu ? Half::kNan : byte << 8;
+  if ((byte & 0x7fu) == 0x7fu) return Half::kNan;
+  const u32 exponent = byte >> 3 & 15u, fraction = byte & 7u, sign = (byte & 0x80u) << 8;
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, static_cast<int>(exponent) - 10);
+  return sign | Half::encode(magnitude);
+}
+
+/// F2FP.F16.E4M3.UNPACK_B: two bytes, of the lower or (.H1) the upper half of a register, become two halves.
+void unpack_bytes(Exec& x, const Op& op) {
+  const u32* a = x.row(op.a);
+  const u32 shift = op.immediate;
+  const bool e5m2 = op.variant != 0;
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      const u32 pair = a[i] >> shift;
+      d[i] = widen_byte(pair & 0xffu, e5m2) | widen_byte(pair >> 8 & 0xffu, e5m2) << 16;
+    }
+  });
+}
+
 // --- decoding --------------------------------------------------------------------------------------------------------
 
 std::uint8_t rounding_bits(const OperandReader& r) {
@@ -317,6 +340,14 @@ bool decode_conversion(const OperandReader& r, Op& op, Format to, Format from) {
 }  // namespace
 
 bool emulate_f2fp(const OperandReader& r, Op& op) {
+  if (r.has(Modifier::UNPACK_B) && r.has(Modifier::F16) && r.has(Modifier::E4M3) != r.has(Modifier::E5M2) &&
+      r.values() == 1 && !r.has(Modifier::RELU)) {
+    op.a = r.integer(0);
+    op.variant = r.has(Modifier::E5M2);
+    op.immediate = 8u * r.value(0).byte;
+    op.run = unpack_bytes;
+    return op.a.flip == 0;
+  }
   const bool merge = r.has(Modifier::PACK_AB_MERGE_C) || r.has(Modifier::MERGE_C) || r.has(Modifier::UNPACK_B);
   if (merge || r.has(Modifier::E4M3) || r.has(Modifier::E5M2) || r.has(Modifier::TF32) || r.values() != 2) return false;
   op.a = r.single(0);
