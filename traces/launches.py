@@ -10,9 +10,12 @@ def zero(elements, size=FP32):
     return f"{{bytes: {elements * size}, fill: zero}}"
 
 
-def uniform(elements, seed, kind="f32"):
-    size = {"f32": FP32, "f16": FP16}[kind]
-    return f"{{bytes: {elements * size}, fill: {{uniform: {{type: {kind}, low: -1, high: 1, seed: {seed}}}}}}}"
+BYTES = {"f64": 8, "f32": FP32, "f16": FP16, "bf16": 2, "e4m3": 1, "s8": 1}
+
+
+def uniform(elements, seed, kind="f32", most=1):
+    return (f"{{bytes: {elements * BYTES[kind]}, fill: {{uniform: {{type: {kind}, low: {-most}, high: {most}, "
+            f"seed: {seed}}}}}}}")
 
 
 def args(*values):
@@ -271,8 +274,9 @@ def files():
     from large_launches import large
     from micro_launches import micro
     from sweep_launches import sweeps
+    from tensor_launches import tensor
     from wave_launches import waves
     return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
                   "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, micro, sweeps, waves, large)
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, tensor, micro, sweeps, waves, large)
             for stem, cases in folder().items()}
