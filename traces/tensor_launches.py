@@ -1,5 +1,7 @@
 """The cases of the tensor-core products (kernels/matmul from 08 on), for launches.py."""
+import re
 from math import ceil
+from pathlib import Path
 
 from launches import BYTES, case, launch, uniform, zero
 
@@ -17,7 +19,7 @@ def product(kernel, name, m, n, k, tile, threads, kib=0, kind="f16", out=None, *
     most = 127 if kind == "s8" else 1
     buffers = {"a": uniform(m * k, 1, kind, most), "b": uniform(k * n, 2, kind, most), "c": zero(m * n, out or BYTES[kind])}
     one = launch(kernel, tiles[0] * tiles[1] if flat else tiles, threads, "a", "b", "c", m, n, k, *more)
-    return case(f"{kernel}_{name}", buffers, one | ({"dynamic_shared_bytes": str(kib * KIB)} if kib else {}))
+    return case(f"{kernel}_{name}", buffers, one | ({"dynamic_shared_bytes": str(int(kib * KIB))} if kib else {}))
 
 
 def ladder(kernel, sizes, *how, checks=CHECKS, **more):
@@ -91,6 +93,49 @@ def types():
         of_type("f64", squares(512, 1024, 2048, 1000), (128, 64), 96, 8)
 
 
+def up_to(multiple, x):
+    return ceil(x / multiple) * multiple
+
+
+def sparse():
+    def two_of_four(name, m, n, k):
+        rows, depth = up_to(16, m), up_to(64, k)
+        buffers = {"a": uniform(m * k, 1, "f16"), "kept": zero(rows * depth // 2, 2), "places": zero(rows * depth // 32),
+                   "b": uniform(k * n, 2, "f16"), "c": zero(m * n, 2)}
+        return case(f"tensor_sparse_f16_{name}", buffers,
+                    launch("sparse_compress_f16", ceil(rows * depth // 32 / 256), 256, "a", "kept", "places", m, k),
+                    launch("tensor_sparse_f16", (ceil(n / 256), ceil(m / 128)), 256, "kept", "places", "b", "c", m, n, k) |
+                    {"dynamic_shared_bytes": str(123 * KIB)})
+
+    def blocks(name, m, n, k, keep):
+        words = ceil(m / 128) * ceil(k / 64)
+        buffers = {"a": uniform(m * k, 1, "f16"), "blocks": f"{{bytes: {4 * words}, fill: {{lcg: {{seed: 3, modulus: 100}}}}}}",
+                   "b": uniform(k * n, 2, "f16"), "c": zero(m * n, 2)}
+        return case(f"tensor_block_sparse_f16_{name}_keep_{keep}", buffers,
+                    launch("tensor_block_sparse_f16", (ceil(n / 128), ceil(m / 128)), 128, "a", "blocks", "b", "c", m, n, k,
+                           keep) | {"dynamic_shared_bytes": str(96 * KIB)})
+    odd = [(f"check_{m}x{n}x{k}", m, n, k) for m, n, k in [(64, 64, 64), (136, 264, 200), (129, 77, 99)]]
+    return {"matmul_17_sparse_2_4": [two_of_four(*of) for of in squares(1024, 2048, 4096, 8192, 1000) + odd],
+            "matmul_18_block_sparse": [blocks("4096", 4096, 4096, 4096, keep) for keep in (10, 25, 50, 75, 100)] +
+                                      [blocks("1000", 1000, 1000, 1000, 50), blocks("2048", 2048, 2048, 2048, 50)] +
+                                      [blocks(*of, 60) for of in odd]}
+
+
+def tiles():
+    """The instances of kernels/matmul/19_tiles.cu, as listed there."""
+    def instance(kind, m, n, k, warp_m, warp_n, stages):
+        kernel = f"tiles_{kind}_{m}x{n}x{k}_{warp_m}x{warp_n}_{stages}"
+        threads, shared = m // warp_m * (n // warp_n) * 32, stages * (m + n) * k * BYTES[{"tf32": "f32"}.get(kind, kind)]
+
+        def one(name, *of):
+            return product(kernel, name, *of, (m, n), threads, shared / KIB, {"tf32": "f32"}.get(kind, kind),
+                           4 if kind in ("tf32", "s8") else 2)
+        return [one("4096", 4096, 4096, 4096), one("check_72x136x80", 72, 136, 80)]
+    listed = (Path(__file__).parent.parent / "kernels/matmul/19_tiles.cu").read_text()
+    rows = re.findall(r"^(F16|BF16|TF32|S8)\((\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)$", listed, re.MULTILINE)
+    return [one for kind, *sizes in rows for one in instance(kind.lower(), *map(int, sizes))]
+
+
 def tensor():
-    return steps() | {"matmul_13_block_order": block_order(), "matmul_14_split_k": split_k(),
-                      "matmul_15_persistent": persistent(), "matmul_16_types": types()}
+    return steps() | sparse() | {"matmul_13_block_order": block_order(), "matmul_14_split_k": split_k(),
+                                 "matmul_15_persistent": persistent(), "matmul_16_types": types(), "matmul_19_tiles": tiles()}

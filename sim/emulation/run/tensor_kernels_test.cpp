@@ -171,3 +171,35 @@ TEST_CASE("tensor-core products of every type equal Eigen's", "[kernels]") {
     check_close(types, k, matrix(types.result, after("c"), m, n), expected);
   });
 }
+
+TEST_CASE("every choice of tiles equals Eigen's product", "[kernels]") {
+  for_each_check("matmul_19_tiles", [](const Case& item, const auto& before, const auto& after) {
+    const Launch& launch = item.launches.front();
+    const int m = int_argument(launch, 3), n = int_argument(launch, 4), k = int_argument(launch, 5);
+    const Types types = types_of(launch.kernel);
+    Matrix b = matrix(types.factor, before("b"), types.b_transposed ? n : k, types.b_transposed ? k : n);
+    if (types.b_transposed) b.transposeInPlace();
+    check_close(types, k, matrix(types.result, after("c"), m, n), matrix(types.factor, before("a"), m, k) * b);
+  });
+}
+
+TEST_CASE("a product with blocks of A left out equals Eigen's without them", "[kernels]") {
+  for_each_check("matmul_18_block_sparse", [](const Case& item, const auto& before, const auto& after) {
+    const Launch& launch = item.launches.front();
+    const int m = int_argument(launch, 4), n = int_argument(launch, 5), k = int_argument(launch, 6);
+    const Types types = types_of(launch.kernel);
+    Matrix a = matrix(types.factor, before("a"), m, k);
+    const Matrix blocks = matrix(Kind::S32, before("blocks"), (m + 127) / 128, (k + 63) / 64);
+    for (Eigen::Index row = 0; row < m; ++row) {
+      for (Eigen::Index col = 0; col < k; ++col) {
+        if (blocks(row / 128, col / 64) >= int_argument(launch, 7)) a(row, col) = 0;
+      }
+    }
+    const Matrix expected = a * matrix(types.factor, before("b"), k, n);
+    Eigen::Index wrong = 0;
+    const Matrix c = matrix(types.result, after("c"), m, n);
+    for (Eigen::Index i = 0; i < c.size(); ++i)
+      wrong += !(std::fabs(c.data()[i] - expected.data()[i]) <= tolerance(types, k, expected.data()[i]));
+    CHECK(wrong == 0);
+  });
+}
