@@ -31,12 +31,12 @@ using Meetings = std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>
 void count_meetings(const Inputs& in, const EventTable& events, const BlockClass& cls, const WarpTrace& warp,
                     std::uint64_t walked, Meetings& meetings) {
   const WarpCursor start(cls.paths[warp.path], warp);
-  start.for_each_record(events,
-                        [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t at) {
-                          const std::uint32_t pattern = records.front().pattern;
-                          if (in.trace.patterns[pattern].lanes != 0) ++meetings[pc][pattern];
-                          return walked + at < kMostWalked;
-                        });
+  start.for_each_record(
+      events, [&](std::uint32_t pc, const TraceEvent& event, std::span<const Access> records, std::uint64_t at) {
+        const std::uint32_t pattern = records.front().pattern;
+        if (event.kind != EventKind::Arrive && in.trace.patterns[pattern].lanes != 0) ++meetings[pc][pattern];
+        return walked + at < kMostWalked;
+      });
 }
 
 /// The most frequent pattern among those with the most frequent number of sectors: rows that begin anywhere make many

@@ -156,6 +156,18 @@ void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, con
   count_access(instruction, counts_[pc], pattern, coalesced_[access.pattern]);
 }
 
+void BlockTraceBuilder::arrive(int warp, LaneMask enabled, const BarrierArrival& arrival) {
+  if (!keeps_) return;
+  AccessPattern pattern;
+  pattern.lanes = enabled;
+  Access record;
+  record.base = arrival.packed();
+  record.pattern = interner_.intern(patterns_, pattern);
+  if (record.pattern == coalesced_.size()) coalesced_.push_back({});
+  take_bytes(sizeof(Access));
+  warps_[static_cast<std::size_t>(warp)].accesses.push_back(record);
+}
+
 namespace {
 
 /// Gives equal run sequences one index.

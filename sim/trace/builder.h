@@ -56,6 +56,9 @@ class BlockTraceBuilder {
   void access(int warp, std::uint32_t pc, LaneMask enabled, const std::uint64_t* lane_addresses, MemorySpace space,
               BlockSlope slope, bool slope_known);
 
+  /// The BAR just executed, also when no lane is enabled.
+  void arrive(int warp, LaneMask enabled, const BarrierArrival& arrival);
+
   /// The branch just executed split the warp.
   void diverge(int warp, std::uint32_t pc) {
     (void)warp;  // the paths already show which warp

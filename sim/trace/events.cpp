@@ -6,7 +6,7 @@ namespace forewarp {
 
 TraceEvent event_of(const Instruction& in) {
   const Timing timing = traits(in.opcode).unit.timing;
-  if (timing == Timing::Barrier) return {EventKind::Arrive, 0};
+  if (timing == Timing::Barrier) return {EventKind::Arrive, 1};
   if (timing == Timing::Depbar) return {EventKind::Wait, 0};
   if (timing == Timing::Commit) return {EventKind::Commit, 0};
   if (in.memory == MemoryKind::None) return {};

@@ -61,10 +61,10 @@ TEST_CASE("instructions are events of a kind and take so many records") {
   check(2, EventKind::Commit, 0);
   check(3, EventKind::Access, 1);
   check(4, EventKind::Wait, 0);
-  check(5, EventKind::Arrive, 0);
+  check(5, EventKind::Arrive, 1);
   check(6, EventKind::Issue, 0);
-  CHECK(events.all_records() == 3);
-  CHECK(events.records(Run{2, 5}) == 1);
+  CHECK(events.all_records() == 4);
+  CHECK(events.records(Run{2, 5}) == 2);
   CHECK(event_of(instruction(Opcode::LDC, MemorySpace::Constant, MemoryKind::Load)).records == 0);
   CHECK(event_of(instruction(Opcode::LD, MemorySpace::Generic, MemoryKind::Load)).records == 1);
   CHECK(event_of(instruction(Opcode::ATOMS, MemorySpace::Shared, MemoryKind::Atomic)).records == 1);

@@ -48,6 +48,20 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
+/// A warp's part in a barrier of its block: what the code names, or its registers do. The record of a BAR holds it as
+/// its base, and the lanes that arrive in its pattern.
+struct BarrierArrival {
+  std::uint8_t id = 0;
+  std::uint16_t threads = 0;  ///< that the barrier is for; 0: all of the block
+  bool complete = false;      ///< all living lanes of the warp have arrived now
+
+  std::uint64_t packed() const { return id | std::uint64_t{threads} << 4 | std::uint64_t{complete ? 1u : 0u} << 16; }
+  static BarrierArrival of(const Access& record) {
+    return {static_cast<std::uint8_t>(record.base & 15), static_cast<std::uint16_t>(record.base >> 4 & 0xfff),
+            (record.base >> 16 & 1) != 0};
+  }
+};
+
 /// How many quotients of the block index a launch may have as further coordinates.
 inline constexpr int kMostQuotients = 8;
 
@@ -113,8 +127,8 @@ struct WarpPath {
 
 struct WarpTrace {
   std::uint32_t path = 0;        ///< index into BlockClass::paths
-  std::vector<Access> accesses;  ///< in execution order, one for each executed Lsu memory instruction (global, shared,
-                                 ///< local; loads, stores, atomics), also when no lane takes part (then lanes == 0)
+  std::vector<Access> accesses;  ///< in execution order, the records of each executed instruction that has some
+                                 ///< (events.h): accesses and barriers, also when no lane takes part (then lanes == 0)
   bool operator==(const WarpTrace&) const = default;
 };
 

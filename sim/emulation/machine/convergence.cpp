@@ -328,6 +328,8 @@ class Controller {
     const auto action = static_cast<BarrierAction>(op_.variant);
     if (action == BarrierAction::Reduce) reduce_into(barrier);
     warp_.arrived[id] |= x_.enabled;
+    result_.arrival = {static_cast<std::uint8_t>(id), static_cast<std::uint16_t>(count),
+                       (warp_.live & ~warp_.arrived[id]) == 0};
     if (action == BarrierAction::Arrive) {
       ++self().pc;
     } else {

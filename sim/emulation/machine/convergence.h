@@ -7,6 +7,7 @@
 
 #include "emulation/machine/exec.h"
 #include "emulation/machine/machine.h"
+#include "trace/trace.h"
 
 namespace forewarp::emulation {
 
@@ -17,8 +18,9 @@ enum class Next : std::uint8_t {
 
 struct ControlResult {
   Next next = Next::Go;
-  bool diverged = false;  ///< a branch sent lanes both ways
-  LaneMask held = 0;      ///< enabled lanes that a predicate operand of the branch kept
+  bool diverged = false;     ///< a branch sent lanes both ways
+  LaneMask held = 0;         ///< enabled lanes that a predicate operand of the branch kept
+  BarrierArrival arrival{};  ///< of a block barrier
 };
 
 /// Executes the control instruction at which split `current` of x.warp stands (its pc is x.pc, its lanes x.active).

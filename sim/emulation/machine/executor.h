@@ -5,6 +5,7 @@
 //   void access(const Exec&, const Op&, LaneMask lanes, MemorySpace)   a memory instruction, its addresses in the Exec
 //   void diverge(const Exec&)                                 a branch split the warp
 //   void hold(const Exec&, LaneMask lanes)                    a branch's own predicate kept enabled lanes
+//   void arrive(const Exec&, const BarrierArrival&)           a BAR, with the lanes enabled or none
 #pragma once
 
 #include <bit>
@@ -26,6 +27,7 @@ struct NoObserver {
   void access(const Exec&, const Op&, LaneMask, MemorySpace) {}
   void diverge(const Exec&) {}
   void hold(const Exec&, LaneMask) {}
+  void arrive(const Exec&, const BarrierArrival&) {}
 };
 
 /// What all blocks of a launch share.
@@ -118,6 +120,7 @@ class BlockExecutor {
         const ControlResult result = execute_control(x_, op, current);
         if (result.diverged) observer.diverge(x_);
         if (result.held != 0) observer.hold(x_, result.held);
+        if (op.kind == OpKind::BlockBarrier) observer.arrive(x_, result.arrival);
         if (state_.clock >= limit_) fail_runaway(warp, x_.pc);
         if (result.next == Next::Switch) {
           switched = true;

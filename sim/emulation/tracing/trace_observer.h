@@ -34,6 +34,8 @@ class TraceObserver {
 
   void hold(const Exec& x, LaneMask lanes) { builder_.hold(x.pc, lanes); }
 
+  void arrive(const Exec& x, const BarrierArrival& arrival) { builder_.arrive(x.warp->index, x.enabled, arrival); }
+
  private:
   BlockTraceBuilder& builder_;
   Shadow& shadow_;
@@ -61,6 +63,8 @@ class CountObserver {
   void diverge(const Exec& x) { builder_.diverge(x.warp->index, x.pc); }
 
   void hold(const Exec& x, LaneMask lanes) { builder_.hold(x.pc, lanes); }
+
+  void arrive(const Exec& x, const BarrierArrival& arrival) { builder_.arrive(x.warp->index, x.enabled, arrival); }
 
  private:
   BlockTraceBuilder& builder_;

@@ -196,19 +196,21 @@ Cycle Sm::tick(Cycle now, MemorySystem& memory, SharedInstructionCache& gpc, std
   return next;
 }
 
-void Sm::arrive_at_barrier(Warp& warp, const TimedInstruction& in, Cycle now, bool waits) {
+/// Of a warp that comes in parts only the last one counts, since one stream stands for all of them.
+void Sm::arrive_at_barrier(Warp& warp, const BarrierArrival& arrival, Cycle now, bool waits) {
+  if (!arrival.complete) return;
   Block& block = blocks_[warp.block_slot];
-  BlockBarrier& barrier = block.barriers[in.count];
+  BlockBarrier& barrier = block.barriers[arrival.id];
   ++barrier.arrived;
-  barrier.warps = static_cast<std::uint16_t>(in.barrier_threads / kWarpLanes);
+  barrier.warps = static_cast<std::uint16_t>((arrival.threads + kWarpLanes - 1) / kWarpLanes);
   // The ADU of the SM takes one warp after another: two blocks that meet side by side share it.
   block.last_arrival = std::max(adu_free_, now);
   adu_free_ = block.last_arrival + static_cast<Cycle>(context_.gpu.issue.barrier_per_warp_cycles);
   if (waits) {
-    warp.barrier = in.count;
+    warp.barrier = arrival.id;
     warp.released = kNever;
   }
-  release_barrier_if_full(block, in.count, now);
+  release_barrier_if_full(block, arrival.id, now);
 }
 
 void Sm::release_barrier_if_full(Block& block, int id, Cycle now) {

@@ -189,7 +189,7 @@ class Sm {
   void wake(Warp&, Cycle at);
 
   // Blocks.
-  void arrive_at_barrier(Warp&, const TimedInstruction&, Cycle now, bool waits);
+  void arrive_at_barrier(Warp&, const BarrierArrival&, Cycle now, bool waits);
   void release_barrier_if_full(Block&, int id, Cycle now);
   void retire(Warp&, Cycle now);
   void pass_fence(Warp&, bool block, Cycle now);

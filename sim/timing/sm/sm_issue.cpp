@@ -405,6 +405,7 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
   const std::uint32_t previous = warp.pc();
   const GpuModel& gpu = context_.gpu;
   SubPartition& sub = subs_[warp.sub_partition];
+  const Access* record = warp.cursor.records();
   warp.cursor.step(in.event.records);
   if (warp.cursor.done()) {
     retire(warp, now);
@@ -428,7 +429,7 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
       warp.fetched_at = std::max(warp.fetched_at, sub.feed.arrival(warp.slot, gpu.icache));
   }
   if (in.path == Path::Barrier || in.path == Path::BarrierArrive) {
-    arrive_at_barrier(warp, in, now, in.path == Path::Barrier);
+    arrive_at_barrier(warp, BarrierArrival::of(*record), now, in.path == Path::Barrier);
   } else if (in.path == Path::Membar) {
     warp.fixed_reason = Stall::Membar;
     if (!in.block_fence && warp.stores_in_flight > 0) {

@@ -429,13 +429,32 @@ TEST_CASE("warps count for the SM from their slot on, and find the way on before
 TEST_CASE("a barrier that some warps never reach is a deadlock with the warps named") {
   Instruction barrier = plain(Pipe::Adu, 1);
   barrier.opcode = Opcode::BAR;
-  Operand id, threads;
-  id.kind = threads.kind = OperandKind::Immediate;
-  threads.immediate = 64;
-  barrier.operands[0] = id;
-  barrier.operands[1] = threads;
-  barrier.operand_count = 2;
-  CHECK_THROWS_WITH(HandMadeTrace({barrier, exit_instruction()}, 1).simulate(sm_model()), Catch::Contains("barrier 0"));
+  HandMadeTrace trace({barrier, exit_instruction()}, 1);
+  trace.arrive(0, {0, 64, true});
+  CHECK_THROWS_WITH(trace.simulate(sm_model()), Catch::Contains("barrier 0"));
+}
+
+TEST_CASE("warps meet at the barrier that their registers name, and those whose guard is false do not") {
+  Instruction barrier = plain(Pipe::Adu, 1);
+  barrier.opcode = Opcode::BAR;
+  // Long ways of some warps, so that who waits for whom shows: each waits for those of its own barrier alone.
+  const auto elapsed_of_short = [&](const std::vector<BarrierArrival>& arrivals, LaneMask lanes) {
+    std::vector<Instruction> code = repeat(plain(Pipe::Fma, 4), 40);
+    code.insert(code.end() - 1, barrier);
+    HandMadeTrace trace(code, 4);
+    trace.trace().classes[0].paths.push_back({{{40, 2}}, 2});  // no way at all
+    for (int warp = 0; warp < 4; ++warp) {
+      trace.trace().classes[0].warps[static_cast<std::size_t>(warp)].path = warp < 2 ? 1u : 0u;
+      trace.arrive(warp, arrivals[static_cast<std::size_t>(warp)], warp < 2 ? lanes : ~LaneMask{0});
+    }
+    return stalled(trace.simulate(sm_model()), Stall::Barrier);
+  };
+  const BarrierArrival all{0, 0, true}, ones{1, 64, true}, twos{2, 64, true};
+  const std::uint64_t together = elapsed_of_short({all, all, all, all}, ~LaneMask{0});
+  CHECK(together > 2 * 40);
+  CHECK(elapsed_of_short({ones, ones, twos, twos}, ~LaneMask{0}) < together - 2 * 100);
+  // Arrivals of parts of a warp wait for nobody.
+  CHECK(elapsed_of_short({{}, {}, twos, twos}, 0) < together - 2 * 100);
 }
 
 TEST_CASE("the first touch of a constant line is a miss of the constant cache") {

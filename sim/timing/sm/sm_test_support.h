@@ -5,6 +5,7 @@
 
 #include "timing/memory/memory_test_model.h"
 #include "timing/simulate.h"
+#include "trace/events.h"
 #include "trace/trace.h"
 
 namespace forewarp {
@@ -130,6 +131,16 @@ class HandMadeTrace {
     return *this;
   }
 
+  /// The next record of `warp` is a barrier's.
+  HandMadeTrace& arrive(int warp, const BarrierArrival& arrival, LaneMask lanes = ~LaneMask{0}) {
+    AccessPattern pattern;
+    pattern.lanes = lanes;
+    trace_.patterns.push_back(pattern);
+    trace_.classes[0].warps[static_cast<std::size_t>(warp)].accesses.push_back(
+        {arrival.packed(), static_cast<std::uint32_t>(trace_.patterns.size() - 1), 0});
+    return *this;
+  }
+
   HandMadeTrace& runs(std::vector<Run> runs) {
     WarpPath& path = trace_.classes[0].paths[0];
     path.runs = std::move(runs);
@@ -147,10 +158,37 @@ class HandMadeTrace {
     options.threads = threads;
     options.full = full;
     options.detailed_instructions = budget;
-    return forewarp::simulate(gpu, trace_, occupancy_, options);
+    KernelTrace trace = trace_;
+    add_arrivals(trace);
+    return forewarp::simulate(gpu, trace, occupancy_, options);
   }
 
  private:
+  /// Warps that nobody gave arrivals meet whole, with all others, at barrier 0.
+  static void add_arrivals(KernelTrace& trace) {
+    const EventTable events(*trace.kernel);
+    AccessPattern all;
+    all.lanes = ~LaneMask{0};
+    trace.patterns.push_back(all);
+    const Access arrival{BarrierArrival{0, 0, true}.packed(), static_cast<std::uint32_t>(trace.patterns.size() - 1), 0};
+    for (BlockClass& cls : trace.classes) {
+      for (WarpTrace& warp : cls.warps) {
+        const std::vector<Run>& runs = cls.paths[warp.path].runs;
+        if (warp.accesses.size() >= events.records(runs)) continue;
+        std::vector<Access> records;
+        auto given = warp.accesses.begin();
+        for (const Run& run : runs) {
+          for (std::uint32_t pc = run.first; pc < run.first + run.count; ++pc) {
+            for (int n = events[pc].records; n > 0 && events[pc].kind != EventKind::Arrive; --n)
+              if (given != warp.accesses.end()) records.push_back(*given++);
+            if (events[pc].kind == EventKind::Arrive) records.push_back(arrival);
+          }
+        }
+        warp.accesses = std::move(records);
+      }
+    }
+  }
+
   std::shared_ptr<Kernel> kernel_;
   KernelTrace trace_;
   Occupancy occupancy_;

@@ -170,16 +170,6 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
     }
     if (out.count == 0) out.wait_mask = static_cast<std::uint8_t>(out.wait_mask | 1u << out.depbar_scoreboard);
   }
-  if (unit.timing == Timing::Barrier) {
-    int immediates = 0;
-    for (int i = 0; i < in.operand_count; ++i) {
-      const Operand& operand = in.operands[static_cast<std::size_t>(i)];
-      if (operand.kind != OperandKind::Immediate) continue;
-      if (immediates == 0) out.count = static_cast<std::uint8_t>(operand.immediate & 15);
-      if (immediates == 1) out.barrier_threads = static_cast<std::uint16_t>(operand.immediate);
-      ++immediates;
-    }
-  }
   out.wavefront_factor = static_cast<std::uint8_t>(wavefront_factor(in));
   register_reads(in, out);
   return out;
