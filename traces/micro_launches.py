@@ -686,9 +686,73 @@ def copy_async():
     return {"micro_copy_async": cases}
 
 
+# Forms of mma.sync (kernels/micro/mma.cuh). Of some, all numbers of chains.
+MMA_FORMS = ["f16_16816_f32", "f16_16816_f16", "f16_1688_f32", "f16_1688_f16", "bf16_16816", "bf16_1688", "tf32_1684", "tf32_1688", "s8_8816",
+             "s8_16816", "s8_16832", "s4_16864", "b1_168256", "f64_884", "f64_1684", "f64_1688", "f64_16816", "e4m3_16832", "sp_f16_16816",
+             "sp_f16_16832", "sp_f16_16832_f16", "sp_bf16_16832", "sp_tf32_1688", "sp_tf32_16816", "sp_s8_16832", "sp_s8_16864"]
+MMA_CLOSELY = ["f16_16816_f32", "f16_1688_f32", "tf32_1688", "s8_16832", "sp_f16_16832"]
+MMA_FEW, MMA_MORE = [(1, 1), (4, 1), (4, 4), (4, 16)], [(2, 1), (8, 1), (1, 8), (1, 16), (1, 32), (2, 8), (2, 16), (8, 8)]  # chains, warps
+TENSOR_TRIPS = (5, 25)
+
+
+def mma_chains():
+    """(form, chains, warps). 16 warps with four chains of DMMA.16x8x8 need more registers than there are."""
+    return [(form, chains, 8 if (form, warps) == ("f64_1688", 16) else warps) for form in MMA_FORMS
+            for chains, warps in MMA_FEW + (MMA_MORE if form in MMA_CLOSELY else [])]
+
+
+def tensor_chains():
+    return {"micro_tensor_chains": [text for form, chains, warps in mma_chains()
+                                    for text in per_sm(f"{form}_c{chains}", TENSOR_TRIPS, warps=warps, size=8)]}
+
+
+MMA_CHAINS = [f"chain_{over}" for over in ("into_a", "into_b", "add", "add_last", "max", "ex2", "shuffle", "pack", "store")]
+MMA_OPERANDS = ["overwrite_a", "overwrite_a_last", "overwrite_b", "reload_a", "reload_b", "own_a", "own_b", "own_ab", "tile_2x4", "tile_2x4_columns",
+                "tile_4x4", "tile_4x8"]
+
+
+def tensor_operands():
+    cases = [(kernel, 1) for kernel in MMA_CHAINS] + [(kernel, warps) for kernel in MMA_OPERANDS for warps in (1, 8)]
+    return {"micro_tensor_operands": [text for kernel, warps in cases for text in per_sm(kernel, TENSOR_TRIPS, warps=warps, size=8)]}
+
+
+MMA_BESIDE = ["ffma_1", "ffma_2", "ffma_4", "ffma_6", "ffma_8", "ffma_3_4", "lop3_1", "lop3_2", "lop3_4", "imad_2", "imad_4", "fmnmx_2", "ex2_1", "ex2_2",
+              "hfma2_1", "hfma2_2", "hfma2_4", "pack_2", "lds_1", "lds_2", "sts_1", "ldsm_of_1", "ldsm_of_2", "ldsm_of_4", "copy_of_4", "copy_of_8"]
+MMA_PAIRS = [f"f16_16816_f32_and_{other}" for other in ("f16_1688_f32", "f16_16816_f16", "bf16_16816", "tf32_1688", "s8_16832", "f64_884",
+                                                         "sp_f16_16832")] + ["f16_1688_f32_and_s8_16816"]
+
+
+def tensor_beside():
+    cases = []
+    for kernel, warps in [(kernel, warps) for kernel in MMA_BESIDE for warps in (4, 16)] + [(kernel, warps) for kernel in MMA_PAIRS for warps in (1, 16)]:
+        cases += counted(f"{kernel}_w{warps}", kernel, TENSOR_TRIPS, SMS, warps, lambda n: ("out", n, "in"), out=SMS * warps * 256,
+                         **{"in": SMS * warps * 512})
+    return {"micro_tensor_beside": cases}
+
+
+# Kernel, bytes from row to row, warps.
+LDSM_CASES = ([(f"{kind}_chain", 16, 1) for kind in ("ldsm_1", "ldsm_2", "ldsm_4", "ldsm_1_trans", "ldsm_4_trans", "stsm_ldsm_1", "stsm_ldsm_4")] +
+              [("ldsm_1_chain", 128, 1)] + [("ldsm_4_chain", pitch, 1) for pitch in (32, 64, 128)] +
+              [(kind, 16, warps) for kind in ("ldsm_1", "ldsm_2", "ldsm_4", "stsm_1", "stsm_2", "stsm_4") for warps in (1, 4, 16)] +
+              [(kind, pitch, 16) for kind in ("ldsm_4", "stsm_4") for pitch in (32, 64, 128, 80)] + [("ldsm_4", 128, 1), ("ldsm_1", 128, 16)] +
+              [(f"{kind}_4_trans", pitch, 16) for kind in ("ldsm", "stsm") for pitch in (16, 128)] +
+              [(f"ldsm_4_{other}", 16, warps) for other in ("lds", "lds_4", "sts", "copy") for warps in (4, 16)] +
+              [(kind, 16, warps) for kind in ("movm", "pack_bf16", "pack_e4m3", "unpack_e4m3") for warps in (4, 16)] +
+              [(f"{kind}_chain", 16, 1) for kind in ("movm", "pack_bf16", "pack_e4m3", "unpack_e4m3")])
+LDSM_TRIPS = (20, 100)
+
+
+def ldmatrix():
+    cases = []
+    for kernel, pitch, warps in LDSM_CASES:
+        cases += counted(f"{kernel}_p{pitch}_w{warps}", kernel, LDSM_TRIPS, SMS, warps, lambda n: ("out", n, pitch, "in"), out=SMS * warps * 128,
+                         **{"in": SMS * warps * 512})
+    return {"micro_ldmatrix": cases}
+
+
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async)
+             scoreboards, last, ports, copy_async, tensor_chains, tensor_operands, tensor_beside, ldmatrix)
     return {stem: cases for part in parts for stem, cases in part().items()}

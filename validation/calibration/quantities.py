@@ -8,10 +8,14 @@ slope with the slope of the same cases as forewarp predicts them; the leaves say
   quantities.py      write all of them to kernels/micro/quantities.yaml, for other programs
 """
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-TABLE = Path(__file__).resolve().parents[2] / "kernels" / "micro" / "quantities.yaml"
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "kernels" / "micro" / "quantities.yaml"
+sys.path.insert(0, str(ROOT / "traces"))
+import micro_launches as launches  # noqa: E402  (which warps and forms there are)
 
 CYCLES = "gpc__cycles_elapsed.max"
 TIME = "gpu__time_duration.sum"  # ns
@@ -375,7 +379,7 @@ def dram():
 
 def wholes(stem, leaves="", metric=CYCLES, unit="cycles"):
     """Every case of a launch file as it is: what a slope cannot tell, as where blocks go or what L2 keeps."""
-    launches = (TABLE.parents[2] / "traces" / f"{stem}.yaml").read_text(encoding="utf-8")
+    launches = (ROOT / "traces" / f"{stem}.yaml").read_text(encoding="utf-8")
     return [Quantity(case, "", case, 1, unit, tuple(leaves.split()), metric=metric)
             for case in re.findall(r"^(\w+):$", launches, re.MULTILINE)]
 
@@ -454,6 +458,47 @@ def copy_async():
             [per_copy(f"copy_groups_{left}", warps, "l1.hit_cycles") for left in (0, 1, 2, 3, 5) for warps in (1, 8)])
 
 
+PRODUCT = "cycles/product of a sub-partition"
+TENSOR = "pipes.tensor.interval"
+
+
+def of_sub_partition(warps):
+    """Warps of an SM's sub-partition that has most."""
+    return (warps + 3) // 4
+
+
+def tensor_chains():
+    return [slope(f"{form}_c{chains}_w{warps}", launches.TENSOR_TRIPS, 32 * of_sub_partition(warps), PRODUCT,
+                  "latency.mma" if (chains, warps) == (1, 1) else TENSOR)
+            for form, chains, warps in launches.mma_chains()]
+
+
+def tensor_operands():
+    return ([slope(f"{kernel}_w1", launches.TENSOR_TRIPS, 32, "cycles/link", "latency.mma") for kernel in launches.MMA_CHAINS] +
+            [slope(f"{kernel}_w{warps}", launches.TENSOR_TRIPS, 32 * of_sub_partition(warps), PRODUCT, TENSOR)
+             for kernel in launches.MMA_OPERANDS for warps in (1, 8)])
+
+
+def tensor_beside():
+    return ([slope(f"{kernel}_w{warps}", launches.TENSOR_TRIPS, 32 * of_sub_partition(warps), PRODUCT, TENSOR)
+             for kernel in launches.MMA_BESIDE for warps in (4, 16)] +
+            [slope(f"{kernel}_w{warps}", launches.TENSOR_TRIPS, 32 * of_sub_partition(warps), PRODUCT, TENSOR)
+             for kernel in launches.MMA_PAIRS for warps in (1, 16)])
+
+
+def ldmatrix():
+    memory = "memory_pipe.shared_wavefront_cycles memory_pipe.port_wavefront_cycles"
+
+    def leaves(kernel):
+        if kernel.startswith("movm"):
+            return "latency.mma"
+        if "pack" in kernel:
+            return "pipes.alu.interval"
+        return "latency.shared_load memory_pipe.shared_conflict_latency memory_pipe.wide_latency" if "chain" in kernel else memory
+    return [slope(f"{kernel}_p{pitch}_w{warps}", launches.LDSM_TRIPS, 16 * warps, "cycles/operation of the SM", leaves(kernel))
+            for kernel, pitch, warps in launches.LDSM_CASES]
+
+
 def l2_dirty():
     return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
@@ -470,7 +515,8 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
-             "micro_last": last, "micro_copy_async": copy_async,
+             "micro_last": last, "micro_copy_async": copy_async, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
+             "micro_tensor_beside": tensor_beside, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
              "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
