@@ -271,6 +271,7 @@ def files():
     """The text of every launch file, by stem or, where another file launches the same code, STEM.sweep,
     STEM.waves or STEM.large."""
     from field_launches import field  # these files use this one
+    from flash_launches import flash_attention
     from large_launches import large
     from micro_launches import micro
     from sweep_launches import sweeps
@@ -278,5 +279,6 @@ def files():
     from wave_launches import waves
     return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
                   "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, tensor, micro, sweeps, waves, large)
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, tensor, flash_attention, micro,
+                       sweeps, waves, large)
             for stem, cases in folder().items()}

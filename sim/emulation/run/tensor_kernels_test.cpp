@@ -87,7 +87,7 @@ int int_argument(const Launch& launch, std::size_t i) {
 template <class Check>
 void for_each_check(const std::string& stem, const Check& check) {
   const std::string arch = GENERATE(as<std::string>{}, "sm_80", "sm_90");
-  const Program program = load_program(kTraces + arch + "/" + stem + ".cubin");
+  const Program program = load_program(kTraces + arch + "/" + stem.substr(0, stem.find('.')) + ".cubin");
   const LaunchFile launches = read_launch_file(kTraces + stem + ".yaml");
   int checked = 0;
   for (const Case& item : launches.cases) {
@@ -201,5 +201,131 @@ TEST_CASE("a product with blocks of A left out equals Eigen's without them", "[k
     for (Eigen::Index i = 0; i < c.size(); ++i)
       wrong += !(std::fabs(c.data()[i] - expected.data()[i]) <= tolerance(types, k, expected.data()[i]));
     CHECK(wrong == 0);
+  });
+}
+
+namespace {
+
+/// One head of attention and its gradients; `factor` scales the weights after the softmax (dropout), or is empty.
+struct Attention {
+  Matrix p, o, dq, dk, dv;
+
+  Attention(const Matrix& q, const Matrix& k, const Matrix& v, double scale, bool causal, const Matrix& factor = {},
+            const Matrix& d_o = {}) {
+    p = scale * (q * k.transpose());
+    for (Eigen::Index row = 0; row < p.rows(); ++row) {
+      if (causal) p.row(row).tail(p.cols() - row - 1).setConstant(-INFINITY);
+      p.row(row) = (p.row(row).array() - p.row(row).maxCoeff()).exp();
+      p.row(row) /= p.row(row).sum();
+    }
+    const Matrix w = factor.size() == 0 ? p : Matrix(p.cwiseProduct(factor));
+    o = w * v;
+    if (d_o.size() == 0) return;
+    dv = w.transpose() * d_o;
+    Matrix ds = d_o * v.transpose();
+    if (factor.size() != 0) ds = ds.cwiseProduct(factor);
+    for (Eigen::Index row = 0; row < ds.rows(); ++row)
+      ds.row(row) = p.row(row).cwiseProduct(ds.row(row) - Matrix::Constant(1, ds.cols(), p.row(row).dot(ds.row(row))));
+    dq = scale * (ds * k);
+    dk = scale * (ds.transpose() * q);
+  }
+};
+
+double distance(const Matrix& result, const Matrix& expected) { return (result - expected).norm() / expected.norm(); }
+
+std::uint32_t mixed(std::uint32_t x) {
+  x = (x ^ x >> 16) * 0x7feb352du;
+  x = (x ^ x >> 15) * 0x846ca68bu;
+  return x ^ x >> 16;
+}
+
+/// What dropout multiplies the weights of a head with (kernels/attention/dropout.cuh).
+Matrix dropout(std::uint32_t seed, std::uint32_t head, Eigen::Index length, std::uint32_t dropped) {
+  Matrix factor(length, length);
+  const std::uint32_t key = mixed(seed + 0x9e3779b9u * head);
+  for (Eigen::Index row = 0; row < length; ++row) {
+    for (Eigen::Index col = 0; col < length; ++col) {
+      const auto pair = static_cast<std::uint32_t>(row * ((length + 1) / 2) + col / 2);
+      const std::uint32_t bits = mixed(key ^ pair) >> (col % 2 * 16) & 0xffffu;
+      factor(row, col) = bits >= dropped ? 65536.0 / (65536.0 - dropped) : 0.0;
+    }
+  }
+  return factor;
+}
+
+bool is_causal(const Case& item) { return item.id.find("causal") != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("attention on tensor cores equals its definition", "[kernels]") {
+  const std::string stem = GENERATE(as<std::string>{}, "attention_04_flash1", "attention_05_flash2");
+  for_each_check(stem, [&](const Case& item, const auto& before, const auto& after) {
+    const Launch& launch = item.launches.front();
+    const bool first = stem == "attention_04_flash1", brain = launch.kernel.find("bf16") != std::string::npos;
+    const Eigen::Index length = int_argument(launch, first ? 6 : 5), group = first ? 1 : int_argument(launch, 6);
+    const Eigen::Index size = launch.kernel.ends_with("_128") ? 128 : 64;
+    const Eigen::Index heads = first ? launch.grid.x : launch.grid.y;
+    const Kind kind = brain ? Kind::Bf16 : Kind::F16;
+    const auto q = before("q"), k = before("k"), v = before("v"), o = after("o");
+    for (Eigen::Index head = 0; head < heads; ++head) {
+      const auto part = [&](Kind type, const auto& bytes, Eigen::Index of) {
+        return matrix(type, bytes, length, size, of * length * size);
+      };
+      const Attention expected(part(kind, q, head), part(kind, k, head / group), part(kind, v, head / group),
+                               1 / std::sqrt(static_cast<double>(size)), is_causal(item));
+      const Matrix result = part(first ? Kind::F32 : kind, o, head);
+      // Weights and result are rounded to 11 or 8 bits.
+      CHECK((result - expected.o).cwiseAbs().maxCoeff() < (brain ? 1.2e-2 : 1.5e-3));
+      CHECK(distance(result, expected.o) < (brain ? 4e-3 : 5e-4));
+    }
+  });
+}
+
+TEST_CASE("gradients of attention equal their definition", "[kernels]") {
+  for_each_check("attention_05_flash2.backward", [](const Case& item, const auto& before, const auto& after) {
+    const Launch& launch = item.launches.front();
+    const Eigen::Index length = int_argument(launch, 5), group = int_argument(launch, 6), heads = launch.grid.y;
+    const Eigen::Index size = launch.kernel.ends_with("_128") ? 128 : 64;
+    const auto q = before("q"), k = before("k"), v = before("v"), d_o = before("d_o");
+    const auto dq = after("dq"), dk = after("dk"), dv = after("dv");
+    const auto part = [&](const auto& bytes, Eigen::Index head) {
+      return matrix(Kind::F16, bytes, length, size, head * length * size);
+    };
+    for (Eigen::Index shared = 0; shared < heads / group; ++shared) {
+      Matrix sum_dk = Matrix::Zero(length, size), sum_dv = sum_dk;
+      for (Eigen::Index head = shared * group; head < (shared + 1) * group; ++head) {
+        const Attention expected(part(q, head), part(k, shared), part(v, shared),
+                                 1 / std::sqrt(static_cast<double>(size)), is_causal(item), {}, part(d_o, head));
+        CHECK(distance(part(dq, head), expected.dq) < 2e-3);
+        sum_dk += expected.dk;
+        sum_dv += expected.dv;
+      }
+      CHECK(distance(part(dk, shared), sum_dk) < 2e-3);
+      CHECK(distance(part(dv, shared), sum_dv) < 1e-3);
+    }
+  });
+}
+
+TEST_CASE("nanoGPT's attention drops the same weights slow and flash, forward and backward", "[kernels]") {
+  const std::string stem = GENERATE(as<std::string>{}, "attention_06_nanogpt_slow", "attention_07_nanogpt_flash");
+  for_each_check(stem, [&](const Case& item, const auto& before, const auto& after) {
+    constexpr Eigen::Index kSize = 64;
+    const bool slow = stem == "attention_06_nanogpt_slow";
+    const Launch& launch = item.launches.front();
+    const Eigen::Index length = int_argument(launch, slow ? 3 : 5), heads = slow ? launch.grid.z : launch.grid.y;
+    const auto part = [&](const auto& bytes, Eigen::Index head) {
+      return matrix(Kind::F16, bytes, length, kSize, head * length * kSize);
+    };
+    const auto q = before("q"), k = before("k"), v = before("v"), d_o = before("d_o");
+    const auto o = after("o"), dq = after("dq"), dk = after("dk"), dv = after("dv");
+    for (Eigen::Index head = 0; head < heads; ++head) {
+      const Matrix factor = dropout(1234, static_cast<std::uint32_t>(head), length, 13107);
+      const Attention expected(part(q, head), part(k, head), part(v, head), 0.125, true, factor, part(d_o, head));
+      CHECK(distance(part(o, head), expected.o) < 2e-3);
+      CHECK(distance(part(dq, head), expected.dq) < 4e-3);
+      CHECK(distance(part(dk, head), expected.dk) < 4e-3);
+      CHECK(distance(part(dv, head), expected.dv) < 2e-3);
+      CHECK(std::fabs(factor.mean() - 1) < 0.05);
+    }
   });
 }
