@@ -44,10 +44,15 @@ DeviceCase::DeviceCase(const Module& module, const Case& item, FillCache& fills)
   for (const Buffer& buffer : item.buffers) {
     memory_.emplace_back(buffer.bytes);
     addresses.push_back(memory_.back().address());
+  }
+  for (std::size_t i = 0; i < item.buffers.size(); ++i) {
+    const Buffer& buffer = item.buffers[i];
     if (std::holds_alternative<FillZero>(buffer.fill))
-      FW_CUDA(cuMemsetD8(memory_.back().address(), 0, buffer.bytes));
+      FW_CUDA(cuMemsetD8(addresses[i], 0, buffer.bytes));
+    else if (std::holds_alternative<FillPointers>(buffer.fill))
+      FW_CUDA(cuMemcpyHtoD(addresses[i], make_buffer(buffer, addresses).data(), buffer.bytes));
     else
-      FW_CUDA(cuMemcpyHtoD(memory_.back().address(), fills.bytes(buffer).data(), buffer.bytes));
+      FW_CUDA(cuMemcpyHtoD(addresses[i], fills.bytes(buffer).data(), buffer.bytes));
   }
   std::map<std::string, Function> known;
   for (const Launch& launch : item.launches) {

@@ -21,6 +21,11 @@ void add_file(KeyMaker& maker, const std::string& path) {
   maker.add(XXH3_64bits(bytes.data(), bytes.size()));
 }
 
+void add(KeyMaker& maker, const Pointer& pointer) {
+  maker.add(static_cast<std::uint64_t>(std::int64_t{pointer.buffer}));
+  maker.add(pointer.offset);
+}
+
 struct AddFill {
   KeyMaker& maker;
   void operator()(const FillZero&) const {}
@@ -36,6 +41,10 @@ struct AddFill {
     maker.add(f.modulus);
   }
   void operator()(const FillFile& f) const { add_file(maker, f.path); }
+  void operator()(const FillPointers& f) const {
+    maker.add(f.pointers.size());
+    for (const Pointer& pointer : f.pointers) add(maker, pointer);
+  }
 };
 
 void add(KeyMaker& maker, const Dim3& d) {
@@ -53,9 +62,12 @@ void add(KeyMaker& maker, const Launch& launch) {
   maker.add(launch.arguments.size());
   for (const Argument& a : launch.arguments) {
     maker.add(static_cast<std::uint64_t>(a.kind));
-    maker.add(static_cast<std::uint64_t>(std::int64_t{a.buffer}));
-    maker.add(a.offset);
-    maker.add(a.bits);
+    maker.add(std::string_view(reinterpret_cast<const char*>(a.bytes.data()), a.bytes.size()));
+    maker.add(a.pointers.size());
+    for (const Argument::PlacedPointer& p : a.pointers) {
+      maker.add(p.at);
+      add(maker, p.pointer);
+    }
   }
 }
 

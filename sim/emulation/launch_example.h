@@ -53,15 +53,9 @@ struct Example {
     launch.grid = grid;
     launch.block = block;
     for (int i = 0; i < 2; ++i) {
-      Argument argument;
-      argument.kind = ArgumentKind::Pointer;
-      argument.buffer = i;
-      launch.arguments.push_back(argument);
+      launch.arguments.push_back(Argument::pointer(i));
     }
-    Argument number;
-    number.kind = ArgumentKind::I64;
-    number.bits = 1000;
-    launch.arguments.push_back(number);
+    launch.arguments.push_back(Argument::scalar(ArgumentKind::I64, 1000));
     item.launches.push_back(launch);
   }
 };

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "launch/narrow_float.h"
+#include "launch/parameters.h"
 
 namespace forewarp {
 namespace {
@@ -81,14 +82,16 @@ void fill_elements(std::span<std::uint8_t> bytes, std::uint32_t seed, std::uint6
   });
 }
 
-void write(const FillZero&, const Buffer&, std::uint64_t, std::span<std::uint8_t> bytes) {
+using Addresses = std::span<const std::uint64_t>;
+
+void write(const FillZero&, const Buffer&, Addresses, std::uint64_t, std::span<std::uint8_t> bytes) {
   for_each_chunk((bytes.size() + kChunkBytes - 1) / kChunkBytes, [&](std::uint64_t chunk) {
     const std::uint64_t begin = chunk * kChunkBytes;
     std::memset(bytes.data() + begin, 0, std::min<std::uint64_t>(kChunkBytes, bytes.size() - begin));
   });
 }
 
-void write(const FillIota&, const Buffer&, std::uint64_t offset, std::span<std::uint8_t> bytes) {
+void write(const FillIota&, const Buffer&, Addresses, std::uint64_t offset, std::span<std::uint8_t> bytes) {
   for_each_chunk((bytes.size() + kChunkBytes - 1) / kChunkBytes, [&](std::uint64_t chunk) {
     const std::uint64_t begin = chunk * kChunkBytes, end = std::min<std::uint64_t>(begin + kChunkBytes, bytes.size());
     for (std::uint64_t at = begin; at < end; at += 4) {
@@ -98,7 +101,7 @@ void write(const FillIota&, const Buffer&, std::uint64_t offset, std::span<std::
   });
 }
 
-void write(const FillUniform& fill, const Buffer&, std::uint64_t offset, std::span<std::uint8_t> bytes) {
+void write(const FillUniform& fill, const Buffer&, Addresses, std::uint64_t offset, std::span<std::uint8_t> bytes) {
   // All in float, operation by operation: the contract is on bits.
   const auto low = static_cast<float>(fill.low);
   const float width = static_cast<float>(fill.high) - low;
@@ -128,7 +131,7 @@ void write(const FillUniform& fill, const Buffer&, std::uint64_t offset, std::sp
   }
 }
 
-void write(const FillLcg& fill, const Buffer& buffer, std::uint64_t offset, std::span<std::uint8_t> bytes) {
+void write(const FillLcg& fill, const Buffer& buffer, Addresses, std::uint64_t offset, std::span<std::uint8_t> bytes) {
   if (fill.modulus == 0) throw InputError(buffer.where, "the modulus of buffer " + buffer.name + " is zero");
   const std::uint32_t modulus = fill.modulus;
   if ((modulus & (modulus - 1)) == 0)
@@ -139,12 +142,20 @@ void write(const FillLcg& fill, const Buffer& buffer, std::uint64_t offset, std:
                                  [modulus](std::uint32_t s) { return (s >> 8) % modulus; });
 }
 
-void write(const FillFile& fill, const Buffer& buffer, std::uint64_t, std::span<std::uint8_t> bytes) {
+void write(const FillFile& fill, const Buffer& buffer, Addresses, std::uint64_t, std::span<std::uint8_t> bytes) {
   const std::vector<std::uint8_t> content = read_binary_file(fill.path);
   if (content.size() != bytes.size())
     throw InputError(buffer.where, "buffer " + buffer.name + " has " + std::to_string(bytes.size()) + " bytes, but " +
                                        fill.path + " has " + std::to_string(content.size()));
   std::copy(content.begin(), content.end(), bytes.begin());
+}
+
+void write(const FillPointers& fill, const Buffer&, Addresses addresses, std::uint64_t offset,
+           std::span<std::uint8_t> bytes) {
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t address = address_of(fill.pointers[(offset + at) / sizeof(std::uint64_t)], addresses);
+    std::memcpy(bytes.data() + at, &address, sizeof address);
+  }
 }
 
 void check_whole_elements(const Buffer& buffer) {
@@ -158,6 +169,7 @@ void check_whole_elements(const Buffer& buffer) {
 }  // namespace
 
 std::uint32_t element_bytes(const Fill& fill) {
+  if (std::holds_alternative<FillPointers>(fill)) return 8;
   if (std::holds_alternative<FillIota>(fill) || std::holds_alternative<FillLcg>(fill)) return 4;
   if (const auto* uniform = std::get_if<FillUniform>(&fill)) {
     switch (uniform->type) {
@@ -177,21 +189,22 @@ std::uint32_t element_bytes(const Fill& fill) {
   return 1;
 }
 
-void fill_buffer(const Buffer& buffer, std::span<std::uint8_t> bytes) {
+void fill_buffer(const Buffer& buffer, std::span<const std::uint64_t> addresses, std::span<std::uint8_t> bytes) {
   FW_CHECK(bytes.size() == buffer.bytes, "memory for buffer " + buffer.name);
   check_whole_elements(buffer);
-  std::visit([&](const auto& fill) { write(fill, buffer, 0, bytes); }, buffer.fill);
+  std::visit([&](const auto& fill) { write(fill, buffer, addresses, 0, bytes); }, buffer.fill);
 }
 
-void fill_part(const Buffer& buffer, std::uint64_t offset, std::span<std::uint8_t> bytes) {
+void fill_part(const Buffer& buffer, std::span<const std::uint64_t> addresses, std::uint64_t offset,
+               std::span<std::uint8_t> bytes) {
   FW_CHECK(offset % element_bytes(buffer.fill) == 0 && offset + bytes.size() <= buffer.bytes &&
                !std::holds_alternative<FillFile>(buffer.fill),
            "part of buffer " + buffer.name);
   check_whole_elements(buffer);
-  std::visit([&](const auto& fill) { write(fill, buffer, offset, bytes); }, buffer.fill);
+  std::visit([&](const auto& fill) { write(fill, buffer, addresses, offset, bytes); }, buffer.fill);
 }
 
-std::vector<std::uint8_t> make_buffer(const Buffer& buffer) {
+std::vector<std::uint8_t> make_buffer(const Buffer& buffer, std::span<const std::uint64_t> addresses) {
   std::vector<std::uint8_t> bytes;
   try {
     bytes.resize(buffer.bytes);
@@ -199,7 +212,7 @@ std::vector<std::uint8_t> make_buffer(const Buffer& buffer) {
     throw InputError(buffer.where, "buffer " + buffer.name + " of " + std::to_string(buffer.bytes) +
                                        " bytes does not fit in this machine's memory");
   }
-  if (!std::holds_alternative<FillZero>(buffer.fill)) fill_buffer(buffer, bytes);
+  if (!std::holds_alternative<FillZero>(buffer.fill)) fill_buffer(buffer, addresses, bytes);
   return bytes;
 }
 

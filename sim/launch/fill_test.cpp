@@ -62,7 +62,7 @@ TEST_CASE("a part of a fill is that part of the whole") {
     const std::vector<std::uint8_t> whole = make_buffer(buffer);
     for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{256} << 10, std::uint64_t{2} << 20}) {
       std::vector<std::uint8_t> part(std::min<std::uint64_t>(256 << 10, buffer.bytes - offset), 1);
-      fill_part(buffer, offset, part);
+      fill_part(buffer, {}, offset, part);
       CHECK(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)));
     }
   }
@@ -168,7 +168,7 @@ TEST_CASE("fill_buffer overwrites what was there") {
   Buffer buffer;
   buffer.bytes = 3 << 20;
   std::vector<std::uint8_t> bytes(buffer.bytes, 0xff);
-  fill_buffer(buffer, bytes);
+  fill_buffer(buffer, {}, bytes);
   CHECK(std::count(bytes.begin(), bytes.end(), 0) == 3 << 20);
 }
 
@@ -180,6 +180,18 @@ TEST_CASE("a file fill needs a file of the buffer's size") {
   CHECK_THROWS_WITH(made<char>(5, FillFile{path}), Catch::Contains("has 5 bytes") && Catch::Contains("has 4"));
   std::filesystem::remove(path);
   CHECK_THROWS_AS(made<char>(4, FillFile{path}), InputError);
+}
+
+TEST_CASE("a buffer of pointers holds the addresses of others") {
+  Buffer buffer;
+  buffer.bytes = 24;
+  buffer.fill = FillPointers{{{1, 0}, {0, 8}, {1, 512}}};
+  const std::uint64_t addresses[] = {0x7f4000000000, 0x7f4000100000};
+  std::vector<std::uint64_t> words(3);
+  std::memcpy(words.data(), make_buffer(buffer, addresses).data(), 24);
+  CHECK(words == std::vector<std::uint64_t>{0x7f4000100000, 0x7f4000000008, 0x7f4000100200});
+  fill_part(buffer, addresses, 8, {reinterpret_cast<std::uint8_t*>(words.data()), 8});
+  CHECK(words[0] == 0x7f4000000008);
 }
 
 TEST_CASE("elements must come out whole") {

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 
 #include "config/config.h"
 #include "launch/fill.h"
@@ -24,8 +27,11 @@ constexpr std::uint64_t kMostClusterBlocks = 16;  // 8 is portable; 16 after opt
 // Not limits of a GPU, but enough to catch a typing error.
 constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMostSharedBytes = 1 << 20;
+constexpr std::uint64_t kMostArgumentBytes = 32764;  // of all arguments together
 constexpr double kMostF16 = 65504;
 constexpr double kMostE4m3 = 448;
+
+constexpr const char* kAcceptedValues = "accepted: pointer, i32, u32, i64, u64, f32, f64, f16, bf16, bytes, struct";
 
 // Where device memory starts in a CUDA process on Linux, roughly, and the granularity of its pages.
 constexpr std::uint64_t kFirstAddress = 0x7f40'0000'0000;
@@ -82,41 +88,8 @@ FillFile file_fill(const config::Node& node, const std::string& launch_path) {
   return {(std::filesystem::path(launch_path).parent_path() / node.string()).string()};  // an absolute path stays one
 }
 
-/// zero | iota | {uniform: {...}} | {lcg: {...}} | {file: PATH}
-Fill read_fill(const config::Node& node, const std::string& launch_path) {
-  if (!node.is_map()) return node.choice({"zero", "iota"}) == 0 ? Fill{FillZero{}} : Fill{FillIota{}};
-  const std::vector<config::Entry> entries = node.entries();
-  if (entries.size() != 1) throw node.error("must name exactly one fill", "accepted: zero, iota, uniform, lcg, file");
-  const config::Entry& entry = entries.front();
-  if (entry.key == "uniform") return read_uniform(entry.value);
-  if (entry.key == "lcg") return read_lcg(entry.value);
-  if (entry.key == "file") return file_fill(entry.value, launch_path);
-  throw InputError(entry.where, "unknown fill " + config::quoted(entry.key),
-                   "accepted: zero, iota, uniform, lcg, file");
-}
-
-std::vector<Buffer> read_buffers(const config::Node& node, const std::string& launch_path) {
-  std::vector<Buffer> buffers;
-  for (const config::Entry& entry : node.entries()) {
-    Buffer& buffer = buffers.emplace_back();
-    buffer.name = entry.key;
-    buffer.where = entry.where;
-    entry.value.read_map([&](config::Map& m) {
-      const config::Node bytes = m.at("bytes");
-      buffer.bytes = bytes.unsigned_integer(1, kMostBufferBytes);
-      if (!m.has("fill") && m.has("file"))  // the short form of fill: {file: PATH}
-        buffer.fill = file_fill(m.at("file"), launch_path);
-      else
-        buffer.fill = read_fill(m.at("fill"), launch_path);
-      const std::uint32_t element = element_bytes(buffer.fill);
-      if (buffer.bytes % element != 0)
-        throw bytes.error("is no whole number of the fill's " + std::to_string(element) + "-byte elements");
-    });
-  }
-  return buffers;
-}
-
-void read_pointer(const config::Node& node, config::Map& m, const std::vector<Buffer>& buffers, Argument& argument) {
+/// NAME and, beside it in the map, `offset`.
+Pointer read_pointer(const config::Node& node, config::Map& m, const std::vector<Buffer>& buffers) {
   const std::string name = node.string();
   const auto found = std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& b) { return b.name == name; });
   if (found == buffers.end()) {
@@ -125,8 +98,61 @@ void read_pointer(const config::Node& node, config::Map& m, const std::vector<Bu
     throw node.error("names no buffer of this case: " + config::quoted(name),
                      "buffers: " + (known.empty() ? "none" : known));
   }
-  argument.buffer = static_cast<int>(found - buffers.begin());
-  if (const auto offset = m.find("offset")) argument.offset = offset->unsigned_integer(0, found->bytes - 1);
+  Pointer pointer{static_cast<int>(found - buffers.begin()), 0};
+  if (const auto offset = m.find("offset")) pointer.offset = offset->unsigned_integer(0, found->bytes - 1);
+  return pointer;
+}
+
+FillPointers read_pointers(const config::Node& node, const std::vector<Buffer>& buffers) {
+  FillPointers fill;
+  for (const config::Node& one : node.list(1))
+    one.read_map([&](config::Map& m) { fill.pointers.push_back(read_pointer(m.at("pointer"), m, buffers)); });
+  return fill;
+}
+
+/// zero | iota | {uniform: {...}} | {lcg: {...}} | {file: PATH} | {pointers: [...]}
+Fill read_fill(const config::Node& node, const std::string& launch_path, const std::vector<Buffer>& buffers) {
+  static const char* const kAccepted = "accepted: zero, iota, uniform, lcg, file, pointers";
+  if (!node.is_map()) return node.choice({"zero", "iota"}) == 0 ? Fill{FillZero{}} : Fill{FillIota{}};
+  const std::vector<config::Entry> entries = node.entries();
+  if (entries.size() != 1) throw node.error("must name exactly one fill", kAccepted);
+  const config::Entry& entry = entries.front();
+  if (entry.key == "uniform") return read_uniform(entry.value);
+  if (entry.key == "lcg") return read_lcg(entry.value);
+  if (entry.key == "file") return file_fill(entry.value, launch_path);
+  if (entry.key == "pointers") return read_pointers(entry.value, buffers);
+  throw InputError(entry.where, "unknown fill " + config::quoted(entry.key), kAccepted);
+}
+
+std::vector<Buffer> read_buffers(const config::Node& node, const std::string& launch_path) {
+  const std::vector<config::Entry> entries = node.entries();
+  std::vector<Buffer> buffers;
+  // Names and sizes first: a buffer may hold pointers to those that follow.
+  for (const config::Entry& entry : entries) {
+    Buffer& buffer = buffers.emplace_back();
+    buffer.name = entry.key;
+    buffer.where = entry.where;
+    config::Map m(entry.value);
+    buffer.bytes = m.at("bytes").unsigned_integer(1, kMostBufferBytes);
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    Buffer& buffer = buffers[i];
+    entries[i].value.read_map([&](config::Map& m) {
+      const config::Node bytes = m.at("bytes");
+      if (!m.has("fill") && m.has("file"))  // the short form of fill: {file: PATH}
+        buffer.fill = file_fill(m.at("file"), launch_path);
+      else
+        buffer.fill = read_fill(m.at("fill"), launch_path, buffers);
+      const std::uint32_t element = element_bytes(buffer.fill);
+      if (buffer.bytes % element != 0)
+        throw bytes.error("is no whole number of the fill's " + std::to_string(element) + "-byte elements");
+      const auto* pointers = std::get_if<FillPointers>(&buffer.fill);
+      if (pointers != nullptr && pointers->pointers.size() * element != buffer.bytes)
+        throw bytes.error("is not that of the fill's " + std::to_string(pointers->pointers.size()) + " pointers, " +
+                          std::to_string(pointers->pointers.size() * element));
+    });
+  }
+  return buffers;
 }
 
 std::uint64_t read_scalar(ArgumentKind kind, const config::Node& value) {
@@ -148,40 +174,90 @@ std::uint64_t read_scalar(ArgumentKind kind, const config::Node& value) {
     case ArgumentKind::Bf16:
       return to_bf16(static_cast<float>(read_float(value)));
     case ArgumentKind::Pointer:
+    case ArgumentKind::Bytes:
+    case ArgumentKind::Struct:
       break;
   }
-  throw InternalError("a pointer is no scalar");
+  throw InternalError("no scalar");
 }
 
-/// {pointer: NAME, offset: N} or {KIND: VALUE}
-Argument read_argument(const config::Node& node, const std::vector<Buffer>& buffers) {
+/// "00ff...", two digits a byte.
+std::vector<std::uint8_t> read_bytes(const config::Node& node) {
+  const std::string text = node.string();
+  std::vector<std::uint8_t> bytes;
+  if (text.size() % 2 != 0 || text.size() / 2 > kMostArgumentBytes)
+    throw node.error("must have two hexadecimal digits a byte, for at most " + std::to_string(kMostArgumentBytes));
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    std::uint8_t byte = 0;
+    const char* end = text.data() + i + 2;
+    if (const auto [stop, error] = std::from_chars(text.data() + i, end, byte, 16); error != std::errc{} || stop != end)
+      throw node.error("must hold hexadecimal digits alone", "write it in quotes: bytes: \"00ff\"");
+    bytes.push_back(byte);
+  }
+  return bytes;
+}
+
+Argument read_argument(const config::Node& node, const std::vector<Buffer>& buffers);
+std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& buffers);
+
+/// {size: BYTES, fields: [{at: OFFSET, and what an argument is}, ...]}
+Argument read_struct(const config::Node& node, const std::vector<Buffer>& buffers) {
+  Argument whole;
+  whole.kind = ArgumentKind::Struct;
+  node.read_map([&](config::Map& m) {
+    whole.bytes.resize(m.at("size").unsigned_integer(1, kMostArgumentBytes));
+    std::vector<bool> taken(whole.bytes.size(), false);
+    for (const config::Node& one : m.at("fields").list()) {
+      one.read_map([&](config::Map& f) {
+        const config::Node place = f.at("at");
+        const auto at = static_cast<std::uint32_t>(place.unsigned_integer(0, whole.bytes.size() - 1));
+        const std::optional<Argument> field = read_value(f, buffers);
+        if (!field) throw one.error("names no value", kAcceptedValues);
+        if (at + field->size() > whole.size())
+          throw place.error("is too far back: a field of " + std::to_string(field->size()) +
+                            " bytes ends beyond the struct's " + std::to_string(whole.size()));
+        for (std::uint32_t i = at; i < at + field->size(); ++i) {
+          if (taken[i]) throw place.error("is within another field");
+          taken[i] = true;
+        }
+        std::copy(field->bytes.begin(), field->bytes.end(), whole.bytes.begin() + at);
+        for (const Argument::PlacedPointer& p : field->pointers) whole.pointers.push_back({at + p.at, p.pointer});
+      });
+    }
+  });
+  return whole;
+}
+
+/// The value that one key of a map names; none if no key does.
+std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& buffers) {
   static constexpr std::pair<const char*, ArgumentKind> kScalars[] = {
       {"i32", ArgumentKind::I32}, {"u32", ArgumentKind::U32}, {"i64", ArgumentKind::I64}, {"u64", ArgumentKind::U64},
       {"f32", ArgumentKind::F32}, {"f64", ArgumentKind::F64}, {"f16", ArgumentKind::F16}, {"bf16", ArgumentKind::Bf16}};
-  Argument argument;
-  argument.where = node.where();
-  bool read = false;
-  node.read_map([&](config::Map& m) {
-    if (m.has("tensor_map"))
-      throw m.at("tensor_map")
-          .error("is not supported yet", "tensor maps come with the TMA kernels; pass plain pointers until then");
-    if (const auto pointer = m.find("pointer")) {
-      argument.kind = ArgumentKind::Pointer;
-      read_pointer(*pointer, m, buffers, argument);
-      read = true;
-      return;
-    }
-    for (const auto& [name, kind] : kScalars) {
-      const auto value = m.find(name);
-      if (!value) continue;
-      argument.kind = kind;
-      argument.bits = read_scalar(kind, *value);
-      read = true;
-      return;
-    }
-  });
-  if (!read) throw node.error("names no value", "accepted: pointer, i32, u32, i64, u64, f32, f64, f16, bf16");
-  return argument;
+  if (m.has("tensor_map"))
+    throw m.at("tensor_map")
+        .error("is not supported yet", "tensor maps come with the TMA kernels; pass plain pointers until then");
+  if (const auto pointer = m.find("pointer")) {
+    const Pointer to = read_pointer(*pointer, m, buffers);
+    return Argument::pointer(to.buffer, to.offset);
+  }
+  for (const auto& [name, kind] : kScalars)
+    if (const auto value = m.find(name)) return Argument::scalar(kind, read_scalar(kind, *value));
+  if (const auto bytes = m.find("bytes")) {
+    Argument raw;
+    raw.kind = ArgumentKind::Bytes;
+    raw.bytes = read_bytes(*bytes);
+    return raw;
+  }
+  if (const auto fields = m.find("struct")) return read_struct(*fields, buffers);
+  return std::nullopt;
+}
+
+Argument read_argument(const config::Node& node, const std::vector<Buffer>& buffers) {
+  std::optional<Argument> argument;
+  node.read_map([&](config::Map& m) { argument = read_value(m, buffers); });
+  if (!argument) throw node.error("names no value", kAcceptedValues);
+  argument->where = node.where();
+  return *argument;
 }
 
 void check_cluster(const config::Node& node, const Launch& launch) {
@@ -236,7 +312,9 @@ Case read_case(const config::Entry& entry, const std::string& launch_path) {
 
 }  // namespace
 
-std::uint32_t Argument::size() const {
+namespace {
+
+std::size_t scalar_bytes(ArgumentKind kind) {
   switch (kind) {
     case ArgumentKind::Pointer:
     case ArgumentKind::I64:
@@ -250,8 +328,34 @@ std::uint32_t Argument::size() const {
     case ArgumentKind::F16:
     case ArgumentKind::Bf16:
       return 2;
+    case ArgumentKind::Bytes:
+    case ArgumentKind::Struct:
+      break;
   }
-  return 0;
+  throw InternalError("no scalar");
+}
+
+}  // namespace
+
+Argument Argument::pointer(int buffer, std::uint64_t offset) {
+  Argument argument;
+  argument.bytes.resize(sizeof(std::uint64_t));
+  argument.pointers.push_back({0, {buffer, offset}});
+  return argument;
+}
+
+Argument Argument::scalar(ArgumentKind kind, std::uint64_t bits) {
+  Argument argument;
+  argument.kind = kind;
+  argument.bytes.resize(scalar_bytes(kind));
+  std::memcpy(argument.bytes.data(), &bits, argument.bytes.size());
+  return argument;
+}
+
+std::uint64_t Argument::bits() const {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, bytes.data(), std::min(bytes.size(), sizeof bits));
+  return bits;
 }
 
 LaunchFile read_launch_file(const std::string& path) {

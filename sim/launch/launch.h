@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -28,7 +29,16 @@ struct FillLcg {
 struct FillFile {
   std::string path;
 };  ///< relative to the launch file
-using Fill = std::variant<FillZero, FillIota, FillUniform, FillLcg, FillFile>;
+/// A place in a buffer of the case.
+struct Pointer {
+  int buffer = -1;           ///< index into Case::buffers
+  std::uint64_t offset = 0;  ///< bytes from its start
+  bool operator==(const Pointer&) const = default;
+};
+struct FillPointers {
+  std::vector<Pointer> pointers;
+};  ///< 64-bit addresses
+using Fill = std::variant<FillZero, FillIota, FillUniform, FillLcg, FillFile, FillPointers>;
 
 struct Buffer {
   std::string name;
@@ -37,15 +47,26 @@ struct Buffer {
   SourcePosition where;
 };
 
-enum class ArgumentKind : std::uint8_t { Pointer, I32, U32, I64, U64, F32, F64, F16, Bf16 };
+enum class ArgumentKind : std::uint8_t { Pointer, I32, U32, I64, U64, F32, F64, F16, Bf16, Bytes, Struct };
 
+/// A kernel argument, as the bytes that the parameter area holds. Addresses are known once buffers have places.
 struct Argument {
   ArgumentKind kind{};
-  int buffer = -1;           ///< Pointer: index into Case::buffers
-  std::uint64_t offset = 0;  ///< Pointer: bytes added
-  std::uint64_t bits = 0;    ///< the value's raw bits, for the other kinds
+  std::vector<std::uint8_t> bytes;  ///< zero where pointers go
+  struct PlacedPointer {
+    std::uint32_t at = 0;  ///< offset in bytes
+    Pointer pointer;
+    bool operator==(const PlacedPointer&) const = default;
+  };
+  std::vector<PlacedPointer> pointers;
   SourcePosition where;
-  std::uint32_t size() const;  ///< bytes in the parameter area
+
+  static Argument pointer(int buffer, std::uint64_t offset = 0);
+  /// A scalar of that kind, from its raw bits.
+  static Argument scalar(ArgumentKind kind, std::uint64_t bits);
+  std::uint32_t size() const { return static_cast<std::uint32_t>(bytes.size()); }
+  /// The raw bits of a scalar: its first eight bytes.
+  std::uint64_t bits() const;
 };
 
 struct Launch {
@@ -73,8 +94,9 @@ struct LaunchFile {
 /// extents, arguments that name no buffer and offsets outside one.
 LaunchFile read_launch_file(const std::string& path);
 
-/// The initial contents of a buffer (generator: s = s * 1664525 + 1013904223 before each element).
-std::vector<std::uint8_t> make_buffer(const Buffer&);
+/// The initial contents of a buffer (generator: s = s * 1664525 + 1013904223 before each element). addresses[i] belongs
+/// to Case::buffers[i]; only a buffer of pointers needs them.
+std::vector<std::uint8_t> make_buffer(const Buffer&, std::span<const std::uint64_t> addresses = {});
 
 /// Device addresses, the same for every run so that predictions are reproducible: far apart and aligned as cudaMalloc
 /// aligns them, to 512 bytes or, for large buffers, 2 MiB. addresses[i] belongs to buffers[i].

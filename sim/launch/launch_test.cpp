@@ -86,14 +86,13 @@ two.launches-512:
   CHECK(launch.cluster == Dim3{2, 1, 1});
   CHECK(launch.dynamic_shared_bytes == 4096);
   REQUIRE(launch.arguments.size() == 10);
-  CHECK(launch.arguments[1].buffer == 2);
-  CHECK(launch.arguments[1].offset == 256);
+  CHECK(launch.arguments[1].pointers == std::vector<Argument::PlacedPointer>{{0, {2, 256}}});
   const std::uint64_t bits[] = {
       0xffffffff, 0xffffffff, ~1ULL, ~0ULL, std::bit_cast<std::uint32_t>(1.f), std::bit_cast<std::uint64_t>(1.5),
       0x3f80,     0x3c00};
   const std::uint32_t sizes[] = {4, 4, 8, 8, 4, 8, 2, 2};
   for (std::size_t i = 0; i < 8; ++i) {
-    CHECK(launch.arguments[i + 2].bits == bits[i]);
+    CHECK(launch.arguments[i + 2].bits() == bits[i]);
     CHECK(launch.arguments[i + 2].size() == sizes[i]);
   }
   CHECK(launch.arguments[0].size() == 8);
@@ -181,7 +180,49 @@ TEST_CASE("arguments are checked") {
   CHECK_THAT(args("[{i16: 1}]"), Contains("unknown key 'i16'") && Contains("accepted: pointer, i32"));
   CHECK_THAT(args("[{}]"), Contains("names no value"));
   CHECK_THAT(args("[5]"), Contains("must be a map"));
+  CHECK_THAT(args("[{struct: {size: 8, fields: [{at: 4, i64: 1}]}}]"),
+             Contains("fields[0].at is too far back") && Contains("8 bytes ends beyond the struct's 8"));
+  CHECK_THAT(args("[{struct: {size: 8, fields: [{at: 0, i32: 1}, {at: 2, i32: 1}]}}]"),
+             Contains("fields[1].at is within another field"));
+  CHECK_THAT(args("[{struct: {size: 8, fields: [{at: 0}]}}]"), Contains("fields[0] names no value"));
+  CHECK_THAT(args("[{struct: {size: 8, fields: [{at: 8, i32: 1}]}}]"), Contains("at must be an integer from 0 to 7"));
+  CHECK_THAT(args("[{struct: {size: 0, fields: []}}]"), Contains("size must be an integer from 1"));
+  CHECK_THAT(args("[{bytes: 0ff}]"), Contains("two hexadecimal digits a byte"));
+  CHECK_THAT(args("[{bytes: 0x}]"), Contains("hexadecimal digits alone"));
   CHECK_THAT(args("[{tensor_map: {}}]"), Contains("tensor_map is not supported yet"));
+}
+
+TEST_CASE("structs, raw bytes and buffers of pointers are read") {
+  const LaunchFile file = read(R"(
+c:
+  kernel: k
+  grid: [1]
+  block: [32]
+  buffers:
+    table: {bytes: 16, fill: {pointers: [{pointer: data, offset: 64}, {pointer: table}]}}
+    data: {bytes: 128, fill: zero}
+  args:
+    - struct:
+        size: 24
+        fields:
+          - {at: 0, pointer: data, offset: 4}
+          - {at: 8, i32: -1}
+          - {at: 12, struct: {size: 8, fields: [{at: 2, bytes: "0a0b"}, {at: 4, f32: 1.0}]}}
+    - {bytes: "00ff7E"}
+)");
+  const Case& c = file.cases[0];
+  CHECK(std::get<FillPointers>(c.buffers[0].fill).pointers == std::vector<Pointer>{{1, 64}, {0, 0}});
+  const std::vector<Argument>& args = c.launches[0].arguments;
+  REQUIRE(args.size() == 2);
+  CHECK(args[0].kind == ArgumentKind::Struct);
+  CHECK(args[0].pointers == std::vector<Argument::PlacedPointer>{{0, {1, 4}}});
+  CHECK(args[0].bytes == std::vector<std::uint8_t>{0, 0, 0,    0,    0, 0, 0,    0,    0xff, 0xff, 0xff, 0xff,
+                                                   0, 0, 0x0a, 0x0b, 0, 0, 0x80, 0x3f, 0,    0,    0,    0});
+  CHECK(args[1].bytes == std::vector<std::uint8_t>{0, 0xff, 0x7e});
+  const std::string pointers =
+      "c: {kernel: k, grid: [1], block: [1], args: [], buffers: {a: {bytes: 24, fill: "
+      "{pointers: [{pointer: a}]}}}}\n";
+  CHECK_THAT(message(pointers), Contains("a.bytes is not that of the fill's 1 pointers, 8"));
 }
 
 TEST_CASE("clusters divide the grid") {

@@ -15,18 +15,22 @@ bool is_integer(ArgumentKind kind) {
 bool fits_narrow(const Argument& argument, std::uint32_t size) {
   if (!is_integer(argument.kind) || size == 0 || size >= argument.size()) return false;
   const std::uint32_t bits = size * 8;
-  auto value = static_cast<std::int64_t>(argument.bits);
-  if (argument.kind == ArgumentKind::I32) value = static_cast<std::int32_t>(argument.bits);
+  auto value = static_cast<std::int64_t>(argument.bits());
+  if (argument.kind == ArgumentKind::I32) value = static_cast<std::int32_t>(argument.bits());
   const bool is_signed = argument.kind == ArgumentKind::I32 || argument.kind == ArgumentKind::I64;
   if (is_signed && value < 0) return value >= -(std::int64_t{1} << (bits - 1));
   return (static_cast<std::uint64_t>(value) >> bits) == 0;
 }
 
-std::uint64_t bits_of(const Argument& argument, std::span<const std::uint64_t> addresses) {
-  if (argument.kind != ArgumentKind::Pointer) return argument.bits;
-  FW_CHECK(argument.buffer >= 0 && static_cast<std::size_t>(argument.buffer) < addresses.size(),
-           "argument without an address");
-  return addresses[static_cast<std::size_t>(argument.buffer)] + argument.offset;
+/// The argument's bytes, its pointers as addresses.
+std::vector<std::uint8_t> placed(const Argument& argument, std::span<const std::uint64_t> addresses) {
+  std::vector<std::uint8_t> bytes = argument.bytes;
+  for (const Argument::PlacedPointer& p : argument.pointers) {
+    const std::uint64_t address = address_of(p.pointer, addresses);
+    FW_CHECK(p.at + sizeof address <= bytes.size(), "a pointer beyond its argument");
+    std::memcpy(bytes.data() + p.at, &address, sizeof address);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -51,15 +55,18 @@ std::string argument_kind_text(ArgumentKind kind) {
       return "f16";
     case ArgumentKind::Bf16:
       return "bf16";
+    case ArgumentKind::Bytes:
+      return "bytes";
+    case ArgumentKind::Struct:
+      return "struct";
   }
   return "?";
 }
 
-std::vector<std::uint64_t> argument_bits(const Launch& launch, std::span<const std::uint64_t> addresses) {
-  std::vector<std::uint64_t> bits;
-  bits.reserve(launch.arguments.size());
-  for (const Argument& argument : launch.arguments) bits.push_back(bits_of(argument, addresses));
-  return bits;
+std::uint64_t address_of(const Pointer& pointer, std::span<const std::uint64_t> addresses) {
+  FW_CHECK(pointer.buffer >= 0 && static_cast<std::size_t>(pointer.buffer) < addresses.size(),
+           "a pointer without an address");
+  return addresses[static_cast<std::size_t>(pointer.buffer)] + pointer.offset;
 }
 
 std::vector<std::uint8_t> pack_parameters(const Launch& launch, std::span<const std::uint64_t> addresses,
@@ -77,8 +84,8 @@ std::vector<std::uint8_t> pack_parameters(const Launch& launch, std::span<const 
                                            std::to_string(slots[i].size) + " bytes, but " +
                                            argument_kind_text(argument.kind) + " has " +
                                            std::to_string(argument.size()));
-    const std::uint64_t bits = bits_of(argument, addresses);
-    std::memcpy(area.data() + slots[i].offset, &bits, std::min<std::size_t>(slots[i].size, sizeof bits));
+    const std::vector<std::uint8_t> bytes = placed(argument, addresses);
+    std::copy_n(bytes.begin(), slots[i].size, area.begin() + slots[i].offset);
   }
   return area;
 }

@@ -21,8 +21,8 @@ struct ParameterSlot {
 std::vector<std::uint8_t> pack_parameters(const Launch& launch, std::span<const std::uint64_t> addresses,
                                           std::span<const ParameterSlot> slots);
 
-/// The same for driver calls that take one pointer per argument: the raw 64 bits of each, low bytes first.
-std::vector<std::uint64_t> argument_bits(const Launch& launch, std::span<const std::uint64_t> addresses);
+/// addresses[i] belongs to Case::buffers[i].
+std::uint64_t address_of(const Pointer& pointer, std::span<const std::uint64_t> addresses);
 
 /// "f32", "pointer", ...: as launch files spell it.
 std::string argument_kind_text(ArgumentKind kind);

@@ -9,9 +9,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 Argument scalar(ArgumentKind kind, std::uint64_t bits) {
-  Argument argument;
-  argument.kind = kind;
-  argument.bits = bits;
+  Argument argument = Argument::scalar(kind, bits);
   argument.where = {"x.yaml", 7, 9};
   return argument;
 }
@@ -27,10 +25,7 @@ Launch launch_of(std::vector<Argument> arguments) {
 }  // namespace
 
 TEST_CASE("arguments land at their slots") {
-  Argument pointer;
-  pointer.kind = ArgumentKind::Pointer;
-  pointer.buffer = 1;
-  pointer.offset = 256;
+  const Argument pointer = Argument::pointer(1, 256);
   const Launch launch = launch_of({scalar(ArgumentKind::I32, 5), pointer, scalar(ArgumentKind::F16, 0x3c00)});
   const std::uint64_t addresses[] = {0x1000, 0x7f4000000000};
   const ParameterSlot slots[] = {{0, 4}, {8, 8}, {16, 2}};
@@ -47,7 +42,28 @@ TEST_CASE("arguments land at their slots") {
   CHECK(gap == 0);
   CHECK(second == 0x7f4000000100);
   CHECK(third == 0x3c00);
-  CHECK(argument_bits(launch, addresses) == std::vector<std::uint64_t>{5, 0x7f4000000100, 0x3c00});
+}
+
+TEST_CASE("a struct is its bytes, with addresses where its pointers are") {
+  Argument fields;
+  fields.kind = ArgumentKind::Struct;
+  fields.bytes = std::vector<std::uint8_t>(24, 0);
+  fields.bytes[16] = 7;
+  fields.pointers = {{0, {1, 0}}, {8, {0, 16}}};
+  fields.where = {"x.yaml", 7, 9};
+  const std::uint64_t addresses[] = {0x1000, 0x7f4000000000};
+  const ParameterSlot slots[] = {{0, 4}, {8, 24}};
+  const auto area = pack_parameters(launch_of({scalar(ArgumentKind::I32, 5), fields}), addresses, slots);
+  std::uint64_t words[4];
+  REQUIRE(area.size() == sizeof words);
+  std::memcpy(words, area.data(), sizeof words);
+  CHECK(words[0] == 5);
+  CHECK(words[1] == 0x7f4000000000);
+  CHECK(words[2] == 0x1010);
+  CHECK(words[3] == 7);
+  const ParameterSlot larger[] = {{0, 32}};
+  CHECK_THROWS_WITH(pack_parameters(launch_of({fields}), addresses, larger),
+                    Contains("x.yaml:7:9: argument 0 of kernel k has 32 bytes, but struct has 24"));
 }
 
 TEST_CASE("number and sizes must fit") {

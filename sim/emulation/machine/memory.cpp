@@ -97,12 +97,12 @@ void GlobalMemory::fill(Region& region, std::uint64_t chunk) {
   const std::uint64_t begin = chunk * kChunkBytes;
   remade_ += region.chunks[chunk] == Chunk::Dropped;
   if (std::holds_alternative<FillFile>(buffer.fill)) {  // read once, and kept
-    fill_buffer(buffer, {region.data, buffer.bytes});
+    fill_buffer(buffer, addresses_, {region.data, buffer.bytes});
     for (Chunk& made : region.chunks) std::atomic_ref(made).store(Chunk::Written, std::memory_order_release);
     held_ += region.chunks.size();
     return;
   }
-  fill_part(buffer, begin, {region.data + begin, std::min(kChunkBytes, buffer.bytes - begin)});
+  fill_part(buffer, addresses_, begin, {region.data + begin, std::min(kChunkBytes, buffer.bytes - begin)});
   std::atomic_ref(region.chunks[chunk]).store(Chunk::Clean, std::memory_order_release);
   ++held_;
   filled_.push_back({&region, chunk});

@@ -51,7 +51,7 @@ Matrix64 result(const Case& item, const EmulatedCase& run, const std::string& na
 }
 
 int int_argument(const Launch& launch, std::size_t i) {
-  return static_cast<int>(static_cast<std::uint32_t>(launch.arguments[i].bits));
+  return static_cast<int>(static_cast<std::uint32_t>(launch.arguments[i].bits()));
 }
 
 }  // namespace

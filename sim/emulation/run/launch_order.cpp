@@ -1,6 +1,7 @@
 #include "emulation/run/launch_order.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "program/program.h"
@@ -22,6 +23,22 @@ bool every_store_seen(const KernelTrace& trace) {
   return true;
 }
 
+/// Whoever touches a buffer of pointers may touch what they point to.
+void touch_through_pointers(const Case& item, std::vector<bool>& touched) {
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (std::size_t b = 0; b < item.buffers.size(); ++b) {
+      const auto* fill = touched[b] ? std::get_if<FillPointers>(&item.buffers[b].fill) : nullptr;
+      if (fill == nullptr) continue;
+      for (const Pointer& pointer : fill->pointers) {
+        const auto to = static_cast<std::size_t>(pointer.buffer);
+        grows = grows || !touched[to];
+        touched[to] = true;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 LaunchOrder::LaunchOrder(const Case& item, std::span<const std::uint64_t> addresses, std::uint64_t module_bytes)
@@ -34,11 +51,17 @@ LaunchOrder::LaunchOrder(const Case& item, std::span<const std::uint64_t> addres
   for (const Launch& launch : item.launches) {
     Places& touched = touched_.emplace_back(places_.size(), all);
     for (const Argument& argument : launch.arguments) {
-      if (argument.kind == ArgumentKind::Pointer) touched[static_cast<std::size_t>(argument.buffer)] = true;
+      for (const Argument::PlacedPointer& p : argument.pointers)
+        touched[static_cast<std::size_t>(p.pointer.buffer)] = true;
       // A number may be an address as well.
-      for (std::size_t p = 0; p < places_.size(); ++p)
-        if (places_[p].meets(argument.bits, argument.bits)) touched[p] = true;
+      for (std::size_t at = 0; at < argument.bytes.size(); at += sizeof(std::uint64_t)) {
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, argument.bytes.data() + at, std::min(argument.bytes.size() - at, sizeof bits));
+        for (std::size_t p = 0; p < places_.size(); ++p)
+          if (places_[p].meets(bits, bits)) touched[p] = true;
+      }
     }
+    touch_through_pointers(item, touched);
   }
   if (module_bytes > 0) {
     places_.push_back({kModuleDataAddress, kModuleDataAddress + module_bytes});

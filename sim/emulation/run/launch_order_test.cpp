@@ -25,12 +25,7 @@ struct Made {
     }
     for (const std::vector<int>& of : touched) {
       Launch& launch = item.launches.emplace_back();
-      for (const int b : of) {
-        Argument argument;
-        argument.kind = ArgumentKind::Pointer;
-        argument.buffer = b;
-        launch.arguments.push_back(argument);
-      }
+      for (const int b : of) launch.arguments.push_back(Argument::pointer(b));
     }
   }
 
@@ -92,12 +87,24 @@ TEST_CASE("no launch is run after one that overwrites what it reads") {
 
 TEST_CASE("a number that is an address counts as a pointer, and pointers in files as pointers to everything") {
   Made made(2, {{0}, {1}});
-  made.item.launches[1].arguments[0].kind = ArgumentKind::U64;
-  made.item.launches[1].arguments[0].bits = kApart + 8;
+  made.item.launches[1].arguments[0] = Argument::scalar(ArgumentKind::U64, kApart + 8);
+  CHECK(made.order().run_before(1) == Launches{0});
+  // Within a struct, too.
+  Argument& packed = made.item.launches[1].arguments[0];
+  packed.kind = ArgumentKind::Struct;
+  packed.bytes.insert(packed.bytes.begin(), 8, std::uint8_t{0});
   CHECK(made.order().run_before(1) == Launches{0});
   Made filled(2, {{0}, {1}});
   filled.item.buffers[1].fill = FillFile{"x"};
   CHECK(filled.order().run_before(1) == Launches{0});
+  // Who takes a buffer of pointers takes what they point to, and what that points to.
+  Made batched(4, {{0}, {1}, {3}});
+  CHECK(batched.order().run_before(1).empty());
+  batched.item.buffers[1].fill = FillPointers{{{2, 0}}};
+  CHECK(batched.order().run_before(1).empty());
+  batched.item.buffers[2].fill = FillPointers{{{0, 512}}};
+  CHECK(batched.order().run_before(1) == Launches{0});
+  CHECK(batched.order().run_before(2).empty());
 }
 
 TEST_CASE("the program's variables join launches once one has written them") {

@@ -26,16 +26,8 @@ Case launch_of(const std::string& kernel, bool with_bound, std::uint32_t bound =
   launch.kernel = kernel;
   launch.grid = {4, 1, 1};
   launch.block = {64, 1, 1};
-  Argument data;
-  data.kind = ArgumentKind::Pointer;
-  data.buffer = 0;
-  launch.arguments.push_back(data);
-  if (with_bound) {
-    Argument number;
-    number.kind = ArgumentKind::I32;
-    number.bits = bound;
-    launch.arguments.push_back(number);
-  }
+  launch.arguments.push_back(Argument::pointer(0));
+  if (with_bound) launch.arguments.push_back(Argument::scalar(ArgumentKind::I32, bound));
   item.launches.push_back(launch);
   return item;
 }

@@ -80,7 +80,7 @@ std::size_t buffer_index(const Case& item, const std::string& name) {
 }
 
 int int_argument(const Launch& launch, std::size_t i) {
-  return static_cast<int>(static_cast<std::uint32_t>(launch.arguments[i].bits));
+  return static_cast<int>(static_cast<std::uint32_t>(launch.arguments[i].bits()));
 }
 
 /// Runs every _check_ case of a stem for both architectures: check(case, buffer(name) before, buffer(name) after).
