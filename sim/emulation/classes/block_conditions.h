@@ -81,6 +81,8 @@ class BlockConditions {
   /// The block index must equal the representative's along these dims.
   void fix(Dims dims);
   Dims fixed() const { return fixed_; }
+  /// Along which the grid has more than one block.
+  Dims extended_dims() const;
   /// Data decided something: blocks that satisfy the conditions may still take another path.
   bool data_dependent() const { return data_dependent_; }
 
@@ -111,7 +113,6 @@ class BlockConditions {
   BlockSlope without_fixed(BlockSlope c) const;
   Span quotient_reach(std::size_t i) const;
   Span real_reach(const BlockSlope& c) const;
-  Dims extended_dims() const;
 
   Dim3 grid_;
   std::vector<BlockQuotient>* quotients_;

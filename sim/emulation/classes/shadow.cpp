@@ -39,6 +39,7 @@ void Shadow::start(const Dim3& block) {
   conditions_.start(block);
   cause_ = kNowhere;
   shared_dims_ = 0;
+  met_places_ = false;
   for (WarpTags& w : warps_) {
     std::fill(w.rows.begin(), w.rows.end(), RowTags{});
     w.carries = {};
@@ -382,7 +383,24 @@ void Shadow::follow_address(const Exec& x, const Op& op, LaneMask lanes, MemoryS
   }
 }
 
-/// What a load brings may differ by block, unless no block writes it and all read the same place, or it was put into
+/// Whether a load's data belong to the place where several blocks find them.
+bool Shadow::finds_place(const Exec& x, const Op& op, Dims address_dims) {
+  if ((address_dims & kDataDim) != 0 || (conditions_.extended_dims() & ~address_dims) == 0) return false;
+  const GlobalMemory::Region* region = x.block->global->find(x.lowest, x.highest - x.lowest + op.bytes);
+  if (region == nullptr || (region->touched & GlobalMemory::kWritten) != 0) return false;
+  met_places_ |= !follows_places_;
+  if (!follows_places_) return false;
+  if (std::find(relied_on_.begin(), relied_on_.end(), region) == relied_on_.end()) relied_on_.push_back(region);
+  return true;
+}
+
+bool Shadow::places_hold() const {
+  return std::all_of(relied_on_.begin(), relied_on_.end(), [](const GlobalMemory::Region* region) {
+    return (region->touched & GlobalMemory::kWritten) == 0;
+  });
+}
+
+/// What a load brings may differ by block, unless no block writes it and they read the same place, or it was put into
 /// shared memory and did not.
 void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, Dims address_dims) {
   const bool shared = space == MemorySpace::Shared && op.space == MemorySpace::Shared;
@@ -399,8 +417,13 @@ void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, Memo
     shared_dims_ = op.kind == OpKind::Copy ? kDataDim : kAllDims;  // global data, or an address that may be anywhere
   }
   if (op.memory != MemoryKind::Load && op.memory != MemoryKind::Atomic) return;
-  const bool constant = space == MemorySpace::Global && plan.read_only && address_dims == 0;
-  const Dims dims = shared ? static_cast<Dims>(shared_dims_ | address_dims) : constant ? 0 : kDataDim;
+  Dims dims = kDataDim;
+  if (shared) {
+    dims = static_cast<Dims>(shared_dims_ | address_dims);
+  } else if (space == MemorySpace::Global &&
+             ((plan.read_only && address_dims == 0) || finds_place(x, op, address_dims))) {
+    dims = address_dims;
+  }
   if (dims == 0) {
     clear(x, plan);
   } else {

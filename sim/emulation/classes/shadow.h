@@ -102,6 +102,13 @@ class Shadow {
   BlockSlope access(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space);
 
   const BlockConditions& conditions() const { return conditions_; }
+  /// Data that no block writes and that several blocks find at the same place, as a table by row: from now on they
+  /// belong to the place, so that blocks that share it may share a class. Before, they count as data like any other.
+  void follow_places() { follows_places_ = true; }
+  /// Whether the block has loaded such data.
+  bool met_places() const { return met_places_; }
+  /// Whether it is still so that no block has written them.
+  bool places_hold() const;
   /// Where the block index first decided something in a way that is not followed: an instruction, or kNowhere.
   static constexpr std::uint32_t kNowhere = ~0u;
   std::uint32_t cause() const { return cause_; }
@@ -215,6 +222,7 @@ class Shadow {
                    Gathered& sum);
   void follow_address(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space, Gathered& sum);
   void keep_bounds(const Exec& x, const Op& op, const BlockSlope& slope);
+  bool finds_place(const Exec& x, const Op& op, Dims address_dims);
   void access_local(const Exec& x, const Op& op, LaneMask lanes, const ShadowPlan& plan);
   void load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, MemorySpace space, Dims address_dims);
 
@@ -223,6 +231,8 @@ class Shadow {
   BlockConditions conditions_;
   std::vector<WarpTags> warps_;
   Dims shared_dims_ = 0;  ///< what the contents of shared memory depend on
+  bool follows_places_ = false, met_places_ = false;
+  std::vector<const GlobalMemory::Region*> relied_on_;  ///< regions whose data belong to their places
   LaneMask lanes_ = 0;    ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
   std::uint32_t cause_ = kNowhere;
 };

@@ -16,13 +16,14 @@ using forewarp::test::kStart;
 namespace {
 
 /// Traces both ways, compares, and gives the number of classes.
-std::size_t classes_of(const std::string& source, const Dim3& grid, const Dim3& block = {64, 1, 1}) {
+std::size_t classes_of(const std::string& source, const Dim3& grid, const Dim3& block = {64, 1, 1},
+                       const TraceOptions& options = {}) {
   const Example example(source, grid, block);
   TraceOptions each;
   each.block_classes = false;
   each.all_values = true;
   const auto truth = trace_launch(example.program, example.item, 0, each);
-  const auto trace = trace_launch(example.program, example.item, 0);
+  const auto trace = trace_launch(example.program, example.item, 0, options);
   INFO(source);
   CHECK(test::wrong_blocks(*trace, *truth) == 0);
   CHECK(test::population(*trace) == grid.count());
@@ -229,6 +230,33 @@ TEST_CASE("ways that depend on data", "[shadow]") {
     @P0 EXIT
 )" + kAccess;
   CHECK(classes_of(alike, {10, 1, 1}) == 1);
+  // Numbers by plane of the grid, which the blocks of a plane share; more blocks than are followed one by one.
+  TraceOptions few;
+  few.traced_instructions = 50'000;
+  CHECK(classes_of(kStart + R"(
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R4, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    LEA R6, R10, R6, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x168]
+    LDG.E R11, [R8.64]
+    STG.E [R8.64], R11
+    EXIT
+)",
+                   {64, 40, 1}, {64, 1, 1}, few) == 40);
+  // ... unless a block changes them: the last one does. Then they are data.
+  CHECK(classes_of(kStart + R"(
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R4, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    LEA R6, R10, R6, 0x6
+    IMAD.WIDE R12, R6, R5, c[0x0][0x168]
+    LDG.E R11, [R12.64]
+    ISETP.NE.AND P0, PT, R3, 0x3f, PT
+    @!P0 STG.E [R8.64+0x1000], R11
+    EXIT
+)",
+                   {64, 4, 1}) == 256);
   // Gathering: addresses come out of memory.
   CHECK(classes_of(kStart + "LEA R6, R3, R0, 0x6\nIMAD.WIDE R8, R6, R5, c[0x0][0x160]\nLDG.E R6, [R8.64]" + kAccess,
                    {6, 1, 1}) == 6);

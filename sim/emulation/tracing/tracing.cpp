@@ -423,7 +423,8 @@ bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const Trac
 /// that turns out to have been wrong, or one of them fails, something is thrown while GlobalMemory::any_order() holds.
 class GridTracer {
  public:
-  GridTracer(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order)
+  GridTracer(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order,
+             bool follow_places)
       : trace_(trace),
         options_(options),
         executor_(setup.state()),
@@ -431,7 +432,8 @@ class GridTracer {
         pools_(trace),
         builder_(*trace.kernel, executor_.warps(), pools_),
         counter_(setup.state(), options, in_order),
-        cover_(trace) {
+        cover_(trace),
+        may_follow_places_(follow_places) {
     builder_.limit_bytes(options.emulation.block_trace_bytes);
   }
 
@@ -449,9 +451,15 @@ class GridTracer {
         break;
       }
       BlockClass next = follow(b);
-      if (shadow_.conditions().data_dependent() && !next.single) {
-        add_data_dependent(std::move(next));
-      } else {
+      bool by_data = depends_on_data(next);
+      const bool alone = next.single && may_share();
+      if (alone || (by_data && !add_data_dependent(next))) {
+        shadow_.follow_places();
+        next = follow(b);
+        by_data = depends_on_data(next);
+        if (by_data) add_data_dependent(next);
+      }
+      if (!by_data) {
         const bool all_alike = !next.single && next.conditions.empty() && !cover_.any_taken();
         next.population = all_alike ? blocks - b : 1;
         own_.push_back(static_cast<std::uint32_t>(trace_.classes.size()));
@@ -464,7 +472,13 @@ class GridTracer {
     counter_.finish(trace_);
   }
 
+  bool places_hold() const { return shadow_.places_hold(); }
+
  private:
+  /// Those of the block just followed may be a place's that others share. Asks for it once at most.
+  bool may_share() const { return may_follow_places_ && shadow_.met_places(); }
+  /// Of the block just followed.
+  bool depends_on_data(const BlockClass& c) const { return shadow_.conditions().data_dependent() && !c.single; }
   BlockClass follow(std::uint64_t b) {
     BlockClass result = trace_block(executor_, shadow_, builder_, trace_.block_index(b), options_.block_classes);
     spent_ += executor_.executed();
@@ -527,7 +541,9 @@ class GridTracer {
   }
 
   /// A class whose blocks may differ by their data: a small one is followed block by block, a large one by a sample.
-  void add_data_dependent(BlockClass first) {
+  /// False, and `first` as it was: they differ, but may do so by a place that several share.
+  bool add_data_dependent(BlockClass& first) {
+    const bool shares = may_share();
     const std::vector<std::uint64_t> members = cover_.members(first);
     const std::uint64_t left = options_.traced_instructions - std::min(options_.traced_instructions, spent_);
     const std::uint64_t budget = std::min(options_.traced_instructions / kClassShare, left);
@@ -538,19 +554,21 @@ class GridTracer {
       const std::size_t before = trace_.classes.size();
       follow_all(trace_, cover_, std::move(first), members, [&](std::uint64_t b) { return follow(b); });
       for (std::size_t i = before; i < trace_.classes.size(); ++i) bytes_ += bytes_of(trace_.classes[i]);
-      return;
+      return true;
     }
     Sample sample(trace_, members);
     take(sample, budget, kSmallestSample, kLargestDataSample, [] {});
     if (!sample.alike(first)) {
+      if (shares) return false;
       const std::vector<BlockCondition> conditions = first.conditions;
       add_strata(sample, members, conditions, &first);
-      return;
+      return true;
     }
     trace_.launch.sampled_blocks += sample.size();
     trace_.launch.inferred_blocks += members.size() - sample.size();
     first.population = cover_.take(first, members);
     keep(std::move(first));
+    return true;
   }
 
   /// Of the classes whose conditions tell who belongs to them, those with most blocks so far stay, without their
@@ -626,7 +644,16 @@ class GridTracer {
   Cover cover_;
   std::vector<std::uint32_t> own_;  ///< classes whose conditions tell exactly who belongs to them
   std::uint64_t spent_ = 0, bytes_ = 0;
+  bool may_follow_places_;
 };
+
+void forget_classes(KernelTrace& trace, const LaunchInfo& launch) {
+  trace.classes.clear();
+  trace.patterns.clear();
+  trace.slopes.clear();
+  trace.quotients.clear();
+  trace.launch = launch;
+}
 
 void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order) {
   GlobalMemory& global = *setup.state().global;
@@ -641,15 +668,22 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
     const bool done = trace_side_by_side(trace, setup, options);
     global.undo_writes();
     if (done) return;
-    trace.classes.clear();
-    trace.patterns.clear();
-    trace.slopes.clear();
-    trace.launch = launch;
+    forget_classes(trace, launch);
     trace.launch.draws_unfollowed = true;
   }
   global.forget_touches();
   global.keep_writes_undoable();
-  GridTracer(trace, setup, options, in_order).trace_all();
+  const LaunchInfo launch = trace.launch;
+  for (const bool places : {true, false}) {
+    GridTracer tracer(trace, setup, options, in_order, places);
+    tracer.trace_all();
+    if (tracer.places_hold()) break;
+    // A later block writes what earlier ones have taken for constant.
+    global.undo_writes();
+    global.forget_touches();
+    global.keep_writes_undoable();
+    forget_classes(trace, launch);
+  }
   global.undo_writes();
 }
 
