@@ -2,7 +2,7 @@
 show what forewarp says of a kernel it has not met."""
 from math import ceil
 
-from launches import case, launch
+from launches import case, dim3, launch
 
 MI = 1 << 20
 SIZES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2}
@@ -145,6 +145,31 @@ def uneven():
             [heat("8192", 8192, 8192, 2), heat("check_70x50", 70, 50, 3), tiles("20000", 20000, 528), tiles("check_40", 40, 8), copy])
 
 
+def arguments():
+    """A struct by value, and matrices that arrays of pointers name."""
+    def view(buffer, columns, rows):
+        return f"{{size: 24, fields: [{{at: 0, pointer: {buffer}}}, {{at: 8, i64: {columns}}}, {{at: 16, i32: {rows}}}, {{at: 20, i32: {columns}}}]}}"
+
+    def scale(name, rows, columns):
+        fields = (f"{{at: 0, struct: {view('in', columns, rows)}}}, {{at: 24, struct: {view('out', columns, rows)}}}, "
+                  f"{{at: 48, f32: 0.5}}, {{at: 52, bytes: '01'}}")
+        return case(f"arguments_scale_{name}", {"in": random(rows * columns), "out": zero_bytes(4 * rows * columns)},
+                    {"kernel": "arguments_scale", "grid": dim3((ceil(columns / 256), rows)), "block": dim3(256),
+                     "args": f"[{{struct: {{size: 56, fields: [{fields}]}}}}]"})
+
+    def batched(name, count, m, n, k):
+        def parts(buffer, size):
+            pointers = ", ".join(f"{{pointer: {buffer}, offset: {4 * size * i}}}" for i in range(count))
+            return f"{{bytes: {8 * count}, fill: {{pointers: [{pointers}]}}}}"
+        return case(f"arguments_batched_{name}",
+                    {"a": random(count * m * k), "b": random(count * k * n, seed=2), "c": zero_bytes(4 * count * m * n),
+                     "as": parts("a", m * k), "bs": parts("b", k * n), "cs": parts("c", m * n)},
+                    launch("arguments_batched", (ceil(n / 16), ceil(m / 16), count), (16, 16), "as", "bs", "cs", m, n, k))
+
+    return [scale("4096", 4096, 4096), scale("check_30x1000", 30, 1000),
+            batched("64x256", 64, 256, 256, 256), batched("check_3x40x50x30", 3, 40, 50, 30)]
+
+
 def grid_barrier():
     """What a trace of one block after another never ends: blocks that wait for each other."""
     return [case("uneven_grid_barrier_4mi", {"in": random(4 * MI), "middle": zero_bytes(16 * MI), "out": zero_bytes(16 * MI),
@@ -155,4 +180,5 @@ def grid_barrier():
 def field():
     return {"field_01_reduce_scan_sort": reduce_scan_sort(), "field_02_stencils": stencils(), "field_03_sparse": sparse(),
             "field_04_math": math(), "field_05_control": control(), "field_06_half": half(),
-            "field_07_uneven": uneven(), "field_07_uneven.barrier": grid_barrier()}
+            "field_07_uneven": uneven(), "field_07_uneven.barrier": grid_barrier(),
+            "field_08_arguments": arguments()}
