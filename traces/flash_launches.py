@@ -2,6 +2,7 @@
 from math import ceil
 
 from launches import case, launch, uniform, zero
+from tensor_launches import with_sweeps
 
 KIB = 1 << 10
 TOKENS = 16384  # in a batch, as in the published figures: heads of 64 and 128 make a width of 2048
@@ -120,7 +121,7 @@ TEXTS = [("64x6x256", 64 * 6, 256), ("8x6x256", 8 * 6, 256),
 def flash_attention():
     masks = (0, 1)
     one_to_one = [of for of in CHECKS if of[3] == 1] + [("check_200_heads_4", 200, 4, 1)]
-    return {
+    return with_sweeps({
         "attention_04_flash1": [flash1(head, causal, *of) for head in (64, 128) for causal in masks
                                 for of in [batch(512, head), batch(2048, head), *one_to_one]] +
                                [flash1(64, 0, "1000_heads_128", 1000, 128), flash1(128, 0, "4096", 4096, 64)],
@@ -135,4 +136,4 @@ def flash_attention():
             [backward(128, 1, *batch(4096, 128, 4)), backward(64, 0, "1000_heads_100", 1000, 100)],
         "attention_06_nanogpt_slow": [nanogpt_slow(*of) for of in TEXTS],
         "attention_07_nanogpt_flash": [nanogpt_flash(*of) for of in TEXTS],
-    }
+    })

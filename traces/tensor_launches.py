@@ -32,7 +32,7 @@ def steps():
     warp_tiled = squares(512, 1024, 2048, 4096, 8192, 777, 1000, 1792, 3000, 5000) + \
         [("8192x1024x1024", 8192, 1024, 1024), ("256x8192x4096", 256, 8192, 4096), ("1000x2000x4000", 1000, 2000, 4000)]
     return {
-        "matmul_08_mma_global": ladder("mma_global_f16", squares(512, 1024, 2048, 1000, 777), small, 128) +
+        "matmul_08_mma_global": ladder("mma_global_f16", squares(512, 1024, 2048, 4096, 1000, 777), small, 128) +
                                 ladder("mma_global_bf16", squares(1024), small, 128, kind="bf16"),
         "matmul_09_shared_ldmatrix": ladder("mma_shared_f16", bank + squares(777), large, 256) +
                                      ladder("mma_shared_bf16", squares(2048), large, 256, kind="bf16"),
@@ -136,6 +136,22 @@ def tiles():
     return [one for kind, *sizes in rows for one in instance(kind.lower(), *map(int, sizes))]
 
 
+# What stays beside the checks of a stem: the size at which the steps are compared. All else is in STEM.sweep, a third of it sealed.
+COMPARED = re.compile(r"_check_|^(?!tiles).*_4096$|_4096_by_|_4096_keep_(25|50|100)$|_parts_(1|8)$|64x6x256$|^flash.*_2048$")
+
+
+def with_sweeps(stems):
+    """The cases of each stem in its own launch file and in STEM.sweep."""
+    parted = {}
+    for stem, cases in stems.items():
+        stays = [bool(COMPARED.search(text.split(":")[0])) for text in cases]
+        parted[stem] = [text for text, stay in zip(cases, stays) if stay]
+        if not all(stays):
+            parted[f"{stem}.sweep"] = [text for text, stay in zip(cases, stays) if not stay]
+    return parted
+
+
 def tensor():
-    return steps() | sparse() | {"matmul_13_block_order": block_order(), "matmul_14_split_k": split_k(),
-                                 "matmul_15_persistent": persistent(), "matmul_16_types": types(), "matmul_19_tiles": tiles()}
+    return with_sweeps(steps() | sparse() | {
+        "matmul_13_block_order": block_order(), "matmul_14_split_k": split_k(), "matmul_15_persistent": persistent(),
+        "matmul_16_types": types(), "matmul_19_tiles": tiles()})
