@@ -62,7 +62,8 @@ class Assembler {
   Assembler(const std::string& path, CubinImage& image, const Disassembly& disassembly)
       : path_(path), image_(image), disassembly_(disassembly) {}
 
-  std::vector<Kernel> run(UnknownForms& unknown) {
+  /// `unknown`: by symbol of the kernel.
+  std::vector<Kernel> run(std::map<std::string, UnknownForms>& unknown) {
     if (disassembly_.sm != 0 && disassembly_.sm != image_.sm) {
       fail_foreign("it is for sm_" + std::to_string(disassembly_.sm) + ", the cubin for sm_" +
                    std::to_string(image_.sm));
@@ -72,7 +73,7 @@ class Assembler {
     place_functions();
     std::vector<Kernel> kernels;
     for (std::size_t s = 0; s < texts_.size(); ++s) {
-      if (image_.sections[s].is_kernel) kernels.push_back(assemble(s, unknown));
+      if (image_.sections[s].is_kernel) kernels.push_back(assemble(s, unknown[image_.sections[s].kernel.name]));
     }
     return kernels;
   }
@@ -164,18 +165,6 @@ class Assembler {
   std::vector<std::vector<const TextInstruction*>> texts_;  ///< by section and instruction
 };
 
-void report_unknown(const std::string& path, const UnknownForms& unknown, UnknownOpcode policy,
-                    std::vector<std::string>* warnings) {
-  if (unknown.forms.empty()) return;
-  if (policy == UnknownOpcode::Reject) {
-    throw InputError(
-        SourcePosition{path, 0, 0}, "instructions that are not understood:" + unknown.list(),
-        "report them; --assume-opcodes takes them as ordinary ALU instructions, at the price of wrong addresses "
-        "or counts where they matter");
-  }
-  if (warnings != nullptr) warnings->push_back(path + ": assumed to be ordinary ALU instructions:" + unknown.list());
-}
-
 /// Demangled text as people write it: without the return type that template instances carry.
 std::string_view without_return_type(std::string_view demangled) {
   return demangled.starts_with("void ") ? demangled.substr(5) : demangled;
@@ -194,9 +183,18 @@ Program load_program(const std::string& cubin_path, UnknownOpcode policy, std::v
   program.content_hash = XXH3_64bits(bytes.data(), bytes.size());
   program.module_data = std::move(image.module_data);
   program.outside = std::move(image.outside);
-  UnknownForms unknown;
+  std::map<std::string, UnknownForms> unknown;
   program.kernels = Assembler(cubin_path, image, disassembly).run(unknown);
-  report_unknown(cubin_path, unknown, policy, warnings);
+  std::string assumed;
+  for (const auto& [kernel, forms] : unknown) {
+    if (forms.forms.empty()) continue;
+    if (policy == UnknownOpcode::Reject)
+      program.not_understood[kernel] = forms.list();
+    else
+      assumed += forms.list();
+  }
+  if (!assumed.empty() && warnings != nullptr)
+    warnings->push_back(cubin_path + ": assumed to be ordinary ALU instructions:" + assumed);
   if (program.kernels.empty()) {
     throw InputError(SourcePosition{cubin_path, 0, 0}, "there is no kernel in this cubin", "declare one __global__");
   }
@@ -204,6 +202,18 @@ Program load_program(const std::string& cubin_path, UnknownOpcode policy, std::v
 }
 
 const Kernel& Program::kernel(const std::string& name) const {
+  const Kernel& found = named(name);
+  const auto unknown = not_understood.find(found.name);
+  if (unknown != not_understood.end())
+    throw InputError(
+        SourcePosition{path, 0, 0},
+        "kernel " + found.demangled + " has instructions that are not understood:" + unknown->second,
+        "report them; --assume-opcodes takes them as ordinary ALU instructions, at the price of wrong addresses "
+        "or counts where they matter");
+  return found;
+}
+
+const Kernel& Program::named(const std::string& name) const {
   std::vector<const Kernel*> exact, whole_name, prefix;
   for (const Kernel& candidate : kernels) {
     const std::string_view demangled = without_return_type(candidate.demangled);

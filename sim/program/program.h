@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -66,17 +67,22 @@ struct Program {
   std::vector<std::uint8_t> module_data;  ///< initial contents of __device__ variables and of the compiler's tables
   std::vector<std::string> outside;       ///< functions that the cubin names and does not hold: vprintf, malloc, ...
   std::vector<Kernel> kernels;
+  std::map<std::string, std::string> not_understood;  ///< by symbol: a kernel's opcodes that are rejected, a line each
 
-  /// By exact symbol, exact demangled name, or unique demangled prefix; InputError names the candidates.
+  /// By exact symbol, exact demangled name, or unique demangled prefix; InputError names the candidates, or what is
+  /// not understood of the kernel.
   const Kernel& kernel(const std::string& name) const;
+
+ private:
+  const Kernel& named(const std::string& name) const;
 };
 
 /// What to do with an opcode or modifier that the tables do not list.
 enum class UnknownOpcode { Reject, Assume };
 
 /// Reads `cubin_path` and its disassembly (`cubin_path`.json beside it, else nvdisasm on the PATH).
-/// Unknown opcodes: one InputError that lists each with its count and first place. If they are assumed, they decode as
-/// Opcode::Unknown on the ALU pipe instead and `warnings` says so.
+/// A kernel with unknown opcodes is rejected when it is asked for, with each of them, its count and first place; others
+/// of the cubin are not concerned. If they are assumed, they count as ALU instructions and `warnings` says so.
 Program load_program(const std::string& cubin_path, UnknownOpcode = UnknownOpcode::Reject,
                      std::vector<std::string>* warnings = nullptr);
 

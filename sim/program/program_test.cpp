@@ -237,3 +237,11 @@ TEST_CASE("unknown forms are all listed at once, or assumed") {
   }
   CHECK(unknown > 0);
 }
+
+TEST_CASE("what is not understood concerns its kernel alone") {
+  const test::Scratch scratch;
+  error_after(scratch, [](std::string& json) { replace_all(json, "\"opcode\":\"FSEL\"", "\"opcode\":\"FROB.X\""); });
+  const Program program = load_program(scratch.path("forms.cubin"));
+  CHECK_THROWS_WITH(program.kernel("floats"), Contains("FROB.X"));
+  CHECK(program.kernel("shared_memory").name.find("shared_memory") != std::string::npos);
+}

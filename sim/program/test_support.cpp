@@ -155,7 +155,8 @@ std::string Scratch::copy(const std::string& from, const std::string& name) cons
 
 std::string load_error(const std::string& cubin, UnknownOpcode policy) {
   try {
-    load_program(cubin, policy);
+    const Program program = load_program(cubin, policy);
+    for (const Kernel& kernel : program.kernels) program.kernel(kernel.name);
   } catch (const InputError& error) {
     return error.what();
   }
