@@ -69,6 +69,29 @@ class Base(unittest.TestCase):
         return ["predict", changes.get("image", CUBIN), "--launch", launch, "--gpu", changes.get("gpu", GPU)]
 
 
+class List(Base):
+    def test_kernels_and_their_arguments(self):
+        result = run("list", os.path.join(TRACES, "sm_90", "field_08_arguments.cubin"), "--json", "-")
+        kernels = {k["kernel"]: k for k in json.loads(result.stdout)["kernels"]}
+        scale = kernels["arguments_scale"]
+        self.assertEqual(scale["parameters"], [{"offset": 0, "size": 56}])
+        self.assertEqual((scale["understood"], scale["refused"]), (True, []))
+        self.assertEqual(len(kernels["arguments_batched"]["parameters"]), 6)
+        self.assertIn("56 @0", run("list", os.path.join(TRACES, "sm_90", "field_08_arguments.cubin")).stdout)
+
+    def test_a_template_can_be_read_back(self):
+        for stem, kernel in (("field_08_arguments", "arguments_scale"), ("matmul_03_shared_tiled", "sgemm_shared_tiled")):
+            image = os.path.join(TRACES, "sm_90", stem + ".cubin")
+            template = run("list", image, "--kernel", kernel, "--launch-template").stdout
+            launch = self.path("template.yaml", template.replace("fields: []", "fields: [{at: 0, u64: 0}]"))
+            result = run("predict", image, "--launch", launch, "--gpu", GPU)
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_mistakes(self):
+        self.assert_fails(1, ["list", CUBIN, "--kernel", "none"], "there is no kernel 'none'")
+        self.assert_fails(2, ["list", os.path.join(TRACES, "sm_90", "field_08_arguments.cubin"), "--launch-template"], "--kernel")
+
+
 class Usage(Base):
     def test_no_command(self):
         result = run()

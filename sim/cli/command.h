@@ -26,6 +26,7 @@ int run_validate(const Arguments&);
 int run_calibrate(const Arguments&);
 int run_compare(const Arguments&);
 int run_describe(const Arguments&);
+int run_list(const Arguments&);
 int run_plot(const Arguments&);
 int run_report(const Arguments&);
 int run_timeline(const Arguments&);

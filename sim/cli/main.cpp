@@ -33,6 +33,7 @@ constexpr Command kCommands[] = {
     {"report", "write a page of a result", cli::run_report},
     {"timeline", "write a sequence of launches as a trace for Perfetto", cli::run_timeline},
     {"bench", "measure forewarp's own speed and memory", cli::run_bench},
+    {"list", "list the kernels of a cubin, or write a launch file for one", cli::run_list},
     {"describe", "list GPUs, metrics and opcodes", cli::run_describe},
 };
 
