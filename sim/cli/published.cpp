@@ -26,15 +26,30 @@ std::vector<PublishedRow> read_all() {
   return rows;
 }
 
-Prediction predict_one(const GpuModel& model, const Workload& workload, const std::string& id, int launch,
-                       const SuiteOptions& options) {
+PredictedTime predict_time(const GpuModel& model, const Workload& workload, const std::string& id, int launch,
+                           const SuiteOptions& options) {
   const Case& item = choose_one_case(*workload.launches, {id});
   check_case(model, workload, item);
   const GpuModel* models[] = {&model};
-  auto predicted =
-      predict_case(models, workload, item, options.simulation, {launch}, options.cache ? &*options.cache : nullptr);
+  std::vector<int> chosen;
+  if (launch != PublishedRow::kAllLaunches) chosen.push_back(launch);
+  const auto predicted =
+      predict_case(models, workload, item, options.simulation, chosen, options.cache ? &*options.cache : nullptr);
   if (predicted.front().empty()) throw InputError("case " + id + " has no launch " + std::to_string(launch));
-  return std::move(predicted.front().front());
+  PredictedTime time;
+  for (const Prediction& p : predicted.front()) {
+    time.cycles += p.cycles();
+    time.ns += p.time_ns();
+    time.stream_gap_us = p.costs.stream_gap_us;
+    time.hand_over_us = p.costs.hand_over_us;
+  }
+  return time;
+}
+
+/// The row's GPU, at the clock that its source states.
+GpuModel model_of(const PublishedRow& row, std::vector<std::string> changes) {
+  if (row.sm_clock_mhz > 0) changes.insert(changes.begin(), "chip.sm_clock_mhz=" + std::to_string(row.sm_clock_mhz));
+  return load_gpu_model(row.gpu, changes);
 }
 
 }  // namespace
@@ -42,11 +57,12 @@ Prediction predict_one(const GpuModel& model, const Workload& workload, const st
 std::vector<PublishedResult> run_published(const SuiteOptions& options) {
   std::vector<PublishedResult> results;
   for (PublishedRow& row : read_all()) results.push_back({std::move(row), 0, ""});
-  std::map<std::string, GpuModel> models;
+  std::map<std::pair<std::string, double>, GpuModel> models;
   std::map<std::pair<std::string, int>, Workload> workloads;
   for (const PublishedResult& r : results) {
-    if (!models.contains(r.row.gpu)) models[r.row.gpu] = load_gpu_model(r.row.gpu, options.changes);
-    const int sm = models[r.row.gpu].sm;
+    GpuModel& model = models[{r.row.gpu, r.row.sm_clock_mhz}];
+    if (model.name.empty()) model = model_of(r.row, options.changes);
+    const int sm = model.sm;
     if (!workloads.contains({r.row.stem, sm}))
       workloads[{r.row.stem, sm}] = load_workload(trace_cubin(r.row.stem, sm), trace_launch_file(r.row.stem), false);
   }
@@ -54,12 +70,15 @@ std::vector<PublishedResult> run_published(const SuiteOptions& options) {
   const auto failures = run_side_by_side(results.size(), options.threads, false, [&](std::size_t i) {
     PublishedResult& r = results[i];
     progress.started(r.row.id);
-    const GpuModel& model = models.at(r.row.gpu);
+    const GpuModel& model = models.at({r.row.gpu, r.row.sm_clock_mhz});
     const Workload& workload = workloads.at({r.row.stem, model.sm});
-    const Prediction high = predict_one(model, workload, r.row.case_id, r.row.launch, options);
-    std::optional<Prediction> low;
-    if (!r.row.low.empty()) low = predict_one(model, workload, r.row.low, r.row.launch, options);
-    r.predicted = predicted_value(r.row, high, low ? &*low : nullptr);
+    PredictedTime time = predict_time(model, workload, r.row.case_id, r.row.launch, options);
+    if (!r.row.low.empty()) {
+      const PredictedTime low = predict_time(model, workload, r.row.low, r.row.launch, options);
+      time.cycles -= low.cycles;
+      time.ns -= low.ns;
+    }
+    r.predicted = predicted_value(r.row, time);
     progress.finished();
   });
   for (std::size_t i = 0; i < results.size(); ++i) try {

@@ -29,7 +29,9 @@ PublishedRow read_row(const config::Node& node) {
     r.stem = m.at("stem").string();
     if (const auto n = m.find("low")) r.low = n->string();
     r.case_id = m.at("case").string();
-    r.launch = static_cast<int>(m.at("launch").integer(0, 100000));
+    const config::Node launch = m.at("launch");
+    r.launch = launch.string() == "all" ? PublishedRow::kAllLaunches : static_cast<int>(launch.integer(0, 100000));
+    if (const auto n = m.find("sm_clock_mhz")) r.sm_clock_mhz = n->number(100, 10000);
     r.published = m.at("published").number(1e-9, 1e15);
     r.unit = static_cast<PublishedUnit>(m.at("unit").choice({kUnits[0], kUnits[1], kUnits[2], kUnits[3], kUnits[4]}));
     r.work = m.at("work").number(1e-9, 1e18);
@@ -54,9 +56,8 @@ std::vector<PublishedRow> read_published(const std::string& path) {
   return rows;
 }
 
-double predicted_value(const PublishedRow& r, const Prediction& high, const Prediction* low) {
-  const double cycles = high.cycles() - (low == nullptr ? 0 : low->cycles());
-  const double ns = high.time_ns() - (low == nullptr ? 0 : low->time_ns());
+double predicted_value(const PublishedRow& r, const PredictedTime& time) {
+  const auto& [cycles, ns, stream_gap_us, hand_over_us] = time;
   switch (r.unit) {
     case PublishedUnit::Microseconds:
       return ns / 1e3 / r.work;
@@ -67,7 +68,7 @@ double predicted_value(const PublishedRow& r, const Prediction& high, const Pred
     case PublishedUnit::Cycles:
       return cycles / r.work;
     case PublishedUnit::MicrosecondsALaunch:
-      return std::max(high.costs.stream_gap_us, high.costs.hand_over_us + ns / 1e3) / r.work;
+      return std::max(stream_gap_us, hand_over_us + ns / 1e3) / r.work;
   }
   return 0;
 }

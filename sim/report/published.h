@@ -21,7 +21,9 @@ struct PublishedRow {
   std::string id, gpu, stem;
   std::string low;  ///< a case that is subtracted, so that what both share cancels; empty: none
   std::string case_id;
-  int launch = 0;
+  int launch = 0;  ///< kAllLaunches: all of the case, one after another
+  static constexpr int kAllLaunches = -1;
+  double sm_clock_mhz = 0;  ///< at which it was measured, if the source says; 0: the model's
   double published = 0;
   PublishedUnit unit{};
   double work = 1;      ///< bytes or operations of the launch, or the divisor of a time or of cycles
@@ -32,8 +34,14 @@ struct PublishedRow {
 /// InputError with file, line and column if the file is invalid.
 std::vector<PublishedRow> read_published(const std::string& path);
 
-/// The prediction in the row's unit; `low` is null if the row has none.
-double predicted_value(const PublishedRow&, const Prediction& high, const Prediction* low);
+/// Of one launch, or of several one after another.
+struct PredictedTime {
+  double cycles = 0, ns = 0;
+  double stream_gap_us = 0, hand_over_us = 0;
+};
+
+/// The prediction in the row's unit.
+double predicted_value(const PublishedRow&, const PredictedTime&);
 
 struct PublishedResult {
   PublishedRow row;

@@ -29,19 +29,25 @@ TEST_CASE("published rows are read strictly and say whence they come") {
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].published == 14.2);
   CHECK(rows[0].source == "somebody");
+  CHECK(rows[0].sm_clock_mhz == 0);
+  CHECK(read(kRow + "  sm_clock_mhz: 1200\n")[0].sm_clock_mhz == 1200);
   CHECK_THROWS_WITH(read(kRow + "  note: x\n"), Contains("note"));
   CHECK_THROWS_WITH(read(kRow.substr(0, kRow.find("  source"))), Contains("source"));
 }
 
 TEST_CASE("a prediction is put into the row's unit") {
-  const Prediction high = testing::small_prediction();
+  const PredictedTime time{4000, 2000, 2.5, 0.5};
   PublishedRow row;
   row.work = 1000;
   row.unit = PublishedUnit::GigabytesPerSecond;
-  CHECK(predicted_value(row, high, nullptr) == Approx(1000 / high.time_ns()));
+  CHECK(predicted_value(row, time) == Approx(0.5));
   row.unit = PublishedUnit::TeraflopsPerSecond;
-  CHECK(predicted_value(row, high, nullptr) == Approx(1 / high.time_ns()));
+  CHECK(predicted_value(row, time) == Approx(0.0005));
   row.unit = PublishedUnit::Cycles;
-  CHECK(predicted_value(row, high, nullptr) == Approx(high.cycles() / 1000));
-  CHECK(predicted_value(row, high, &high) == 0);
+  CHECK(predicted_value(row, time) == Approx(4));
+  // A stream of launches: as long as one, unless that is shorter than the host's gap.
+  row.work = 1;
+  row.unit = PublishedUnit::MicrosecondsALaunch;
+  CHECK(predicted_value(row, time) == Approx(2.5));
+  CHECK(predicted_value(row, {4000, 6000, 2.5, 0.5}) == Approx(6.5));
 }
