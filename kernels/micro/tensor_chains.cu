@@ -3,7 +3,7 @@
 // Isolates  for every shape and type: a chain in which each product adds to the last one's sums (latency), and 2, 4 or 8 chains
 //           that do not wait for each other, of one warp (what the compiler's stall counts allow) and of several (issue
 //           interval of the pipe).
-// Supports  tensor.*, latency.mma.
+// Supports  tensor.*.
 // Launch    132 blocks (one an SM) of any size.
 // Args      out[threads] of 8 bytes, trips. A trip is 32 products a warp.
 

@@ -4,7 +4,7 @@
 //           store to shared memory and its load): what the sums take to each; overwriting a factor right after its last
 //           reader, by arithmetic and by a load; factors of their own for every product against shared ones (operand cache,
 //           register ports), and a warp's tile of 2 x 4 and 4 x 8 products as matrix kernels have them.
-// Supports  tensor.*, latency.mma, issue.register_window_cycles.
+// Supports  tensor.*, issue.register_window_cycles.
 // Launch    132 blocks (one an SM) of any size.
 // Args      out[threads] of 8 bytes, trips. A trip is 32 products a warp.
 

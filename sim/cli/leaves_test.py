@@ -31,6 +31,9 @@ LAUNCHES = {
     "pipes.fp64.": ["micro_issue dfma_independent_w4_n20", "micro_issue dfma_independent_w16_n20"],
     "pipes.xu.": ["micro_issue ex2_independent_w16_n20"],
     "pipes.tensor.": ["micro_issue mix_ffma_hfma2_w16_n40"],
+    "tensor.": ["micro_tensor_chains f16_16816_f32_c4_w16_n5", "micro_tensor_chains sp_f16_16816_c4_w16_n5",
+                "micro_tensor_chains f16_1688_f32_c4_w16_n5"],
+    "tensor.fp64": ["micro_tensor_chains f64_884_c4_w16_n5", "micro_tensor_chains f64_884_c1_w1_n5"],
     "pipes.lsu.": ["micro_turnover turnover_copy_1_of_256"],
     "pipes.adu.": ["micro_special special_sm_w16_n50", "micro_barrier sync_threads_w4_n50"],
     "pipes.cbu.": ["micro_branch loop_2_w1_n500", "micro_barrier sync_threads_w4_n50"],
@@ -85,6 +88,8 @@ def tied_moves(value):
         "issue.wide_product_operand_cycles": ([], ["issue.wide_product_operand_cycles=20"]),
         "issue.wide_product_chain_cycles": ([], ["issue.wide_product_chain_cycles=20"]),
         "crossbar.cpc_fabric_writes": ([], ["crossbar.cpc_fabric_writes=1"]),
+        "tensor.fp64_products": ([], ["tensor.fp64_products=8"]),
+        "tensor.fetch_pair_cycles": ([], ["tensor.fetch_pair_cycles=8"]),
         "l2.cold_dirty_bytes": ([], ["l2.cold_dirty_bytes=8000000"]),
         "hbm.access_bytes": ([], ["hbm.access_bytes=64", f"hbm.bytes_per_ns={2 * float(value('hbm.bytes_per_ns'))}"]),
         "hbm.refresh_turns": (["hbm.refresh_banks=1"], ["hbm.refresh_banks=1", "hbm.refresh_turns=4"]),
@@ -93,8 +98,8 @@ def tied_moves(value):
     }
 
 
-# `sm` names the architecture: another one is another family's file. No calibration kernel issues an MMA.
-UNSEEN = {"sm", "latency.mma"}
+# `sm` names the architecture: another one is another family's file.
+UNSEEN = {"sm"}
 
 
 def run(forewarp, *arguments):

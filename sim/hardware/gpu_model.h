@@ -56,6 +56,19 @@ struct PipeSpec {
   bool per_sm = false;  ///< one pipe shared by the four sub-partitions
 };
 
+/// The tensor pipe of a sub-partition, for products of a warp's matrices. Its arithmetic multiplies a fixed number of
+/// bits a cycle, whatever the elements' type, but for doubles; its operands come in no less than a fixed time
+/// (tensor.h).
+struct TensorSpec {
+  int product_bits = 0;       ///< elements multiplied a cycle times the bits of one; twice as many with a sparse factor
+  int fp64_products = 0;      ///< doubles multiplied a cycle
+  int fp64_least_cycles = 0;  ///< between two products of doubles
+  int fetch_cycles = 0;       ///< least between two products
+  int fetch_pair_cycles = 0;  ///< ... and for each pair of registers of the first factor
+  int fetch_metadata_cycles = 0;  ///< ... and for where a sparse factor's elements are
+  int fp64_result_cycles = 0;     ///< from the last product of doubles to their sum
+};
+
 struct IssueSpec {
   int sub_partitions = 0;
   int branch_cycles = 0;            ///< from issue of a taken branch to the next issue of that warp (branch_resolving)
@@ -105,7 +118,7 @@ struct InstructionCacheSpec {
 struct VariableLatencySpec {
   int mufu = 0, conversion = 0, popc = 0, shuffle = 0, vote = 0, s2r = 0, fp64 = 0, shared_load = 0,
       shared_store_read = 0, shared_atomic = 0, global_read_release = 0 /* sources read by LDG/STG: read barrier */,
-      match = 0, redux = 0, mma = 0,
+      match = 0, redux = 0, movm = 0,
       copy_release = 0 /* from the last data of a group of copies in shared memory to its scoreboard's count */;
 };
 
@@ -120,6 +133,8 @@ struct MemoryPipeSpec {
   int wide_latency = 0;             ///< latency of each further wavefront of a wide load
   int shared_atomic_cycles = 0;     ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
   int port_wavefront_cycles = 0;    ///< a sub-partition's port for results is held by each wavefront
+  int store_register_cycles = 0;    ///< a sub-partition's way there is held by each further register of a store
+  int movm_interval = 0;            ///< cycles between two MOVM of a sub-partition
   int tags_ahead_cycles = 0;        ///< work the banks may still have when the tags take the next access
 };
 
@@ -248,6 +263,7 @@ struct GpuModel {
   OccupancySpec occupancy;
   IssueSpec issue;
   std::array<PipeSpec, static_cast<std::size_t>(Pipe::Count)> pipes{};
+  TensorSpec tensor;
   InstructionCacheSpec icache;
   VariableLatencySpec latency;
   MemoryPipeSpec memory_pipe;

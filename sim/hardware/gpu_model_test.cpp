@@ -227,7 +227,7 @@ TEST_CASE("a number found on another GPU is a transferred one") {
   CHECK(branch.on == "h200-sxm");
   CHECK(of("h200-sxm", "latency.fp64").source == Provenance::Transferred);  // H100's
   CHECK(of("a100-sxm4-80gb", "l2.victim_choices").source == Provenance::Transferred);
-  CHECK(of("a100-sxm4-80gb", "latency.mma").source == Provenance::Measured);  // of "a100", whichever
+  CHECK(of("a100-sxm4-80gb", "memory_pipe.shared_wavefront_cycles").source == Provenance::Measured);  // of "a100", whichever
   const Changed unsaid("source: measured, on: h200-sxm, ref: \"kernels/micro branch",
                        "source: measured, ref: \"kernels/micro branch");
   CHECK_THAT(unsaid.error(), StartsWith(unsaid.line()) && Contains("on: h200-sxm"));

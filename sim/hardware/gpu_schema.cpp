@@ -199,6 +199,16 @@ void read_pipes(Map& root, GpuFile& file) {
   });
 }
 
+void read_tensor(Group& g, TensorSpec& s) {
+  s.product_bits = g.integer("product_bits", "bits/cycle", 64, 1 << 20);
+  s.fp64_products = g.integer("fp64_products", "products/cycle", 1, 1 << 16);
+  s.fp64_least_cycles = g.cycles("fp64_least_cycles", 1, 255);
+  s.fetch_cycles = g.cycles("fetch_cycles", 1, 64);
+  s.fetch_pair_cycles = g.cycles("fetch_pair_cycles", 0, 64);
+  s.fetch_metadata_cycles = g.cycles("fetch_metadata_cycles", 0, 64);
+  s.fp64_result_cycles = g.cycles("fp64_result_cycles", 1, 255);
+}
+
 void read_icache(Group& g, const IssueSpec& issue, InstructionCacheSpec& s) {
   constexpr int kMost = 1 << 24;
   s.l0_bytes = g.integer("l0_bytes", "bytes", 128, kMost);
@@ -239,7 +249,7 @@ void read_latency(Group& g, VariableLatencySpec& s) {
   s.global_read_release = g.cycles("global_read_release", 1);
   s.match = g.cycles("match", 1);
   s.redux = g.cycles("redux", 1);
-  s.mma = g.cycles("mma", 1);
+  s.movm = g.cycles("movm", 1);
   s.copy_release = g.cycles("copy_release", 1, 1024);
 }
 
@@ -253,6 +263,8 @@ void read_memory_pipe(Group& g, MemoryPipeSpec& s) {
   s.wide_latency = g.cycles("wide_latency", 0, 1024);
   s.shared_atomic_cycles = g.cycles("shared_atomic_cycles", 1, 1024);
   s.port_wavefront_cycles = g.cycles("port_wavefront_cycles", 0, 1024);
+  s.store_register_cycles = g.cycles("store_register_cycles", 0, 16);
+  s.movm_interval = g.cycles("movm_interval", 1, 255);
   s.shared_queue_entries = g.integer("shared_queue_entries", "entries", 1, 64);
   s.tags_ahead_cycles = g.cycles("tags_ahead_cycles", 0, 1024);
 }
@@ -385,6 +397,7 @@ GpuFile read_gpu(const Node& root, const std::string& path) {
     read_group(map, "occupancy", file, [&](Group& g) { read_occupancy(g, m.occupancy); });
     read_group(map, "issue", file, [&](Group& g) { read_issue(g, m.issue); });
     read_pipes(map, file);
+    read_group(map, "tensor", file, [&](Group& g) { read_tensor(g, m.tensor); });
     read_group(map, "icache", file, [&](Group& g) { read_icache(g, m.issue, m.icache); });
     read_group(map, "latency", file, [&](Group& g) { read_latency(g, m.latency); });
     read_group(map, "memory_pipe", file, [&](Group& g) { read_memory_pipe(g, m.memory_pipe); });

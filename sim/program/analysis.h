@@ -69,6 +69,8 @@ enum class MatrixType : std::uint8_t { HalfToHalf, Half, Bfloat, Tfloat, Byte, I
 struct MatrixWork {
   MatrixType type = MatrixType::Half;
   bool sparse = false;
+  int rows = 0, columns = 0, depth = 0;
+  int bits = 0;  ///< of an element of a factor
   std::uint64_t operations = 0;
 };
 std::optional<MatrixWork> matrix_work(const Instruction&);

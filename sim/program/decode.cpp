@@ -89,6 +89,14 @@ void decode_mnemonic(std::string_view mnemonic, const std::string& place, Instru
   }
 }
 
+/// Of sparse products the code word's four bits mean something else: what the text says.
+std::uint8_t written_reuse(const Instruction& instruction) {
+  unsigned reuse = 0;
+  for (int i = instruction.destination_count; i < instruction.operand_count; ++i)
+    reuse |= static_cast<unsigned>(instruction.operands[i].reuse) << (i - instruction.destination_count);
+  return static_cast<std::uint8_t>(reuse);
+}
+
 }  // namespace
 
 std::string UnknownForms::list() const {
@@ -131,6 +139,7 @@ Instruction decode(const TextInstruction& text, const DecodeContext& context, Un
     instruction.operand_count = 0;
   }
   classify(instruction, context.sm);
+  if (instruction.has(Modifier::SP)) instruction.control.reuse = written_reuse(instruction);
   return instruction;
 }
 

@@ -25,6 +25,7 @@ enum class Timing : std::uint8_t {
   Pipe,
   Double,           ///< latency of FP64
   Matrix,           ///< latency of the tensor pipe
+  Transpose,        ///< MOVM
   Vote,             ///< latency of votes
   SpecialFunction,  ///< behind the sub-partition's memory-input queue, as the next four
   Conversion,

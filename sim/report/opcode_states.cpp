@@ -51,10 +51,8 @@ void add_state_warnings(const Inputs& in, std::vector<std::string>& warnings) {
     if (group != nullptr) (*group)[form] += in.totals[i].executed;
   }
   if (!matrices.empty())
-    warnings.push_back("matrix instructions hold the tensor pipe " +
-                       std::to_string(in.model.pipe(Pipe::Tensor).interval) +
-                       " cycles each, whatever their shape and type: " + list(matrices) +
-                       "; where the tensor pipe is the limit, cycles are off by as much as that is");
+    warnings.push_back("products of warp groups hold the tensor pipe for their arithmetic alone: " + list(matrices) +
+                       "; what they read from shared memory and when they end is not timed");
   if (!untimed.empty())
     warnings.push_back("what these wait for on a GPU is not timed, they take an issue slot alone: " + list(untimed) +
                        "; a kernel that waits for them is predicted too fast");

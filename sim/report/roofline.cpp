@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "counters/summary.h"
+#include "hardware/tensor.h"
 #include "program/analysis.h"
 #include "report/analysis.h"
 
@@ -44,8 +45,7 @@ double pipe_peak(const Inputs& in, Pipe pipe, double operations) {
 /// the shapes that the kernel uses: the interval that the model gives a warp's instruction, not the peak of larger
 /// shapes.
 void count_matrix_work(const Inputs& in, std::vector<RooflineWork>& work) {
-  const PipeSpec& spec = in.model.pipe(Pipe::Tensor);
-  const double units = spec.per_sm ? in.sms : in.sub_partitions;
+  const double units = in.model.pipe(Pipe::Tensor).per_sm ? in.sms : in.sub_partitions;
   std::array<double, kMatrixTypes> operations{}, busy{};
   for (std::size_t i = 0; i < in.totals.size(); ++i) {
     if (in.totals[i].executed_on == 0) continue;
@@ -55,7 +55,7 @@ void count_matrix_work(const Inputs& in, std::vector<RooflineWork>& work) {
         static_cast<std::size_t>(matrix->type == MatrixType::HalfToHalf ? MatrixType::Half : matrix->type);
     const auto executed = static_cast<double>(in.totals[i].executed_on);
     operations[type] += static_cast<double>(matrix->operations) * executed;
-    busy[type] += executed * std::max(spec.interval, 1);
+    busy[type] += executed * matrix_interval(in.model.tensor, *matrix);
   }
   for (std::size_t t = 0; t < kMatrixTypes; ++t)
     if (operations[t] > 0)

@@ -459,7 +459,7 @@ def copy_async():
 
 
 PRODUCT = "cycles/product of a sub-partition"
-TENSOR = "pipes.tensor.interval"
+TENSOR = "tensor.product_bits tensor.fetch_cycles tensor.fetch_pair_cycles tensor.fetch_metadata_cycles tensor.fp64_products"
 
 
 def of_sub_partition(warps):
@@ -469,12 +469,12 @@ def of_sub_partition(warps):
 
 def tensor_chains():
     return [slope(f"{form}_c{chains}_w{warps}", launches.TENSOR_TRIPS, 32 * of_sub_partition(warps), PRODUCT,
-                  "latency.mma" if (chains, warps) == (1, 1) else TENSOR)
+                  TENSOR if (chains, warps) != (1, 1) else "tensor.fp64_result_cycles" if form.startswith("f64") else "")
             for form, chains, warps in launches.mma_chains()]
 
 
 def tensor_operands():
-    return ([slope(f"{kernel}_w1", launches.TENSOR_TRIPS, 32, "cycles/link", "latency.mma") for kernel in launches.MMA_CHAINS] +
+    return ([slope(f"{kernel}_w1", launches.TENSOR_TRIPS, 32, "cycles/link", "") for kernel in launches.MMA_CHAINS] +
             [slope(f"{kernel}_w{warps}", launches.TENSOR_TRIPS, 32 * of_sub_partition(warps), PRODUCT, TENSOR)
              for kernel in launches.MMA_OPERANDS for warps in (1, 8)])
 
@@ -491,9 +491,11 @@ def ldmatrix():
 
     def leaves(kernel):
         if kernel.startswith("movm"):
-            return "latency.mma"
+            return "latency.movm" if "chain" in kernel else "memory_pipe.movm_interval"
         if "pack" in kernel:
             return "pipes.alu.interval"
+        if kernel.startswith("stsm"):
+            return "memory_pipe.store_register_cycles memory_pipe.shared_wavefront_cycles"
         return "latency.shared_load memory_pipe.shared_conflict_latency memory_pipe.wide_latency" if "chain" in kernel else memory
     return [slope(f"{kernel}_p{pitch}_w{warps}", launches.LDSM_TRIPS, 16 * warps, "cycles/operation of the SM", leaves(kernel))
             for kernel, pitch, warps in launches.LDSM_CASES]

@@ -166,6 +166,7 @@ class Sm {
   }
   static bool reads_port(const SubPartition&, std::uint16_t warp_index, const TimedInstruction&, std::size_t s);
   Cycle read_operands(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  Cycle read_matrices(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);
   void account(const SubPartition&, Warp&, const TimedInstruction&, Cycle now);
   void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);

@@ -32,6 +32,13 @@ inline GpuModel sm_model(int sms = 1) {
   m.pipes[static_cast<std::size_t>(Pipe::FmaHeavy)].interval = 0;
   m.pipes[static_cast<std::size_t>(Pipe::Alu)].interval = 2;
   m.pipes[static_cast<std::size_t>(Pipe::Xu)].interval = 8;
+  m.tensor = {.product_bits = 8192,
+              .fp64_products = 32,
+              .fp64_least_cycles = 16,
+              .fetch_cycles = 2,
+              .fetch_pair_cycles = 2,
+              .fetch_metadata_cycles = 2,
+              .fp64_result_cycles = 18};
   m.icache = {32768, 131072, 131072, 128, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 4};
   m.icache.feed_lines = 2;  // in no time
   m.latency.mufu = 18;
@@ -41,13 +48,16 @@ inline GpuModel sm_model(int sms = 1) {
   m.latency.shared_store_read = 9;
   m.latency.global_read_release = 11;
   m.latency.s2r = 20;
+  m.latency.movm = 24;
   m.memory_pipe = {.queue_entries = 4,
                    .shared_queue_entries = 20,
                    .lsu_interval = 1,
                    .address_interval = 4,
                    .shuffle_interval = 2,
                    .shared_wavefront_cycles = 1,
-                   .shared_conflict_latency = 2};
+                   .shared_conflict_latency = 2,
+                   .store_register_cycles = 2,
+                   .movm_interval = 4};
   m.l1.hit_cycles = 33;
   m.l1.tags_per_cycle = 4;
   m.l1.ways = 4;
@@ -63,6 +73,7 @@ inline Instruction plain(Pipe pipe, int stall) {
   in.opcode = Opcode::FFMA;
   in.pipe = pipe;
   in.control.stall = static_cast<std::uint8_t>(stall);
+  in.control.yield = true;  // goes on
   return in;
 }
 
@@ -80,6 +91,7 @@ inline Instruction memory_instruction(Opcode op, MemorySpace space, MemoryKind k
   in.memory = kind;
   in.access_bytes = 4;
   in.control.stall = 1;
+  in.control.yield = true;
   in.control.write_barrier = static_cast<std::uint8_t>(write_barrier);
   in.control.read_barrier = static_cast<std::uint8_t>(read_barrier);
   return in;
@@ -90,6 +102,7 @@ inline Instruction exit_instruction() {
   in.opcode = Opcode::EXIT;
   in.pipe = Pipe::Cbu;
   in.control.stall = 1;
+  in.control.yield = true;
   return in;
 }
 

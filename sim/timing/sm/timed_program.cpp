@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hardware/tensor.h"
 #include "program/analysis.h"
 #include "program/traits.h"
 #include "trace/coalesce.h"
@@ -26,8 +27,8 @@ int result_latency(Timing timing, const VariableLatencySpec& latency) {
       return latency.vote;
     case Timing::Double:
       return latency.fp64;
-    case Timing::Matrix:
-      return latency.mma;
+    case Timing::Transpose:
+      return latency.movm;
     case Timing::Pipe:
     case Timing::Commit:
     case Timing::Index:
@@ -40,6 +41,7 @@ int result_latency(Timing timing, const VariableLatencySpec& latency) {
     case Timing::Fence:
     case Timing::Depbar:
     case Timing::Exit:
+    case Timing::Matrix:
       break;
   }
   return 0;
@@ -85,6 +87,7 @@ Path path_of(const Instruction& in, Timing timing) {
     case Timing::Pipe:
     case Timing::Double:
     case Timing::Matrix:
+    case Timing::Transpose:
     case Timing::Vote: {
       const bool scoreboards = in.control.write_barrier != kNoScoreboard || in.control.read_barrier != kNoScoreboard;
       return scoreboards ? Path::Scoreboarded : Path::Fixed;
@@ -128,14 +131,16 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   out.pipe = in.pipe;
   out.space = in.space;
   out.memory = in.memory;
-  out.stall = std::max<std::uint8_t>(1, in.control.stall);
+  // A stall count of 1 without the bit by which a warp goes on lets others issue first, and takes 2 cycles
+  // (kernels/micro tensor_chains: HMMA.16x8x8 and such a NOP 17.0 cycles, of stall counts 15 and 1).
+  out.stall = in.control.stall == 1 && !in.control.yield ? 2 : std::max<std::uint8_t>(1, in.control.stall);
   out.wait_mask = in.control.wait_mask;
   out.write_barrier = in.control.write_barrier;
   out.read_barrier = in.control.read_barrier;
   out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(in.pipe).interval));
-  // HFMA2.MMA is the fp16 pipe's rate on the tensor pipe: the two alternate (kernels/micro issue, 1.08 cycles each).
-  if (in.pipe == Pipe::Tensor && in.operation != OperationClass::Mma)
-    out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Fp16).interval));
+  const std::optional<MatrixWork> matrix = matrix_work(in);
+  if (matrix) out.interval = static_cast<std::uint8_t>(std::clamp(matrix_interval(gpu.tensor, *matrix), 1, 255));
+  if (unit.timing == Timing::Transpose) out.interval = static_cast<std::uint8_t>(gpu.memory_pipe.movm_interval);
   if (is_wide_product(in)) {
     out.product = true;
     out.interval = static_cast<std::uint8_t>(gpu.issue.wide_product_interval);
@@ -143,7 +148,14 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   }
   if (out.path == Path::ConstantLoad || out.path == Path::Index)
     out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(Pipe::Adu).interval));
-  if (in.memory == MemoryKind::Load) out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
+  // Rows of matrices are spread over the banks as words of lanes are: LDSM takes no longer for being wide
+  // (kernels/micro ldmatrix: 28.6, 30.8, 34.8 cycles for 1, 2, 4 matrices, 2 a wavefront).
+  const bool rows = t.width == Width::MatrixRows;
+  if (in.memory == MemoryKind::Load && !rows)
+    out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
+  if (in.memory == MemoryKind::Store && in.space == MemorySpace::Shared)
+    out.send =
+        static_cast<std::uint8_t>((std::max(4, int{in.access_bytes}) / 4 - 1) * gpu.memory_pipe.store_register_cycles);
   out.control = leaves_line(t.flow);
   out.passes_barrier = out.path == Path::Fixed && unit.at_barrier == AtBarrier::Passes;
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
@@ -151,10 +163,17 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   out.memory_queue =
       out.path == Path::Memory || out.path == Path::Shuffle || out.path == Path::Copy || out.path == Path::CopyCommit;
   out.long_wait = out.memory_queue && out.path != Path::Shuffle && in.space != MemorySpace::Shared;
+  if (matrix) {
+    out.matrix = true;
+    for (int i = 0; i < 3; ++i) out.pairs[i] = static_cast<std::uint8_t>((operand_width(in, i + 1) + 1) / 2);
+    out.metadata_pairs = matrix->sparse ? 1 : 0;
+  }
   const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));
   out.constant_operand = constant && out.path != Path::ConstantLoad;
   if (out.path == Path::Queued || out.path == Path::Scoreboarded || out.path == Path::Index)
     out.latency = static_cast<std::uint16_t>(result_latency(unit.timing, gpu.latency));
+  if (matrix && out.path == Path::Scoreboarded)
+    out.latency = static_cast<std::uint16_t>(matrix_latency(gpu.tensor, *matrix));
   out.block_fence = out.path == Path::Membar && in.has(Modifier::CTA);
   if (out.path == Path::Depbar) {
     // SB0, limit {, the set of those that must be zero}

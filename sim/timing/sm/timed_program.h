@@ -43,6 +43,7 @@ struct TimedInstruction {
   std::uint8_t dispatch = 1;          ///< cycles in which the sub-partition issues nothing else
   bool product = false;               ///< a 64-bit product, which makes two passes
   std::uint8_t wide = 0;              ///< registers that a lane loads beyond the first
+  std::uint8_t send = 0;              ///< cycles that its data hold the sub-partition's way to the memory pipe
   std::uint8_t wavefront_factor = 1;  ///< passes through the banks per wavefront of the pattern
   std::uint8_t count = 0;             ///< Depbar: the threshold
   std::uint8_t depbar_scoreboard = 0;
@@ -58,6 +59,10 @@ struct TimedInstruction {
   // Register operands, for the read ports: slot i reads register `source[i]`, 255 = none.
   std::uint8_t source[3] = {255, 255, 255};
   std::uint8_t reuse = 0;
+  // Products of matrices read a pair of registers a cycle, over both ports: so many for each slot.
+  bool matrix = false;
+  std::uint8_t pairs[3] = {0, 0, 0};
+  std::uint8_t metadata_pairs = 0;  ///< of a sparse factor
 };
 
 class TimedProgram {

@@ -1,0 +1,41 @@
+#include "hardware/tensor.h"
+
+#include <algorithm>
+
+#include "base/types.h"
+
+namespace forewarp {
+namespace {
+
+constexpr int kWarpRows = 16;  // of a warp group's matrices
+
+int round_up(int a, int b) { return (a + b - 1) / b; }
+
+/// Cycles of the multipliers.
+int arithmetic_cycles(const TensorSpec& spec, const MatrixWork& work) {
+  const int products = std::min(work.rows, kWarpRows) * work.columns * work.depth;
+  if (work.type == MatrixType::Double) return round_up(products, spec.fp64_products);
+  return round_up(products * work.bits / (work.sparse ? 2 : 1), spec.product_bits);
+}
+
+/// Cycles in which the operands of a warp come: each pair of registers of the first factor takes its time beside those
+/// of the second and the sums.
+int fetch_cycles(const TensorSpec& spec, const MatrixWork& work) {
+  if (work.rows > kWarpRows) return 0;
+  const int registers = work.rows * work.depth * work.bits / (work.sparse ? 2 : 1) / (32 * kWarpLanes);
+  return spec.fetch_cycles + spec.fetch_pair_cycles * round_up(registers, 2) +
+         (work.sparse ? spec.fetch_metadata_cycles : 0);
+}
+
+}  // namespace
+
+int matrix_interval(const TensorSpec& spec, const MatrixWork& work) {
+  const int least = work.type == MatrixType::Double ? spec.fp64_least_cycles : 1;
+  return std::max({least, arithmetic_cycles(spec, work), fetch_cycles(spec, work)});
+}
+
+int matrix_latency(const TensorSpec& spec, const MatrixWork& work) {
+  return arithmetic_cycles(spec, work) + spec.fp64_result_cycles;
+}
+
+}  // namespace forewarp
