@@ -121,6 +121,9 @@ def sparse():
                                       [blocks(*of, 60) for of in odd]}
 
 
+PUBLISHED_TILE = "tiles_f16_128x128x32_64x64_4"
+
+
 def tiles():
     """The instances of kernels/matmul/19_tiles.cu, as listed there."""
     def instance(kind, m, n, k, warp_m, warp_n, stages):
@@ -130,14 +133,17 @@ def tiles():
         def one(name, *of):
             return product(kernel, name, *of, (m, n), threads, shared / KIB, {"tf32": "f32"}.get(kind, kind),
                            4 if kind in ("tf32", "s8") else 2)
-        return [one("4096", 4096, 4096, 4096), one("check_72x136x80", 72, 136, 80)]
+        # The tile and the sizes of published figures; no profile of them was taken.
+        published = [("2048", 2048, 2048, 2048), ("3456x4096x4096", 3456, 4096, 4096), ("1152x7680x8192", 1152, 7680, 8192),
+                     ("640x5120x8192", 640, 5120, 8192)] if kernel == PUBLISHED_TILE else []
+        return [one("4096", 4096, 4096, 4096), one("check_72x136x80", 72, 136, 80), *(one(*of) for of in published)]
     listed = (Path(__file__).parent.parent / "kernels/matmul/19_tiles.cu").read_text()
     rows = re.findall(r"^(F16|BF16|TF32|S8)\((\d+), (\d+), (\d+), (\d+), (\d+), (\d+)\)$", listed, re.MULTILINE)
     return [one for kind, *sizes in rows for one in instance(kind.lower(), *map(int, sizes))]
 
 
 # What stays beside the checks of a stem: the size at which the steps are compared. All else is in STEM.sweep, a third of it sealed.
-COMPARED = re.compile(r"_check_|^(?!tiles).*_4096$|_4096_by_|_4096_keep_(25|50|100)$|_parts_(1|8)$|64x6x256$|^flash.*_2048$")
+COMPARED = re.compile(r"_check_|^(?!tiles).*_4096$|_4096_by_|_4096_keep_(25|50|100)$|_parts_(1|8)$|64x6x256$|^flash.*_2048$|^tiles(?!.*_4096$)")
 
 
 def with_sweeps(stems):
