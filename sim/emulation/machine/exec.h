@@ -36,7 +36,7 @@ struct Exec {
   std::uint64_t stride = 0;
   std::array<LaneMask, 3> generic{};  ///< lanes of a generic access in global, shared, local memory
   alignas(64) std::array<std::uint64_t, kWarpLanes> address{};
-  alignas(64) std::array<Row, 4> scratch{};
+  alignas(64) std::array<Row, 8> scratch{};
   alignas(64) Row lane_bit{};  ///< 1 << lane
 
   const std::uint32_t* row(std::uint32_t offset) const {

@@ -7,20 +7,21 @@
 #include "emulation/machine/exec.h"
 #include "emulation/ops/handlers.h"
 #include "emulation/ops/op.h"
+#include "program/analysis.h"
 #include "program/traits.h"
 
 namespace forewarp::emulation {
 namespace {
 
-// Vectors of registers reach past the index an operand names: LDS.128 R4 writes R4..R7.
+// Vectors of registers reach past the index an operand names: LDS.128 R4 writes R4..R7, at least so far.
 constexpr std::uint32_t kVectorReach = 4;
 // Rows kept for RZ as a source and as a destination, for as many registers as one instruction reads or writes.
-constexpr std::uint32_t kSpareRows = 8;
+constexpr std::uint32_t kSpareRows = 16;
 
 struct Extent {
   std::uint32_t registers = 0, uniforms = 0;
-  void see(std::uint8_t index, std::uint8_t none, std::uint32_t& most) const {
-    if (index != none) most = std::max<std::uint32_t>(most, index + kVectorReach);
+  void see(std::uint8_t index, std::uint8_t none, std::uint32_t& most, int width = 0) const {
+    if (index != none) most = std::max(most, index + std::max(kVectorReach, static_cast<std::uint32_t>(width)));
   }
 };
 
@@ -30,7 +31,7 @@ Extent registers_used(const Kernel& kernel) {
     for (int i = 0; i < in.operand_count; ++i) {
       const Operand& o = in.operands[static_cast<std::size_t>(i)];
       const bool address = o.kind == OperandKind::Memory || o.kind == OperandKind::Constant;
-      if (o.kind == OperandKind::Register || address) e.see(o.index, kRegisterZero, e.registers);
+      if (o.kind == OperandKind::Register || address) e.see(o.index, kRegisterZero, e.registers, operand_width(in, i));
       if (o.kind == OperandKind::UniformRegister) e.see(o.index, kUniformRegisterZero, e.uniforms);
       if (address) e.see(o.uniform, kUniformRegisterZero, e.uniforms);
     }

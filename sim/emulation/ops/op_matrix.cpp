@@ -1,7 +1,11 @@
 // Matrix instructions of a warp, with the fragments that the PTX manual defines for mma.sync: a register of a factor
-// holds 32 bits of neighbouring elements of one row, lanes 4 g .. 4 g + 3 share row g. Products of halves are summed in
-// double and rounded once: the tensor core rounds otherwise, in the last place.
+// holds 32 bits of neighbouring elements of one row, lanes 4 g .. 4 g + 3 share row g. Products of halves, bf16 and
+// tf32 are summed in double and rounded once; the tensor core cuts bits off on the way, so that it may differ in the
+// last places.
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -29,6 +33,7 @@ enum class Element : std::uint8_t {
 };
 
 constexpr int kColumns = 8, kMostRows = 16, kMostDepth = 64;
+constexpr int kMostFactor = 16, kMostSum = 8;  // registers of a lane
 
 int bits_of(Element e) {
   switch (e) {
@@ -135,28 +140,78 @@ struct Layout {
   static int column_of_sum(int lane, int index) { return lane % 4 * 2 + index % 2; }
 };
 
-/// d = a b + c. Rows in op.target, depth in op.immediate, elements in op.variant, op.combine and op.bytes.
+/// Which of the second factor's rows an element of a sparse one meets: two of four neighbours are kept, of 32-bit
+/// elements one of two, and two bits say which of four (halves of) elements it is. The selector says which lanes of
+/// four hold them: of 16-bit elements and larger those of rows g and g + 8 in the two halves of a word, of bytes those
+/// of a row each, in turn. (As an H200 reads them; testdata/fragments_h200.txt.)
+class Metadata {
+ public:
+  Metadata(const u32* words, int bits, int depth, int selector)
+      : words_(words), pieces_(bits == 32 ? 2 : 1), bytes_(bits == 8) {
+    lanes_ = depth * pieces_ / 8;  // pieces of a row come to depth / 2 of two bits; 16 rows over 8 groups of four lanes
+    first_ = lanes_ >= 4 ? 0 : selector * lanes_;
+    if (lanes_ > 4) lanes_ = 4;
+  }
+
+  /// Of element k of the sparse row that is kept.
+  int depth_of(int row, int k) const {
+    const int piece = k * pieces_;
+    const int high = row / 8;
+    const int lane = bytes_ ? piece / 16 * 2 + high : piece / 8;
+    const int bit = bytes_ ? piece % 16 * 2 : piece % 8 * 2 + high * 16;
+    const int at = static_cast<int>(words_[row % 8 * 4 + first_ + lane] >> bit & 3u);
+    return pieces_ == 2 ? k * 2 + at / 2 : k / 2 * 4 + at;
+  }
+
+ private:
+  const u32* words_;
+  int pieces_;  ///< of two bits an element
+  bool bytes_;
+  int lanes_, first_ = 0;
+};
+
+/// Sums of integers are exact. Those of floating point are formed in double and rounded once, doubles after each step.
+struct Product {
+  Element a, b, sum;
+  int rows, depth, kept;  ///< kept: elements of a row of `a`; half of the depth where it is sparse
+};
+
+/// d = a b + c; the form is that of the operands. Rows in op.target, depth in op.immediate, elements in op.variant,
+/// op.combine and op.bytes; of a sparse factor the metadata in op.d and the selector in op.offset, -1 if it is dense.
 void multiply_matrices(Exec& x, const Op& op) {
-  const auto ea = static_cast<Element>(op.variant), eb = static_cast<Element>(op.combine),
-             sum = static_cast<Element>(op.bytes);
-  const int rows = static_cast<int>(op.target), depth = static_cast<int>(op.immediate);
-  const Layout layout{rows, bits_of(ea) == 64 ? 1 : 32 / bits_of(ea)};
+  const bool sparse = op.offset >= 0;
+  const int depth = static_cast<int>(op.immediate);
+  const Product p{static_cast<Element>(op.variant),
+                  static_cast<Element>(op.combine),
+                  static_cast<Element>(op.bytes),
+                  static_cast<int>(op.target),
+                  depth,
+                  sparse ? depth / 2 : depth};
+  const Layout layout{p.rows, bits_of(p.a) == 64 ? 1 : 32 / bits_of(p.a)};
   double a[kMostRows][kMostDepth], b[kMostDepth][kColumns];
-  const Fragment fa(x.row(op.a), ea), fb(x.row(op.b), eb), fc(x.row(op.c), sum);
+  const Fragment fa(x.row(op.a), p.a), fb(x.row(op.b), p.b), fc(x.row(op.c), p.sum);
+  if (sparse) std::fill_n(&a[0][0], kMostRows * kMostDepth, 0.0);
+  const Metadata metadata(sparse ? x.row(op.d) : nullptr, bits_of(p.a), p.kept, static_cast<int>(op.offset));
   for (int lane = 0; lane < kWarpLanes; ++lane) {
-    for (int i = 0; i < rows * depth / kWarpLanes; ++i)
-      a[layout.row_of_a(lane, i)][layout.depth_of_a(lane, i)] = fa.at(lane, i);
-    for (int i = 0; i < depth * kColumns / kWarpLanes; ++i)
+    for (int i = 0; i < p.rows * p.kept / kWarpLanes; ++i) {
+      const int row = layout.row_of_a(lane, i), k = layout.depth_of_a(lane, i);
+      a[row][sparse ? metadata.depth_of(row, k) : k] = fa.at(lane, i);
+    }
+    for (int i = 0; i < p.depth * kColumns / kWarpLanes; ++i)
       b[layout.depth_of_b(lane, i)][Layout::column_of_b(lane)] = fb.at(lane, i);
   }
-  const int bits = bits_of(sum), sums = rows * kColumns / kWarpLanes;
+  const int bits = bits_of(p.sum), sums = p.rows * kColumns / kWarpLanes;
   for (Row& row : x.scratch) row.lane.fill(0);
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     for (int i = 0; i < sums; ++i) {
       const int row = Layout::row_of_sum(lane, i), column = Layout::column_of_sum(lane, i);
       double value = fc.at(lane, i);
-      for (int k = 0; k < depth; ++k) value += a[row][k] * b[k][column];
-      const std::uint64_t raw = encode_element(sum, value, op.carry_out);
+      if (bits == 64) {
+        for (int k = 0; k < p.depth; ++k) value = std::fma(a[row][k], b[k][column], value);
+      } else {
+        for (int k = 0; k < p.depth; ++k) value += a[row][k] * b[k][column];
+      }
+      const std::uint64_t raw = encode_element(p.sum, value, op.carry_out);
       const int bit = i * bits;
       const auto l = static_cast<std::size_t>(lane), r = static_cast<std::size_t>(bit / 32);
       x.scratch[r].lane[l] |= static_cast<u32>(raw) << bit % 32;
@@ -166,16 +221,52 @@ void multiply_matrices(Exec& x, const Op& op) {
   merge_rows(x, op.dst, sums * bits / 32);
 }
 
-/// Fragments of up to four registers; a factor or sum of more is another instruction's.
+/// Matrices of bits: how many of a row and a column are both ones (op.variant 0) or differ (1).
+void multiply_bits(Exec& x, const Op& op) {
+  const int rows = static_cast<int>(op.target), words = static_cast<int>(op.immediate) / 128;  // of a lane and row
+  const int halves = rows / 8, sums = rows * kColumns / kWarpLanes;
+  const u32 *a = x.row(op.a), *b = x.row(op.b), *c = x.row(op.c);
+  for (int lane = 0; lane < kWarpLanes; ++lane) {
+    for (int i = 0; i < sums; ++i) {
+      const int row = Layout::row_of_sum(lane, i), column = Layout::column_of_sum(lane, i);
+      u32 value = c[i * kWarpLanes + lane];
+      for (int w = 0; w < words; ++w) {
+        for (int t = 0; t < 4; ++t) {
+          const u32 of_a = a[(w * halves + row / 8) * kWarpLanes + row % 8 * 4 + t],
+                    of_b = b[w * kWarpLanes + column * 4 + t];
+          value += static_cast<u32>(std::popcount(op.variant == 0 ? of_a & of_b : of_a ^ of_b));
+        }
+      }
+      x.scratch[static_cast<std::size_t>(i)].lane[static_cast<std::size_t>(lane)] = value;
+    }
+  }
+  merge_rows(x, op.dst, sums);
+}
+
+bool known_shape(const MatrixShape& shape) {
+  return (shape.m == 8 || shape.m == 16) && shape.n == kColumns && shape.k > 0;
+}
+
+/// Forms of mma.sync; of sparse factors those whose metadata are known.
 bool decode_matrices(const OperandReader& r, Op& op, Element a, Element b, Element sum) {
   const MatrixShape& shape = r.instruction().shape;
-  const int registers = shape.m * shape.k * bits_of(a) / 32 / kWarpLanes;
-  const bool known = (shape.m == 8 || shape.m == 16) && shape.n == kColumns && shape.k > 0 && shape.k <= kMostDepth &&
-                     registers >= 1 && registers <= 4 && shape.m * kColumns * bits_of(sum) / 32 / kWarpLanes <= 4;
-  if (!known || r.has(Modifier::SP) || r.values() < 3) return false;
+  const bool sparse = r.has(Modifier::SP);
+  const int kept = sparse ? shape.k / 2 : shape.k;
+  const auto registers = [](int elements, Element e) { return elements * bits_of(e) / 32 / kWarpLanes; };
+  const bool known = known_shape(shape) && shape.k <= kMostDepth && registers(shape.m * kept, a) >= 1 &&
+                     registers(shape.m * kept, a) <= kMostFactor && registers(shape.m * kColumns, sum) <= kMostSum &&
+                     (!sparse || bits_of(a) >= 8);
+  if (!known || r.values() < (sparse ? 5u : 3u)) return false;
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.c = r.integer(2);
+  op.offset = -1;
+  if (sparse) {
+    u32 selector = 0;
+    if (!r.literal(4, selector) || selector > 3) return false;
+    op.d = r.integer(3);
+    op.offset = selector;
+  }
   op.target = shape.m;
   op.immediate = shape.k;
   op.variant = static_cast<std::uint8_t>(a);
@@ -236,6 +327,20 @@ bool emulate_imma(const OperandReader& r, Op& op) {
 
 bool emulate_dmma(const OperandReader& r, Op& op) {
   return decode_matrices(r, op, Element::Double, Element::Double, Element::Double);
+}
+
+bool emulate_bmma(const OperandReader& r, Op& op) {
+  const MatrixShape& shape = r.instruction().shape;
+  if (!known_shape(shape) || shape.k % 128 != 0 || shape.k > 256 || r.values() < 3 || !r.has(Modifier::POPC))
+    return false;
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.c = r.integer(2);
+  op.target = shape.m;
+  op.immediate = shape.k;
+  op.variant = r.has(Modifier::XOR) ? 1 : 0;
+  op.run = multiply_bits;
+  return op.a.flip == 0 && op.b.flip == 0 && op.c.flip == 0;
 }
 
 bool emulate_movm(const OperandReader& r, Op& op) {
