@@ -165,11 +165,16 @@ def _source(w, one, identity):
     _counters(w, one, _matching(one, "branch_targets", "op_branch"), "Counters")
 
 
+def interval(coverage):
+    low, high = coverage.get("cycles_interval_95", (0, 0))
+    return f"{low:,.0f} to {high:,.0f}"
+
+
 def _coverage(w, one):
     c = one.case["coverage"]
     how = f"extrapolated ({c.get('method', '')})" if c["extrapolated"] else "all of it simulated"
     w.add(f"<p>{c['simulated_warp_instructions']:,} of {c['warp_instructions']:,} warp instructions simulated, {html.escape(how)}; "
-          f"uncertainty of the cycles from this ±{c.get('uncertainty_pct', 0):.1f} %. Caches {html.escape(str(one.case.get('cache', 'cold')))}.</p>\n")
+          f"95 % confidence interval of the cycles {interval(c)}. Caches {html.escape(str(one.case.get('cache', 'cold')))}.</p>\n")
     if one.case["warnings"]:
         w.add("<ul class=warnings>" + "".join(f"<li>{html.escape(text)}</li>" for text in one.case["warnings"]) + "</ul>\n")
     else:

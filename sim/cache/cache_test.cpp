@@ -41,7 +41,7 @@ TimingResult some_timing() {
   r.skipped = {{100, 200}};
   r.instruction_stalls.resize(4);
   r.instruction_stalls[2][1] = 9;
-  r.coverage = {1000, 10, true, true, "by hand", 2.5};
+  r.coverage = {1000, 10, true, true, "by hand", 2.5, 2.5};
   r.warnings = {"careful", ""};
   return r;
 }
@@ -63,7 +63,7 @@ TEST_CASE("a timing result survives its bytes, all of them") {
   CHECK(after->skipped[0].to == 200);
   CHECK(after->instruction_stalls == before.instruction_stalls);
   CHECK(after->coverage.method == "by hand");
-  CHECK(after->coverage.uncertainty_pct == 2.5);
+  CHECK(after->coverage.cycles_high == 2.5);
   CHECK(after->warnings == before.warnings);
   for (std::size_t n = 0; n < bytes.size(); n += 7)
     CHECK_FALSE(

@@ -82,14 +82,15 @@ void fields(Codec& codec, Result& r) {
   codec(r.coverage.simulated_warp_instructions);
   codec(r.coverage.extrapolated);
   codec(r.coverage.method);
-  codec(r.coverage.uncertainty_pct);
+  codec(r.coverage.cycles_low);
+  codec(r.coverage.cycles_high);
   codec(r.warnings);
 }
 
 // Add new fields above, or cached predictions lack them.
 static_assert(sizeof(TimingResult) ==
               sizeof(Cycle) + sizeof(TimingCounters) + 4 * sizeof(std::vector<int>) + sizeof(Coverage));
-static_assert(sizeof(Coverage) == 4 * sizeof(std::uint64_t) + sizeof(std::string));
+static_assert(sizeof(Coverage) == 5 * sizeof(std::uint64_t) + sizeof(std::string));
 
 }  // namespace
 

@@ -62,7 +62,8 @@ constexpr Row kTimed[] = {
     {"forewarp__divergent_branches.pct", "%", "branches whose threads went different ways"},
     {"forewarp__roofline_<term>", "", "position on the roofline: operations, bytes, intensity, ceilings"},
     {"forewarp__waves_<term>, forewarp__idle_sms.pct", "", "how blocks fill the GPU wave after wave"},
-    {"forewarp__cycles_uncertainty.pct", "%", "of the elapsed cycles, from how steady the extrapolated rate was"},
+    {"forewarp__cycles_uncertainty.pct", "%",
+     "half of the 95 % confidence interval of the elapsed cycles, from what was extrapolated"},
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ Json coverage_json(const Coverage& c) {
   j["extrapolated"] = c.extrapolated;
   j["counters_exact"] = c.counters_exact;
   j["method"] = c.method;
-  j["uncertainty_pct"] = c.uncertainty_pct;
+  j["cycles_interval_95"] = {c.cycles_low, c.cycles_high};
   return j;
 }
 

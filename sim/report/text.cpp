@@ -302,7 +302,8 @@ void coverage_section(std::string& out, const Prediction& p) {
                                       ")");
   if (c.extrapolated) {
     s.note("The rest is extrapolated: " + c.method + ".");
-    s.line("Uncertainty of the cycles from that", percent_text(c.uncertainty_pct), "forewarp__cycles_uncertainty.pct");
+    s.line("95 % confidence interval of the cycles",
+           count(static_cast<std::uint64_t>(c.cycles_low)) + " to " + count(static_cast<std::uint64_t>(c.cycles_high)));
   } else {
     s.note("Every instruction of every block was simulated.");
   }

@@ -192,7 +192,7 @@ void add_own_metrics(const Prediction& p, MetricSet& m) {
   m.set("forewarp__waves_last_fill.pct", p.waves.last_wave_fill_pct);
   m.set("forewarp__waves_tail.pct", p.waves.tail_pct);
   m.set("forewarp__idle_sms.pct", p.waves.idle_sm_pct);
-  m.set("forewarp__cycles_uncertainty.pct", p.coverage.uncertainty_pct);
+  m.set("forewarp__cycles_uncertainty.pct", p.coverage.uncertainty_pct());
 }
 
 }  // namespace forewarp::report

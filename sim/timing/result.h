@@ -75,7 +75,12 @@ struct Coverage {
   bool extrapolated = false;
   bool counters_exact = true;  ///< totals of instructions and requests: every block was followed or counted
   std::string method;          ///< one clause: how the rest was obtained
-  double uncertainty_pct = 0;  ///< of the cycles, from how steady the extrapolated rate was
+  double cycles_low = 0,
+         cycles_high = 0;  ///< 95 % confidence interval of the cycles; both are them if all was simulated
+  /// Half of that interval, in percent of its middle.
+  double uncertainty_pct() const {
+    return cycles_high > 0 ? 100 * (cycles_high - cycles_low) / (cycles_high + cycles_low) : 0;
+  }
 };
 
 struct TimingResult {

@@ -147,6 +147,17 @@ def by_kernel(record):
     return found
 
 
+def half_interval(launches):
+    """Of the cycles of launches, in percent."""
+    sides = [one["coverage"]["cycles_interval_95"] for one in launches]
+    return 100 * sum(high - low for low, high in sides) / sum(high + low for low, high in sides)
+
+
+def inside_interval(fast, slow):
+    return all(one["coverage"]["cycles_interval_95"][0] <= full["metrics"][CYCLES] <= one["coverage"]["cycles_interval_95"][1]
+               for one, full in zip(fast, slow) if one["coverage"]["extrapolated"])
+
+
 def compare(default, full):
     """One row a kernel of a case of which something was left out."""
     rows = []
@@ -162,7 +173,7 @@ def compare(default, full):
         dram = [sum(total(side, m) for m in DRAM) for side in (fast, slow)]
         rows.append({"stem": default["stem"], "case": default["case"], "kernel": kernel, "cycles": off(CYCLES),
                      "dram": 100 * (dram[0] / dram[1] - 1) if dram[1] else 0.0, "read": off(DRAM[0]), "write": off(DRAM[1]),
-                     "bound": max(one["coverage"].get("uncertainty_pct", 0) for one in fast),
+                     "bound": half_interval(fast), "inside": inside_interval(fast, slow),
                      "active": off("sm__warps_active.avg.pct_of_peak_sustained_active"), "different": sorted(different)})
     return rows
 
@@ -175,15 +186,15 @@ def against(args):
     for row in rows:
         classes.setdefault(row["stem"].split("_")[0], []).append(row)
     print("| kernels | launches | cycles, mean | worst | warps active, worst | DRAM bytes, mean | worst | counters that differ "
-          "| outside the stated bound |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+          "| outside the interval |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     for name, some in list(classes.items()) + [("all", rows)]:
         mean = lambda key: statistics.mean(abs(r[key]) for r in some)
         worst = lambda key: max(abs(r[key]) for r in some)
         print(f"| {name} | {len(some)} | {mean('cycles'):.2f} % | {worst('cycles'):.2f} % | {worst('active'):.1f} % | "
               f"{mean('dram'):.2f} % | {worst('dram'):.2f} % | {sum(len(r['different']) for r in some)} | "
-              f"{sum(abs(r['cycles']) > r['bound'] for r in some)} |")
+              f"{sum(not r['inside'] for r in some)} |")
     for r in sorted(rows, key=lambda r: -abs(r["cycles"]))[:args.rows]:
-        print(f"{r['case']} {r['kernel']}: cycles {r['cycles']:+.2f} % (bound {r['bound']:.2f}), read {r['read']:+.2f} %, "
+        print(f"{r['case']} {r['kernel']}: cycles {r['cycles']:+.2f} % (+-{r['bound']:.2f}), read {r['read']:+.2f} %, "
               f"written {r['write']:+.2f} %, warps active {r['active']:+.1f} %, differ: {r['different']}")
 
 

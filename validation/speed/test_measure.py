@@ -11,7 +11,7 @@ def record(cycles, read, executed, extrapolated, kernel="k"):
     metrics = {measure.CYCLES: cycles, measure.DRAM[0]: read, measure.DRAM[1]: 0.0, "smsp__inst_executed.sum": executed,
                "l1tex__t_sector_hit_rate.pct": cycles, "sm__warps_active.avg.pct_of_peak_sustained_active": 50.0}
     one = {"launch": 0, "kernel": kernel, "metrics": metrics,
-           "coverage": {"extrapolated": extrapolated, "warp_instructions": executed, "uncertainty_pct": 4.0}}
+           "coverage": {"extrapolated": extrapolated, "warp_instructions": executed, "cycles_interval_95": [0.96 * cycles, 1.04 * cycles]}}
     return {"stem": "s_1", "case": "c", "status": 0, "launches": [one, one]}
 
 
@@ -20,7 +20,12 @@ class Compare(unittest.TestCase):
         row, = measure.compare(record(103, 50, 7, True), record(100, 100, 7, False))
         self.assertAlmostEqual(row["cycles"], 3)
         self.assertAlmostEqual(row["dram"], -50)
-        self.assertEqual((row["different"], row["bound"]), ([], 4.0))
+        self.assertEqual((row["different"], row["inside"]), ([], True))
+        self.assertAlmostEqual(row["bound"], 4.0)
+
+    def test_an_interval_holds_for_each_launch(self):
+        row, = measure.compare(record(105, 50, 7, True), record(100, 50, 7, False))
+        self.assertFalse(row["inside"])
 
     def test_counts_that_differ_are_named_and_rates_are_not(self):
         row, = measure.compare(record(100, 50, 8, True), record(101, 50, 7, False))

@@ -6,6 +6,7 @@
 
 #include "timing/gpu/gpu.h"
 #include "timing/skip/block_footprint.h"
+#include "timing/skip/estimate.h"
 #include "timing/skip/gpu_loops.h"
 #include "timing/skip/loop_watch.h"
 #include "timing/skip/loops.h"
@@ -29,17 +30,19 @@ constexpr std::uint64_t kAtTheEnd = 2;
 // of loop_progress.cpp, which is of short stretches: with it 0.47 of sgemm_shared_tiled_4096's reads from memory were
 // lost.
 constexpr double kInStep = 0.05;
-constexpr std::uint64_t kWindows = 8;  // the budget pays for so many windows
-constexpr Cycle kSlice = 128;          // cycles between two looks at the progress
-constexpr double kSteady = 0.02;       // two windows agree when their rates differ by less
+constexpr std::uint64_t kWindows = 8;       // the budget pays for so many windows
+constexpr Cycle kSlice = 128;               // cycles between two looks at the progress
+constexpr double kSteady = 0.02;            // two windows agree when their rates differ by less
 // Of DRAM's bandwidth, by which what is dirty in L2 may grow: what is not written back yet will be, and takes its time
 // then (transposes that have brought in twice what L2 holds are still 10 % faster than later).
 constexpr double kDirtyGrowth = 0.03;
 constexpr Cycle kExit = 4096;      // cycles of a loop left after a skip: what its exit still waits for
 constexpr double kMostMargin = 3;  // ... in iterations, at most
-// What is left out is never known better than this: launches that settled were within it of --full (sim/README.md).
-constexpr double kLeastUncertainty = 0.04;
-constexpr double kUnsettled = 0.15;    // launches that did not were within this
+// Of what is left out, what no window shows (blocks that fall behind one by one, a rate that drifts later): twice the
+// standard deviation that remains against --full where the windows of a launch agree.
+constexpr double kUnseen = 0.04;
+// ... and of the rest of a launch that did not settle, of which nothing was seen.
+constexpr double kUnsettled = 0.1;
 constexpr std::size_t kManyWaves = 6;  // waves, or times of several short ones, that make a rate
 // Blocks that stream fall into step and out of it again in about eight waves (kernels of 64 Mi elements in --full), and
 // their rate swings by a tenth: short ones are averaged over so many, by two of each three marks.
@@ -325,7 +328,7 @@ class SteadyState {
     if ((filling > 0 && filling < most) || (filling == 0 && !saturated_ && missing(reference.counters) > 0)) {
       // L2 has to be full, and dirty, before the rate is the one that lasts: fill it and measure again.
       filled_rate_ = cycles_per_instruction(reference, marks_[n]);
-      if (filling > 0) skip_waves(reference, filling);
+      if (filling > 0) skip_waves(reference, filling, drift);
       measure_anew();
       if (filling > 0 && kSettle * mark_blocks_ / wave_ * wave_work_ <= options_.detailed_instructions) {
         settling_ = true;
@@ -334,8 +337,7 @@ class SteadyState {
       return true;
     }
     // A few waves may agree by chance: blocks that start together only fall out of step after many.
-    uncertainty_ = std::max({uncertainty_, drift, n < kManyWaves ? kUnsettled : 0.0});
-    skip_waves(reference, most);
+    skip_waves(reference, most, drift);
     next_mark_ = ~std::uint64_t{0};  // what is left is the tail
     return true;
   }
@@ -396,14 +398,16 @@ class SteadyState {
     return sum;
   }
 
-  /// Leaves out whole waves at the rate since `reference`.
-  void skip_waves(const Mark& reference, std::uint64_t waves) {
+  /// Leaves out whole waves at the rate since `reference`, which is off that of the waves before by `drift`.
+  void skip_waves(const Mark& reference, std::uint64_t waves, double drift) {
     const Mark& last = marks_.back();
     const std::uint64_t first = gpu_.dispatcher().dispatched(), count = waves * wave_;
     const std::uint64_t instructions = instructions_of(first, count);
     const double factor =
         static_cast<double>(instructions) / static_cast<double>(last.instructions - reference.instructions);
-    skipped_cycles_ += factor * static_cast<double>(last.at - reference.at);
+    const double cycles = factor * static_cast<double>(last.at - reference.at);
+    skipped_cycles_ += cycles;
+    neighbours_.push_back({drift, cycles, cycles});
     const MemoryCounters before = skipped_.memory;
     add_scaled(skipped_, last.counters, reference.counters, factor);
     // All of them touch L2 if that is affordable; else the last, so that the tail finds L2 as it would be.
@@ -475,7 +479,6 @@ class SteadyState {
     // What was seen before L2 was full confirms, no more: it went at another rate.
     const double mean_rate = since_full_ ? steady->rate : (steady->rate + steady->other) / 2;
     skip_iterations(*steady, most / steady->moved, mean_rate);
-    uncertainty_ = std::max(uncertainty_, std::abs(steady->rate - steady->other) / steady->rate);
     if (again) {
       open_skip_ = {most, mean_rate, gpu_.dispatcher().dispatched()};
       watch_.restart(steady->rate, LoopWatch::kAgreeAcross);
@@ -539,6 +542,11 @@ class SteadyState {
     add_scaled(skipped_, now, steady.since, cycles / static_cast<double>(steady.cycles));
     set_traffic(skipped_.memory, before, traffic);
     skipped_cycles_ += cycles;
+    if (steady.alone) {
+      open_cycles_ += cycles;
+    } else {
+      neighbours_.push_back({(steady.rate - steady.other) / steady.rate, cycles, cycles});
+    }
     skipped_iterations_ += most;
     skipped_instructions_ += instructions;
     note_skip();
@@ -598,7 +606,11 @@ class SteadyState {
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
     set_residence(result.counters, now.counters, rest, context_.warps_per_block);
     result.skipped.push_back({so_far, result.elapsed_cycles});
-    uncertainty_ = std::max(uncertainty_, kUnsettled);
+    const Mark middle = mark_at(now.instructions - seen / 2, now);
+    const double earlier = cycles_per_instruction(reference, middle), later = cycles_per_instruction(middle, now);
+    neighbours_.push_back({rates_differ_by(earlier, later), rest.cycles, rest.cycles});
+    skipped_cycles_ += rest.cycles;
+    unsettled_cycles_ += rest.cycles;
     result.warnings.push_back(
         "the launch did not settle within the detailed budget; its rest was taken to run at the rate of its last part");
   }
@@ -690,8 +702,11 @@ class SteadyState {
       result.warnings.push_back(
           "the launch's waves did not settle within the detailed budget; the rest of them was taken to run at their "
           "mean rate");
-    result.coverage.uncertainty_pct =
-        result.coverage.extrapolated ? 100 * std::max(uncertainty_, kLeastUncertainty) : 0;
+    const double half =
+        std::hypot(half_interval(neighbours_, open_cycles_), kUnseen * skipped_cycles_, kUnsettled * unsettled_cycles_);
+    const auto cycles = static_cast<double>(result.elapsed_cycles);
+    result.coverage.cycles_low = std::max(cycles - half, cycles - skipped_cycles_);
+    result.coverage.cycles_high = std::min(cycles + half, 2 * cycles);
   }
 
   LaunchContext context_;
@@ -703,8 +718,10 @@ class SteadyState {
                 next_mark_ = 0;
   std::uint64_t skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0, work_ = 0,
                 instructions_at_skip_ = 0;
-  double skipped_cycles_ = 0, uncertainty_ = 0, last_rate_ = 0;
-  double filled_rate_ = 0;  ///< cycles per instruction of waves before L2 was filled
+  double skipped_cycles_ = 0, unsettled_cycles_ = 0, last_rate_ = 0;
+  std::vector<Neighbours> neighbours_;  ///< windows on which what was left out rests
+  double open_cycles_ = 0;              ///< left out after a window that agrees with nothing yet
+  double filled_rate_ = 0;              ///< cycles per instruction of waves before L2 was filled
   TimingCounters skipped_;
   std::vector<Mark> marks_;  ///< the launch's start, then waves
   std::vector<Mark> checkpoints_;

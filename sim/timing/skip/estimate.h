@@ -1,0 +1,26 @@
+// What a few detailed windows say about all of a launch: a ratio estimator over a systematic sample, with its interval.
+#pragma once
+
+#include <span>
+
+namespace forewarp {
+
+/// The value that Student's t stays below in 97.5 of 100 cases; 1.96 with many degrees of freedom.
+double student_975(double degrees);
+
+/// Two neighbouring windows of a systematic sample.
+struct Neighbours {
+  double difference = 0;  ///< of their ratios, in parts of the ratio
+  double apart = 0;       ///< cycles from one to the other
+  double gap = 0;         ///< ... of those for which the mean of the two stands
+};
+
+/// Standard deviation of a window's ratio, in parts of it.
+double relative_deviation(std::span<const Neighbours>);
+
+/// Half of the 95 % confidence interval of the cycles of all gaps, and of `open` ones for which earlier windows stand.
+/// The variance comes from the differences of neighbours (Wolter's estimator for systematic samples), so that a drift
+/// over the launch does not count as noise; infinite where there are none.
+double half_interval(std::span<const Neighbours>, double open);
+
+}  // namespace forewarp

@@ -1,0 +1,51 @@
+#include "timing/skip/estimate.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+#include <vector>
+
+using namespace forewarp;
+
+TEST_CASE("Student's t") {
+  CHECK(student_975(1) == Approx(12.706));
+  CHECK(student_975(2) == Approx(4.303));
+  for (const auto& [degrees, value] :
+       std::vector<std::pair<double, double>>{{3, 3.182}, {5, 2.571}, {9, 2.262}, {30, 2.042}})
+    CHECK(student_975(degrees) == Approx(value).epsilon(0.012));
+  CHECK(student_975(1.5) < 12.706);
+  CHECK(student_975(1.5) > 4.303);
+}
+
+TEST_CASE("the interval holds the sum in 95 of 100 samples") {
+  // Rates that differ from window to window about a mean that drifts; each gap goes at the mean of its ends.
+  std::mt19937 random(1);
+  for (const int windows : {3, 6, 20}) {
+    for (const double drift : {0.0, 0.02}) {
+      int inside = 0;
+      constexpr int kSamples = 2000;
+      for (int sample = 0; sample < kSamples; ++sample) {
+        std::normal_distribution<double> noise(0, 0.03);
+        std::vector<double> rates;
+        for (int w = 0; w < windows; ++w) rates.push_back(1 + drift * w / windows + noise(random));
+        std::vector<Neighbours> neighbours;
+        double estimate = 0, truth = 0;
+        for (int w = 1; w < windows; ++w) {
+          const double gap = 1000 * (rates[w - 1] + rates[w]) / 2;
+          neighbours.push_back({rates[w] / rates[w - 1] - 1, gap, gap});
+          estimate += gap;
+          truth += 1000 * (1 + drift * (w - 0.5) / windows);
+        }
+        inside += std::abs(estimate - truth) <= half_interval(neighbours, 0);
+      }
+      INFO(windows << " windows, drift " << drift);
+      CHECK(inside >= kSamples * 93 / 100);
+      CHECK(inside <= kSamples * 98 / 100);
+    }
+  }
+}
+
+TEST_CASE("without a second window nothing is known") {
+  CHECK(std::isinf(half_interval({}, 100)));
+  CHECK(half_interval({}, 0) == 0);
+}
