@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <thread>
 
@@ -48,9 +49,10 @@ void CommandLine::add_simulation() {
 void CommandLine::add_effort() {
   model()("memory", po::value<std::string>()->value_name("SIZE")->default_value("1GiB"),
           "memory that a launch may take beside its buffers, in KiB, MiB or GiB; blocks that differ are sampled where "
-          "it is not enough for all")(
-      "budget", po::value<double>()->value_name("SECONDS")->default_value(10),
-      "processor seconds that a launch may take, at a nominal speed, so that results are the same on every machine")(
+          "it is not enough for all")("budget", po::value<double>()->value_name("SECONDS")->default_value(10),
+                                      "processor seconds that a launch may take to be followed and to be simulated, at "
+                                      "a nominal speed, so that results "
+                                      "are the same on every machine")(
       "exact", "follow every block for the counts, however long it takes");
 }
 
@@ -155,6 +157,9 @@ SimulateOptions CommandLine::simulation() const {
   options.caches = static_cast<CacheState>(known - std::begin(kCacheStateNames));
   options.full = has("full");
   options.effort = effort();
+  // What is looked at in detail at the default budget, in proportion.
+  options.detailed_instructions = static_cast<std::uint64_t>(
+      std::ceil(static_cast<double>(options.detailed_instructions) * options.effort.seconds / Effort{}.seconds));
   return options;
 }
 

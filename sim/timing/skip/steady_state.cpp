@@ -32,6 +32,7 @@ constexpr std::uint64_t kAtTheEnd = 2;
 constexpr double kInStep = 0.05;
 constexpr std::uint64_t kWindows = 8;       // the budget pays for so many windows
 constexpr Cycle kSlice = 128;               // cycles between two looks at the progress
+constexpr std::uint64_t kSlicesALook = 32;  // ... between two looks at what has been spent
 constexpr double kSteady = 0.02;            // two windows agree when their rates differ by less
 // Of DRAM's bandwidth, by which what is dirty in L2 may grow: what is not written back yet will be, and takes its time
 // then (transposes that have brought in twice what L2 holds are still 10 % faster than later).
@@ -72,6 +73,10 @@ constexpr double kFollowed = 45;
 constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 // What the host takes for a line in L1 and below it, in warp instructions: the products and the copy of forewarp bench.
 constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
+
+// Processor seconds for a warp instruction, a line looked up in L1 and a request below it, at a nominal speed.
+constexpr double kSecondsAnInstruction = 1 / 8e6, kSecondsALookup = 1 / 40e6, kSecondsARequest = 1 / 400e3;
+constexpr double kOverrun = 1.25;  // times the budget in seconds for which a launch that is nearly done goes on
 
 std::uint64_t block_instructions(const BlockClass& cls) {
   std::uint64_t block = 0;
@@ -231,6 +236,17 @@ class SteadyState {
                                (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
   }
 
+  /// The budget in seconds is spent, and more is ahead than would be worth exceeding it for.
+  bool overspent() const {
+    const TimingCounters c = gpu_.counters();
+    const double seconds = static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
+                           static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
+                           static_cast<double>(c.memory.read_requests + c.memory.write_requests) * kSecondsARequest;
+    if (seconds <= options_.effort.seconds) return false;
+    const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
+    return seconds * static_cast<double>(instructions_) / done > kOverrun * options_.effort.seconds;
+  }
+
   double wave_host_cost() const {
     return host_cost(gpu_.counters()) / static_cast<double>(gpu_.finished_blocks()) * static_cast<double>(wave_);
   }
@@ -270,8 +286,9 @@ class SteadyState {
 
   bool run_skipping() {
     std::uint64_t looked_at = 0;  // issued then
-    while (!gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice)) {
+    for (std::uint64_t slice = 0; !gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice); ++slice) {
       gpu_.advance_to(gpu_.now() + kSlice);
+      if (slice % kSlicesALook == 0 && overspent()) return false;
       if (try_skip_blocks()) continue;
       try_skip_iterations();
       if (gpu_.issued() - looked_at < options_.detailed_instructions / 4) continue;
