@@ -22,7 +22,7 @@ LOAD_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 def predict(stem, *cases, gpu="h200-sxm", launch=None):
     """{case: [launch, ...]} of a prediction."""
     sm = "sm_80" if gpu.startswith("a100") else "sm_90"
-    words = [FOREWARP, "predict", os.path.join(HOME, "traces", sm, stem + ".cubin"), "--launch",
+    words = [FOREWARP, "predict", os.path.join(HOME, "traces", sm, stem.split(".")[0] + ".cubin"), "--launch",
              launch or os.path.join(HOME, "traces", stem + ".yaml"), "--gpu", gpu, "--threads", "1", "--json", "-"]
     for case in cases:
         words += ["--case", case]
@@ -166,6 +166,32 @@ class Divergence(unittest.TestCase):
                 self.assertAlmostEqual(lanes * share / 32, 1, delta=0.05, msg=case)
             self.assertEqual(launches[by_warp][0]["divergence"]["branches_divergent"] <
                              launches[by_lane][0]["divergence"]["branches_divergent"], True)
+
+
+class TensorCores(unittest.TestCase):
+    """S10, S12: what the pipe is asked for follows from shape and type."""
+
+    def executed(self, stem, case):
+        return total(predict(stem, case)[case], "sm__inst_executed_pipe_tensor.sum")
+
+    def test_an_instruction_for_each_tile_of_the_product(self):
+        n = 512
+        for stem, case, shape in (("matmul_12_tensor.sweep", f"tensor_f16_{n}", 16 * 8 * 16), ("matmul_16_types.sweep", f"tensor_tf32_{n}", 16 * 8 * 8),
+                                  ("matmul_16_types.sweep", f"tensor_s8_{n}", 16 * 8 * 32), ("matmul_16_types.sweep", f"tensor_f64_{n}", 8 * 8 * 4)):
+            with self.subTest(case):
+                steps = self.executed(stem, case) * shape / n ** 3
+                self.assertIn(steps, (1, 0.5, 0.25, 0.125), "whole tiles, of this shape or of a deeper one")
+
+
+class Attention(unittest.TestCase):
+    """S13: flash attention reads its inputs once and writes its output; the scores stay on the chip."""
+
+    def test_traffic_is_that_of_inputs_and_output(self):
+        moved = predict("attention_05_flash2.sweep", "flash2_f16_64_256")["flash2_f16_64_256"]
+        matrix = 16384 * 2048 * 2  # 16 Ki tokens of width 2048 in fp16
+        self.assertAlmostEqual(total(moved, "dram__bytes_read.sum") / (3 * matrix), 1, delta=0.03)
+        self.assertEqual(total(moved, LOADED) % matrix, 0)
+        self.assertLess(total(moved, "dram__bytes_write.sum"), 1.1 * matrix)
 
 
 if __name__ == "__main__":
