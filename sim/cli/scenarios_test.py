@@ -169,7 +169,7 @@ class Divergence(unittest.TestCase):
 
 
 class TensorCores(unittest.TestCase):
-    """S10, S12: what the pipe is asked for follows from shape and type."""
+    """S10, S12, S18: what the pipe is asked for follows from shape and type; sparse products ask for half."""
 
     def executed(self, stem, case):
         return total(predict(stem, case)[case], "sm__inst_executed_pipe_tensor.sum")
@@ -181,6 +181,10 @@ class TensorCores(unittest.TestCase):
             with self.subTest(case):
                 steps = self.executed(stem, case) * shape / n ** 3
                 self.assertIn(steps, (1, 0.5, 0.25, 0.125), "whole tiles, of this shape or of a deeper one")
+
+    def test_half_the_instructions_when_two_of_four_are_kept(self):
+        dense = self.executed("matmul_12_tensor.sweep", "tensor_f16_1024")
+        self.assertEqual(self.executed("matmul_17_sparse_2_4.sweep", "tensor_sparse_f16_1024") * 2, dense)
 
 
 class Attention(unittest.TestCase):
