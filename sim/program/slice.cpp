@@ -119,6 +119,13 @@ Step make_step(const Instruction& instruction) {
   step.root = is_control(instruction.opcode) || barrier_object || instruction.pipe == Pipe::Tma;
   if (step.root) step.always |= step.values;
   if (!barrier_object) set_spaces(instruction, step);
+  if (instruction.memory == MemoryKind::AsyncCopy) {
+    // Its predicate says which lanes read their source; the others write zeros.
+    LocationSet readers;
+    readers.predicates = effect.value_reads.predicates;
+    readers.uniform_predicates = effect.value_reads.uniform_predicates;
+    step.always |= locations(readers);
+  }
   if (slice == Slice::BlockReduction && instruction.has(Modifier::RED)) {
     // Who takes part is in registers; the predicate is only what the barrier reduces.
     LocationSet participants = effect.value_reads;

@@ -211,6 +211,22 @@ TEST_CASE("what cannot be followed is still right", "[shadow]") {
                    {12, 1, 1}) <= 12);
 }
 
+TEST_CASE("which lanes of an asynchronous copy read is followed though no value is", "[shadow]") {
+  // P1 has another value before: lanes of a block past the bound write zeros and read nothing.
+  CHECK(classes_of(kStart + R"(
+    LEA R6, R3, R0, 0x6
+    ISETP.GE.AND P1, PT, R0, RZ, PT
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    ISETP.LT.AND P1, PT, R6, 0x2a0, PT
+    SHF.L.U32 R7, R0, 0x2, RZ
+    LDGSTS.E [R7], [R8.64], P1
+    LDGDEPBAR
+    DEPBAR.LE SB0, 0x0
+    EXIT
+)",
+                   {12, 1, 1}) == 3);
+}
+
 TEST_CASE("ways that depend on data", "[shadow]") {
   // Every block's own: the buffer's values lie below 100.
   const std::string by_data = kStart + R"(
