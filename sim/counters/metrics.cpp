@@ -297,7 +297,7 @@ void add_memory_metrics(std::vector<ExactMetric>& t) {
       {"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "wavefront",
        "passes through the banks for shared memory, shuffles, thread indices and barriers", kFirst, kLast,
        [](const S& s) {
-         return memory<&C::wavefronts, H, Load, Store, Atomic, Reduction, AsyncCopy>(s) + number(s.other_wavefronts);
+         return memory<&C::wavefronts, H, Load, Store, Atomic, Reduction>(s) + number(s.other_wavefronts);
        }},
       {"smsp__sass_l1tex_pipe_lsu_wavefronts_mem_shared.sum", "wavefront",
        "passes through the banks for shared memory alone", kFirst, kLast,
