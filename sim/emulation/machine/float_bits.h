@@ -11,6 +11,7 @@
 #include <cfenv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace forewarp::emulation {
 
@@ -73,12 +74,12 @@ struct Narrow {
     const std::uint32_t mantissa = bits & ((1u << kMantissaBits) - 1);
     double v;
     if (exponent == (1u << kExponentBits) - 1) {
-      v = mantissa != 0 ? std::nan("") : HUGE_VAL;
+      v = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
     } else if (exponent == 0) {
-      v = std::ldexp(static_cast<double>(mantissa), 1 - kBias - kMantissaBits);
+      v = mantissa * std::bit_cast<double>(std::uint64_t{1023 + kLowest} << 52);
     } else {
-      v = std::ldexp(static_cast<double>(mantissa | 1u << kMantissaBits),
-                     static_cast<int>(exponent) - kBias - kMantissaBits);
+      v = std::bit_cast<double>(std::uint64_t{exponent + 1023 - kBias} << 52 | std::uint64_t{mantissa}
+                                                                                   << (52 - kMantissaBits));
     }
     return (bits & 0x8000u) != 0 ? -v : v;
   }
@@ -87,22 +88,20 @@ struct Narrow {
   static std::uint32_t encode(double value, Rounding mode = Rounding::Nearest, bool clamp = false) {
     if (value != value) return kNan;
     const std::uint32_t sign = std::signbit(value) ? 0x8000u : 0u;
-    const double magnitude = std::fabs(value);
+    const std::uint64_t magnitude = std::bit_cast<std::uint64_t>(value) & ~(std::uint64_t{1} << 63);
     if (magnitude == 0) return sign;
-    const std::uint32_t top = clamp ? kInfinity - 1 : kInfinity;
-    if (std::isinf(magnitude)) return sign | top;
-    int exponent = 0;
-    std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, f in [0.5, 1)
-    const int lowest = 1 - kBias - kMantissaBits;
-    const int unit = std::max(exponent - 1 - kMantissaBits, lowest);
-    const double scaled = std::ldexp(magnitude, -unit);
-    double whole = std::floor(scaled);
-    const double rest = scaled - whole;
-    const bool odd = std::fmod(whole, 2.0) != 0;
+    if (magnitude >> 52 == 0x7ff) return sign | (clamp ? kInfinity - 1 : kInfinity);
+    const int field = static_cast<int>(magnitude >> 52);  // value = significand * 2^(max(field, 1) - 1075)
+    const std::uint64_t significand =
+        (magnitude & ((std::uint64_t{1} << 52) - 1)) | (field != 0 ? std::uint64_t{1} << 52 : 0);
+    const int unit = std::max(field - 1023 - kMantissaBits, kLowest);  // exponent of the last place that is kept
+    const int drop = std::min(unit - std::max(field, 1) + 1075, 62);   // bits below it; all of them from 54 on
+    std::uint64_t whole = significand >> drop;
+    const std::uint64_t rest = significand & ((std::uint64_t{1} << drop) - 1), half = std::uint64_t{1} << (drop - 1);
     bool up = false;
     switch (mode) {
       case Rounding::Nearest:
-        up = rest > 0.5 || (rest == 0.5 && odd);
+        up = rest > half || (rest == half && (whole & 1) != 0);
         break;
       case Rounding::Up:
         up = rest > 0 && sign == 0;
@@ -115,14 +114,16 @@ struct Narrow {
     }
     if (up) whole += 1;
     // Adding the mantissa to the exponent field lets a carry move into the next binade.
-    const auto mantissa = static_cast<std::uint64_t>(whole);
-    const std::uint64_t field = (static_cast<std::uint64_t>(unit - lowest) << kMantissaBits) + mantissa;
-    if (field >= kInfinity) {
+    const std::uint64_t bits = (static_cast<std::uint64_t>(unit - kLowest) << kMantissaBits) + whole;
+    if (bits >= kInfinity) {
       const bool to_infinity = mode == Rounding::Nearest || mode == (sign == 0 ? Rounding::Up : Rounding::Down);
       return sign | (clamp || !to_infinity ? kInfinity - 1 : kInfinity);
     }
-    return sign | static_cast<std::uint32_t>(field);
+    return sign | static_cast<std::uint32_t>(bits);
   }
+
+ private:
+  static constexpr int kLowest = 1 - kBias - kMantissaBits;  ///< exponent of a subnormal's last place
 };
 
 using Half = Narrow<5>;

@@ -35,7 +35,7 @@ enum class Element : std::uint8_t {
 constexpr int kColumns = 8, kMostRows = 16, kMostDepth = 64;
 constexpr int kMostFactor = 16, kMostSum = 8;  // registers of a lane
 
-int bits_of(Element e) {
+constexpr int bits_of(Element e) {
   switch (e) {
     case Element::Half:
     case Element::Brain:
@@ -106,39 +106,55 @@ std::uint64_t encode_element(Element e, double value, bool saturate) {
   }
 }
 
-/// A lane's elements of a matrix, in consecutive registers from `rows`.
-class Fragment {
- public:
-  Fragment(const u32* rows, Element e) : rows_(rows), element_(e), bits_(bits_of(e)) {}
+/// Where the i-th element of a lane's sums is.
+constexpr int row_of_sum(int lane, int i) { return lane / 4 + i / 2 * 8; }
+constexpr int column_of_sum(int lane, int i) { return lane % 4 * 2 + i % 2; }
 
-  double at(int lane, int index) const {
-    const int bit = index * bits_;
-    const u32* row = rows_ + bit / 32 * kWarpLanes;
-    const std::uint64_t raw =
-        bits_ == 64 ? row[lane] | std::uint64_t{row[kWarpLanes + lane]} << 32 : std::uint64_t{row[lane] >> bit % 32};
-    return decode_element(element_, raw);
+/// How many elements of 32 bits or less share a register.
+constexpr int packed_of(Element e) { return bits_of(e) == 64 ? 1 : 32 / bits_of(e); }
+
+/// Decodes a fragment in `registers` rows from `rows`: take(r, lane, s, value) for the s-th element of a lane's r-th
+/// register, or pair of registers.
+template <Element kElement, class Take>
+void decode_rows(const u32* rows, int registers, Take&& take) {
+  constexpr int kBits = bits_of(kElement), kWords = kBits == 64 ? 2 : 1;
+  for (int r = 0; r < registers / kWords; ++r, rows += kWords * kWarpLanes) {
+    for (int lane = 0; lane < kWarpLanes; ++lane) {
+      if constexpr (kBits == 64) {
+        take(r, lane, 0, decode_element(kElement, rows[lane] | std::uint64_t{rows[kWarpLanes + lane]} << 32));
+      } else {
+        for (int s = 0; s < packed_of(kElement); ++s)
+          take(r, lane, s, decode_element(kElement, rows[lane] >> s * kBits));
+      }
+    }
   }
+}
 
- private:
-  const u32* rows_;
-  Element element_;
-  int bits_;
-};
-
-/// Where the elements of a lane's fragments are in their matrices. `packed` neighbours share a register of a factor.
-struct Layout {
-  int rows, packed;
-
-  int row_of_a(int lane, int index) const { return lane / 4 + (rows == 16 ? index / packed % 2 * 8 : 0); }
-  int depth_of_a(int lane, int index) const {
-    const int registers = index / packed / (rows == 16 ? 2 : 1);
-    return registers * 4 * packed + lane % 4 * packed + index % packed;
+template <class Take>
+void decode_fragment(Element e, const u32* rows, int registers, Take&& take) {
+  switch (e) {
+    case Element::Half:
+      return decode_rows<Element::Half>(rows, registers, take);
+    case Element::Brain:
+      return decode_rows<Element::Brain>(rows, registers, take);
+    case Element::Tensor32:
+      return decode_rows<Element::Tensor32>(rows, registers, take);
+    case Element::Single:
+      return decode_rows<Element::Single>(rows, registers, take);
+    case Element::Signed8:
+      return decode_rows<Element::Signed8>(rows, registers, take);
+    case Element::Unsigned8:
+      return decode_rows<Element::Unsigned8>(rows, registers, take);
+    case Element::Signed4:
+      return decode_rows<Element::Signed4>(rows, registers, take);
+    case Element::Unsigned4:
+      return decode_rows<Element::Unsigned4>(rows, registers, take);
+    case Element::Signed32:
+      return decode_rows<Element::Signed32>(rows, registers, take);
+    case Element::Double:
+      return decode_rows<Element::Double>(rows, registers, take);
   }
-  int depth_of_b(int lane, int index) const { return index / packed * 4 * packed + lane % 4 * packed + index % packed; }
-  static int column_of_b(int lane) { return lane / 4; }
-  static int row_of_sum(int lane, int index) { return lane / 4 + index / 2 * 8; }
-  static int column_of_sum(int lane, int index) { return lane % 4 * 2 + index % 2; }
-};
+}
 
 /// Which of the second factor's rows an element of a sparse one meets: two of four neighbours are kept, of 32-bit
 /// elements one of two, and two bits say which of four (halves of) elements it is. The selector says which lanes of
@@ -187,38 +203,49 @@ void multiply_matrices(Exec& x, const Op& op) {
                   static_cast<int>(op.target),
                   depth,
                   sparse ? depth / 2 : depth};
-  const Layout layout{p.rows, bits_of(p.a) == 64 ? 1 : 32 / bits_of(p.a)};
-  double a[kMostRows][kMostDepth], b[kMostDepth][kColumns];
-  const Fragment fa(x.row(op.a), p.a), fb(x.row(op.b), p.b), fc(x.row(op.c), p.sum);
+  const int halves = p.rows / 8, pa = packed_of(p.a), pb = packed_of(p.b);
+  const auto registers = [](int elements, Element e) { return elements * bits_of(e) / 32 / kWarpLanes; };
+  double a[kMostRows][kMostDepth], b[kMostDepth][kColumns], sums[kMostRows][kColumns];
   if (sparse) std::fill_n(&a[0][0], kMostRows * kMostDepth, 0.0);
   const Metadata metadata(sparse ? x.row(op.d) : nullptr, bits_of(p.a), p.kept, static_cast<int>(op.offset));
+  decode_fragment(p.a, x.row(op.a), registers(p.rows * p.kept, p.a), [&](int r, int lane, int s, double value) {
+    const int row = lane / 4 + r % halves * 8, k = (r / halves * 4 + lane % 4) * pa + s;
+    a[row][sparse ? metadata.depth_of(row, k) : k] = value;
+  });
+  decode_fragment(p.b, x.row(op.b), registers(p.depth * kColumns, p.b),
+                  [&](int r, int lane, int s, double value) { b[(r * 4 + lane % 4) * pb + s][lane / 4] = value; });
+  const int bits = bits_of(p.sum), per_lane = p.rows * kColumns / kWarpLanes;
+  const u32* c = x.row(op.c);
   for (int lane = 0; lane < kWarpLanes; ++lane) {
-    for (int i = 0; i < p.rows * p.kept / kWarpLanes; ++i) {
-      const int row = layout.row_of_a(lane, i), k = layout.depth_of_a(lane, i);
-      a[row][sparse ? metadata.depth_of(row, k) : k] = fa.at(lane, i);
+    for (int i = 0; i < per_lane; ++i) {
+      const u32* word = c + i * bits / 32 * kWarpLanes + lane;
+      const std::uint64_t raw = bits == 64 ? word[0] | std::uint64_t{word[kWarpLanes]} << 32 : word[0] >> i * bits % 32;
+      sums[row_of_sum(lane, i)][column_of_sum(lane, i)] = decode_element(p.sum, raw);
     }
-    for (int i = 0; i < p.depth * kColumns / kWarpLanes; ++i)
-      b[layout.depth_of_b(lane, i)][Layout::column_of_b(lane)] = fb.at(lane, i);
   }
-  const int bits = bits_of(p.sum), sums = p.rows * kColumns / kWarpLanes;
+  const auto add_products = [&](auto&& add) {
+    for (int row = 0; row < p.rows; ++row) {
+      for (int k = 0; k < p.depth; ++k) {
+        for (int column = 0; column < kColumns; ++column) add(sums[row][column], a[row][k], b[k][column]);
+      }
+    }
+  };
+  if (bits == 64) {
+    add_products([](double& sum, double of_a, double of_b) { sum = std::fma(of_a, of_b, sum); });
+  } else {
+    add_products([](double& sum, double of_a, double of_b) { sum += of_a * of_b; });  // these products are exact
+  }
   for (Row& row : x.scratch) row.lane.fill(0);
   for (int lane = 0; lane < kWarpLanes; ++lane) {
-    for (int i = 0; i < sums; ++i) {
-      const int row = Layout::row_of_sum(lane, i), column = Layout::column_of_sum(lane, i);
-      double value = fc.at(lane, i);
-      if (bits == 64) {
-        for (int k = 0; k < p.depth; ++k) value = std::fma(a[row][k], b[k][column], value);
-      } else {
-        for (int k = 0; k < p.depth; ++k) value += a[row][k] * b[k][column];
-      }
-      const std::uint64_t raw = encode_element(p.sum, value, op.carry_out);
+    for (int i = 0; i < per_lane; ++i) {
+      const std::uint64_t raw = encode_element(p.sum, sums[row_of_sum(lane, i)][column_of_sum(lane, i)], op.carry_out);
       const int bit = i * bits;
       const auto l = static_cast<std::size_t>(lane), r = static_cast<std::size_t>(bit / 32);
       x.scratch[r].lane[l] |= static_cast<u32>(raw) << bit % 32;
       if (bits == 64) x.scratch[r + 1].lane[l] = static_cast<u32>(raw >> 32);
     }
   }
-  merge_rows(x, op.dst, sums * bits / 32);
+  merge_rows(x, op.dst, per_lane * bits / 32);
 }
 
 /// Matrices of bits: how many of a row and a column are both ones (op.variant 0) or differ (1).
@@ -228,7 +255,7 @@ void multiply_bits(Exec& x, const Op& op) {
   const u32 *a = x.row(op.a), *b = x.row(op.b), *c = x.row(op.c);
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     for (int i = 0; i < sums; ++i) {
-      const int row = Layout::row_of_sum(lane, i), column = Layout::column_of_sum(lane, i);
+      const int row = row_of_sum(lane, i), column = column_of_sum(lane, i);
       u32 value = c[i * kWarpLanes + lane];
       for (int w = 0; w < words; ++w) {
         for (int t = 0; t < 4; ++t) {
