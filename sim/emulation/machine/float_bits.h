@@ -70,18 +70,12 @@ struct Narrow {
   static constexpr std::uint32_t kNan = 0x7fffu;
 
   static double decode(std::uint32_t bits) {
-    const std::uint32_t exponent = (bits & 0x7fffu) >> kMantissaBits;
-    const std::uint32_t mantissa = bits & ((1u << kMantissaBits) - 1);
-    double v;
-    if (exponent == (1u << kExponentBits) - 1) {
-      v = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-    } else if (exponent == 0) {
-      v = mantissa * std::bit_cast<double>(std::uint64_t{1023 + kLowest} << 52);
-    } else {
-      v = std::bit_cast<double>(std::uint64_t{exponent + 1023 - kBias} << 52 | std::uint64_t{mantissa}
-                                                                                   << (52 - kMantissaBits));
-    }
-    return (bits & 0x8000u) != 0 ? -v : v;
+    const std::uint32_t magnitude = (bits & 0x7fffu) << (23 - kMantissaBits), sign = (bits & 0x8000u) << 16;
+    // Scaled by a power of two the fields are those of a float, subnormal ones too.
+    constexpr float kScale = std::bit_cast<float>((127u + 127u - kBias) << 23);
+    const auto scaled = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * kScale);
+    const std::uint32_t special = (bits & 0x7fffu) >= kInfinity ? 0x7f800000u : 0u;
+    return static_cast<double>(std::bit_cast<float>(scaled | special | sign));
   }
 
   /// Rounds a double once. Callers that computed it inexactly have made it odd (see fused).

@@ -33,6 +33,9 @@ enum class Element : std::uint8_t {
 };
 
 constexpr int kColumns = 8, kMostRows = 16, kMostDepth = 64;
+/// Half a row of the second factor or of sums.
+using Columns = double __attribute__((vector_size(kColumns / 2 * sizeof(double))));
+
 constexpr int kMostFactor = 16, kMostSum = 8;  // registers of a lane
 
 constexpr int bits_of(Element e) {
@@ -91,7 +94,7 @@ std::uint64_t encode_element(Element e, double value, bool saturate) {
     case Element::Half:
       return Half::encode(value);
     case Element::Single:
-      return as_bits(static_cast<float>(value));
+      return value != value ? 0x7fffffffu : as_bits(static_cast<float>(value));
     case Element::Signed32: {
       constexpr double kLow = std::numeric_limits<std::int32_t>::min(),
                        kHigh = std::numeric_limits<std::int32_t>::max();
@@ -118,14 +121,15 @@ constexpr int packed_of(Element e) { return bits_of(e) == 64 ? 1 : 32 / bits_of(
 template <Element kElement, class Take>
 void decode_rows(const u32* rows, int registers, Take&& take) {
   constexpr int kBits = bits_of(kElement), kWords = kBits == 64 ? 2 : 1;
+  double values[kWarpLanes];
   for (int r = 0; r < registers / kWords; ++r, rows += kWords * kWarpLanes) {
-    for (int lane = 0; lane < kWarpLanes; ++lane) {
+    for (int s = 0; s < packed_of(kElement); ++s) {
       if constexpr (kBits == 64) {
-        take(r, lane, 0, decode_element(kElement, rows[lane] | std::uint64_t{rows[kWarpLanes + lane]} << 32));
+        FW_LANES values[i] = decode_element(kElement, rows[i] | std::uint64_t{rows[kWarpLanes + i]} << 32);
       } else {
-        for (int s = 0; s < packed_of(kElement); ++s)
-          take(r, lane, s, decode_element(kElement, rows[lane] >> s * kBits));
+        FW_LANES values[i] = decode_element(kElement, rows[i] >> s * kBits);
       }
+      for (int lane = 0; lane < kWarpLanes; ++lane) take(r, lane, s, values[lane]);
     }
   }
 }
@@ -192,6 +196,23 @@ struct Product {
   int rows, depth, kept;  ///< kept: elements of a row of `a`; half of the depth where it is sparse
 };
 
+/// Rows of sums that are added to side by side.
+constexpr int kTile = 4;
+
+/// Adds a b to kTile rows of sums, in the order of depth. Products of elements below 64 bits are exact.
+void add_products(const double (*a)[kMostDepth], const double (*b)[kColumns], int depth, double (*sums)[kColumns]) {
+  Columns sum[kTile][2];
+  std::memcpy(sum, sums, sizeof sum);
+  for (int k = 0; k < depth; ++k) {
+    Columns of_b[2];
+    std::memcpy(of_b, b[k], sizeof of_b);
+    for (int row = 0; row < kTile; ++row) {
+      for (int half = 0; half < 2; ++half) sum[row][half] += a[row][k] * of_b[half];
+    }
+  }
+  std::memcpy(sums, sum, sizeof sum);
+}
+
 /// d = a b + c; the form is that of the operands. Rows in op.target, depth in op.immediate, elements in op.variant,
 /// op.combine and op.bytes; of a sparse factor the metadata in op.d and the selector in op.offset, -1 if it is dense.
 void multiply_matrices(Exec& x, const Op& op) {
@@ -205,7 +226,8 @@ void multiply_matrices(Exec& x, const Op& op) {
                   sparse ? depth / 2 : depth};
   const int halves = p.rows / 8, pa = packed_of(p.a), pb = packed_of(p.b);
   const auto registers = [](int elements, Element e) { return elements * bits_of(e) / 32 / kWarpLanes; };
-  double a[kMostRows][kMostDepth], b[kMostDepth][kColumns], sums[kMostRows][kColumns];
+  double a[kMostRows][kMostDepth];
+  alignas(64) double b[kMostDepth][kColumns], sums[kMostRows][kColumns];
   if (sparse) std::fill_n(&a[0][0], kMostRows * kMostDepth, 0.0);
   const Metadata metadata(sparse ? x.row(op.d) : nullptr, bits_of(p.a), p.kept, static_cast<int>(op.offset));
   decode_fragment(p.a, x.row(op.a), registers(p.rows * p.kept, p.a), [&](int r, int lane, int s, double value) {
@@ -223,17 +245,15 @@ void multiply_matrices(Exec& x, const Op& op) {
       sums[row_of_sum(lane, i)][column_of_sum(lane, i)] = decode_element(p.sum, raw);
     }
   }
-  const auto add_products = [&](auto&& add) {
+  if (bits == 64) {
     for (int row = 0; row < p.rows; ++row) {
       for (int k = 0; k < p.depth; ++k) {
-        for (int column = 0; column < kColumns; ++column) add(sums[row][column], a[row][k], b[k][column]);
+        for (int column = 0; column < kColumns; ++column)
+          sums[row][column] = std::fma(a[row][k], b[k][column], sums[row][column]);
       }
     }
-  };
-  if (bits == 64) {
-    add_products([](double& sum, double of_a, double of_b) { sum = std::fma(of_a, of_b, sum); });
   } else {
-    add_products([](double& sum, double of_a, double of_b) { sum += of_a * of_b; });  // these products are exact
+    for (int row = 0; row < p.rows; row += kTile) add_products(a + row, b, p.depth, sums + row);
   }
   for (Row& row : x.scratch) row.lane.fill(0);
   for (int lane = 0; lane < kWarpLanes; ++lane) {
