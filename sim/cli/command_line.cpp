@@ -41,19 +41,21 @@ void CommandLine::add_simulation() {
   model()("full", "simulate every instruction of every block instead of extrapolating from a part")(
       "cache", po::value<std::string>()->value_name("cold|warm|sequence")->default_value("cold"),
       "caches at the start of a launch: empty, as a profiler leaves them; as an earlier run of the same launch left "
-      "them; "
-      "or as the launches before it left them, the case running over and over");
+      "them; or as the launches before it left them, the case running over and over");
   add_effort();
 }
 
 void CommandLine::add_effort() {
-  model()("memory", po::value<std::string>()->value_name("SIZE")->default_value("1GiB"),
-          "memory that a launch may take beside its buffers, in KiB, MiB or GiB; blocks that differ are sampled where "
-          "it is not enough for all")("budget", po::value<double>()->value_name("SECONDS")->default_value(10),
-                                      "processor seconds that a launch may take to be followed and to be simulated, at "
-                                      "a nominal speed, so that results "
-                                      "are the same on every machine")(
-      "exact", "follow every block for the counts, however long it takes");
+  po::options_description_easy_init add = model();
+  add("memory", po::value<std::string>()->value_name("SIZE")->default_value("1GiB"),
+      "memory that a launch may take beside its buffers, in KiB, MiB or GiB; blocks that differ are sampled where it "
+      "is "
+      "not enough for all");
+  add("budget", po::value<double>()->value_name("SECONDS")->default_value(10),
+      "processor seconds that a launch may take to be followed and to be simulated, at a nominal speed, so that "
+      "results "
+      "are the same on every machine");
+  add("exact", "follow every block for the counts, however long it takes");
 }
 
 Effort CommandLine::effort() const {

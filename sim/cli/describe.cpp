@@ -108,6 +108,20 @@ const char* timed_text(Timed timed) {
   return "";
 }
 
+const char* emulated_text(Emulated emulated) {
+  switch (emulated) {
+    case Emulated::Values:
+      return "values";
+    case Emulated::NoEffect:
+      return "no effect";
+    case Emulated::Counted:
+      return "counted";
+    case Emulated::Refused:
+      return "refused";
+  }
+  return "";
+}
+
 std::string list_opcodes() {
   Table t({{"opcode", Table::Left}, {"emulated", Table::Left}, {"timed", Table::Left}, {"validated by", Table::Left}});
   std::map<std::string, Opcode> forms;
@@ -120,7 +134,7 @@ std::string list_opcodes() {
   }
   for (const auto& [form, opcode] : forms) {
     const report::ValidatedForm* validated = report::find_validated(form);
-    t.row({form, emulation_state(opcode), timed_text(traits(opcode).timed),
+    t.row({form, emulated_text(emulated(opcode)), timed_text(traits(opcode).timed),
            validated != nullptr ? std::string(validated->stem) + ": " + validated->kernel : "-"});
   }
   return t.text("") + "\n" + std::to_string(opcodes) +

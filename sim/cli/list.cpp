@@ -43,7 +43,7 @@ Support support_of(const Program& program, const Kernel& kernel) {
   for (const Instruction& in : kernel.instructions) {
     if (in.opcode == Opcode::Unknown) continue;
     const std::string name = opcode_text(in.opcode);
-    if (std::string(emulation_state(in.opcode)) == "refused")
+    if (emulated(in.opcode) == Emulated::Refused)
       support.refused.insert(name);
     else if (traits(in.opcode).timed == Timed::No)
       support.untimed.insert(name);

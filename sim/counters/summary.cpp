@@ -56,7 +56,7 @@ void add_matrix(const Instruction& instruction, const InstructionCount& count, C
     return;
   }
   summary.matrix_operations[static_cast<std::size_t>(work->type)][work->sparse ? 1 : 0] +=
-      work->operations * count.executed_on;
+      work->operations() * count.executed_on;
   switch (work->type) {
     case MatrixType::Int8:
     case MatrixType::Int4:

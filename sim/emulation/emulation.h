@@ -28,9 +28,10 @@ struct EmulationOptions {
   std::vector<std::string>* warnings = nullptr;
 };
 
-/// What becomes of an opcode: "values", "no effect" (on what is emulated), "counted" (its values are not computed) or
-/// "refused" (a warp that reaches it stops).
-const char* emulation_state(Opcode);
+/// What becomes of an opcode: its values are computed, it has no effect on what is emulated, it is counted without its
+/// values, or a warp that reaches it stops.
+enum class Emulated : std::uint8_t { Values, NoEffect, Counted, Refused };
+Emulated emulated(Opcode);
 
 struct EmulatedCase {
   std::vector<std::vector<std::uint8_t>> buffers;  ///< contents after the last launch, as in Case::buffers

@@ -10,10 +10,11 @@ namespace forewarp {
 namespace {
 
 /// Products of a warp's matrices, two operations each.
-double tensor_peak(const GpuModel& g, MatrixType type, int rows, int depth, int bits, bool sparse = false) {
-  MatrixWork work{.type = type, .sparse = sparse, .rows = rows, .columns = 8, .depth = depth, .bits = bits};
+double tensor_peak(const GpuModel& g, MatrixType type, int rows, int depth, bool sparse = false) {
+  const MatrixWork work{.type = type, .sparse = sparse, .rows = rows, .columns = 8, .depth = depth};
   const double units = g.pipe(Pipe::Tensor).per_sm ? 1 : g.issue.sub_partitions;
-  return units * 2.0 * rows * 8 * depth / matrix_interval(g.tensor, work) * g.chip.sm_count * g.chip.sm_clock_mhz * 1e6;
+  return units * static_cast<double>(work.operations()) / matrix_interval(g.tensor, work) * g.chip.sm_count *
+         g.chip.sm_clock_mhz * 1e6;
 }
 
 std::string rate(double bytes_per_ns) {
@@ -43,11 +44,11 @@ std::vector<Peak> derived_peaks(const GpuModel& g) {
                           {"fp64", pipe_peak(g, Pipe::Fp64, 2), "FLOP/s"},
                           // HFMA2 goes to two pipes in turn.
                           {"fp16, without tensor cores", 2 * pipe_peak(g, Pipe::Fp16, 4), "FLOP/s"},
-                          {"fp16, mma.sync m16n8k16", tensor_peak(g, MatrixType::Half, 16, 16, 16), "FLOP/s"},
-                          {"fp16, mma.sp m16n8k32", tensor_peak(g, MatrixType::Half, 16, 32, 16, true), "FLOP/s"},
-                          {"tf32, mma.sync m16n8k8", tensor_peak(g, MatrixType::Tfloat, 16, 8, 32), "FLOP/s"},
-                          {"int8, mma.sync m16n8k32", tensor_peak(g, MatrixType::Int8, 16, 32, 8), "OP/s"},
-                          {"fp64, mma.sync m8n8k4", tensor_peak(g, MatrixType::Double, 8, 4, 64), "FLOP/s"},
+                          {"fp16, mma.sync m16n8k16", tensor_peak(g, MatrixType::Half, 16, 16), "FLOP/s"},
+                          {"fp16, mma.sp m16n8k32", tensor_peak(g, MatrixType::Half, 16, 32, true), "FLOP/s"},
+                          {"tf32, mma.sync m16n8k8", tensor_peak(g, MatrixType::Tfloat, 16, 8), "FLOP/s"},
+                          {"int8, mma.sync m16n8k32", tensor_peak(g, MatrixType::Int8, 16, 32), "OP/s"},
+                          {"fp64, mma.sync m8n8k4", tensor_peak(g, MatrixType::Double, 8, 4), "FLOP/s"},
                           {"int32", pipe_peak(g, Pipe::Alu, 1), "OP/s"},
                           {"special functions", pipe_peak(g, Pipe::Xu, 1), "OP/s"}};
   peaks.push_back({"L1", sms * g.l1.data_bytes_per_cycle * clock, "B/s"});

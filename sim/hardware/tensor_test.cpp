@@ -8,12 +8,14 @@ namespace {
 
 MatrixWork product(int rows, int depth, int bits, bool sparse = false) {
   MatrixWork work;
-  work.type = bits == 64 ? MatrixType::Double : bits == 32 ? MatrixType::Tfloat : MatrixType::Half;
+  for (const MatrixType type : {MatrixType::Half, MatrixType::Tfloat, MatrixType::Int8, MatrixType::Int4,
+                                MatrixType::Bit, MatrixType::Double}) {
+    if (factor_bits(type) == bits) work.type = type;
+  }
   work.sparse = sparse;
   work.rows = rows;
   work.columns = 8;
   work.depth = depth;
-  work.bits = bits;
   return work;
 }
 

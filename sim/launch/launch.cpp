@@ -197,7 +197,6 @@ std::vector<std::uint8_t> read_bytes(const config::Node& node) {
   return bytes;
 }
 
-Argument read_argument(const config::Node& node, const std::vector<Buffer>& buffers);
 std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& buffers);
 
 /// {size: BYTES, fields: [{at: OFFSET, and what an argument is}, ...]}

@@ -201,29 +201,6 @@ MatrixType matrix_type(const Instruction& instruction, Width width) {
   return instruction.has(Modifier::F32) ? MatrixType::Half : MatrixType::HalfToHalf;
 }
 
-int factor_bits(MatrixType type) {
-  switch (type) {
-    case MatrixType::HalfToHalf:
-    case MatrixType::Half:
-    case MatrixType::Bfloat:
-      return 16;
-    case MatrixType::Tfloat:
-      return 32;
-    case MatrixType::Byte:
-    case MatrixType::Int8:
-      return 8;
-    case MatrixType::Int4:
-      return 4;
-    case MatrixType::Bit:
-      return 1;
-    case MatrixType::Double:
-      return 64;
-    case MatrixType::Count:
-      break;
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::optional<MatrixWork> matrix_work(const Instruction& instruction) {
@@ -235,8 +212,6 @@ std::optional<MatrixWork> matrix_work(const Instruction& instruction) {
   work.rows = shape.m;
   work.columns = shape.n;
   work.depth = shape.k;
-  work.bits = factor_bits(work.type);
-  work.operations = std::uint64_t{2} * shape.m * shape.n * shape.k;
   return work;
 }
 

@@ -64,14 +64,20 @@ bool is_disguised_move(const Instruction&);
 /// Elements of a matrix instruction's factors; of its sums where that makes a counter of its own.
 enum class MatrixType : std::uint8_t { HalfToHalf, Half, Bfloat, Tfloat, Byte, Int8, Int4, Bit, Double, Count };
 
+/// Of an element of a factor.
+constexpr int factor_bits(MatrixType type) {
+  constexpr int kBits[]{16, 16, 16, 32, 8, 8, 4, 1, 64};
+  return kBits[static_cast<std::size_t>(type)];
+}
+
 /// What a warp's matrix instruction computes, a multiplication and an addition for each element of the inner dimension.
 /// The zeros that a sparse factor leaves out count, as in Nsight Compute's sm__ops_path_tensor_*.
 struct MatrixWork {
   MatrixType type = MatrixType::Half;
   bool sparse = false;
   int rows = 0, columns = 0, depth = 0;
-  int bits = 0;  ///< of an element of a factor
-  std::uint64_t operations = 0;
+
+  std::uint64_t operations() const { return std::uint64_t{2} * static_cast<std::uint64_t>(rows * columns * depth); }
 };
 std::optional<MatrixWork> matrix_work(const Instruction&);
 

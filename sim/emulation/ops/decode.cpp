@@ -347,12 +347,12 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
 
 namespace forewarp {
 
-const char* emulation_state(Opcode opcode) {
+Emulated emulated(Opcode opcode) {
   using namespace emulation;
   const Emulate emulate = kEmulate[static_cast<std::size_t>(opcode)];
-  if (emulate == emulate_refused) return "refused";
-  if (emulate == emulate_counted) return "counted";
-  return emulate == emulate_nothing ? "no effect" : "values";
+  if (emulate == emulate_refused) return Emulated::Refused;
+  if (emulate == emulate_counted) return Emulated::Counted;
+  return emulate == emulate_nothing ? Emulated::NoEffect : Emulated::Values;
 }
 
 }  // namespace forewarp

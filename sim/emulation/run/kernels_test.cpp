@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "emulation/emulation.h"
+#include "emulation/run/kernels_support.h"
 
 using namespace forewarp;
 
@@ -14,8 +14,6 @@ namespace {
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Matrix64 = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-const std::string kTraces = std::string(FOREWARP_SOURCE_DIR) + "/traces/";
-
 struct Stem {
   Program program;
   LaunchFile launches;
@@ -23,16 +21,6 @@ struct Stem {
       : program(load_program(kTraces + arch + "/" + stem + ".cubin")),
         launches(read_launch_file(kTraces + stem + ".yaml")) {}
 };
-
-bool is_check(const Case& item) { return item.id.find("_check_") != std::string::npos; }
-
-std::size_t buffer_index(const Case& item, const std::string& name) {
-  for (std::size_t i = 0; i < item.buffers.size(); ++i) {
-    if (item.buffers[i].name == name) return i;
-  }
-  FAIL("no buffer " << name << " in " << item.id);
-  return 0;
-}
 
 Matrix matrix(const std::vector<std::uint8_t>& bytes, Eigen::Index rows, Eigen::Index cols) {
   REQUIRE(bytes.size() >= static_cast<std::size_t>(rows * cols) * sizeof(float));
@@ -48,10 +36,6 @@ Matrix64 initial(const Case& item, const std::string& name, Eigen::Index rows, E
 Matrix64 result(const Case& item, const EmulatedCase& run, const std::string& name, Eigen::Index rows,
                 Eigen::Index cols) {
   return matrix(run.buffers[buffer_index(item, name)], rows, cols).cast<double>();
-}
-
-int int_argument(const Launch& launch, std::size_t i) {
-  return static_cast<int>(static_cast<std::uint32_t>(launch.arguments[i].bits()));
 }
 
 }  // namespace

@@ -5,16 +5,14 @@
 #include <cstring>
 #include <string>
 
-#include "emulation/emulation.h"
 #include "emulation/machine/float_bits.h"
+#include "emulation/run/kernels_support.h"
 
 using namespace forewarp;
 
 namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-const std::string kTraces = std::string(FOREWARP_SOURCE_DIR) + "/traces/";
 
 enum class Kind { F16, Bf16, F32, Tf32, F64, S8, S32, E4m3 };
 
@@ -71,18 +69,6 @@ Matrix matrix(Kind kind, const std::vector<std::uint8_t>& bytes, Eigen::Index ro
   return m;
 }
 
-std::size_t buffer_index(const Case& item, const std::string& name) {
-  for (std::size_t i = 0; i < item.buffers.size(); ++i) {
-    if (item.buffers[i].name == name) return i;
-  }
-  FAIL("no buffer " << name << " in " << item.id);
-  return 0;
-}
-
-int int_argument(const Launch& launch, std::size_t i) {
-  return static_cast<int>(static_cast<std::uint32_t>(launch.arguments[i].bits()));
-}
-
 /// Runs every _check_ case of a stem for both architectures: check(case, buffer(name) before, buffer(name) after).
 template <class Check>
 void for_each_check(const std::string& stem, const Check& check) {
@@ -91,7 +77,7 @@ void for_each_check(const std::string& stem, const Check& check) {
   const LaunchFile launches = read_launch_file(kTraces + stem + ".yaml");
   int checked = 0;
   for (const Case& item : launches.cases) {
-    if (item.id.find("_check_") == std::string::npos) continue;
+    if (!is_check(item)) continue;
     ++checked;
     INFO(arch << " " << item.id);
     const EmulatedCase run = emulate_values(program, item);

@@ -475,7 +475,7 @@ class GridTracer {
   bool places_hold() const { return shadow_.places_hold(); }
 
  private:
-  /// Those of the block just followed may be a place's that others share. Asks for it once at most.
+  /// Whether the block just followed found data at places, which other blocks may share with it.
   bool may_share() const { return may_follow_places_ && shadow_.met_places(); }
   /// Of the block just followed.
   bool depends_on_data(const BlockClass& c) const { return shadow_.conditions().data_dependent() && !c.single; }
@@ -662,8 +662,8 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   global.keep_writes_undoable();
   const bool draws = trace.launch.grid.count() > 1 && draws_again(setup, options);
   global.undo_writes();
+  const LaunchInfo launch = trace.launch;
   if (draws) {
-    const LaunchInfo launch = trace.launch;
     global.keep_writes_undoable();
     const bool done = trace_side_by_side(trace, setup, options);
     global.undo_writes();
@@ -673,7 +673,6 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   }
   global.forget_touches();
   global.keep_writes_undoable();
-  const LaunchInfo launch = trace.launch;
   for (const bool places : {true, false}) {
     GridTracer tracer(trace, setup, options, in_order, places);
     tracer.trace_all();

@@ -95,14 +95,6 @@ GpuModel model_with_halves() {
   return gpu;
 }
 
-/// The register file's read ports of the H200.
-GpuModel model_with_ports() {
-  GpuModel gpu = sm_model();
-  gpu.issue.register_bank_count = 2;
-  gpu.issue.register_window_cycles = 3;
-  return gpu;
-}
-
 }  // namespace
 
 TEST_CASE("a 64-bit product holds its pipe for two passes and dispatch for three cycles") {

@@ -68,6 +68,14 @@ inline GpuModel sm_model(int sms = 1) {
   return m;
 }
 
+/// The register file's read ports of the H200.
+inline GpuModel model_with_ports() {
+  GpuModel gpu = sm_model();
+  gpu.issue.register_bank_count = 2;
+  gpu.issue.register_window_cycles = 3;
+  return gpu;
+}
+
 inline Instruction plain(Pipe pipe, int stall) {
   Instruction in;
   in.opcode = Opcode::FFMA;
@@ -138,20 +146,14 @@ class HandMadeTrace {
     pattern.bytes = 4;
     pattern.base_offset = static_cast<std::uint8_t>(base % kLineBytes);
     for (int l = 0; l < kWarpLanes; ++l) pattern.offsets[static_cast<std::size_t>(l)] = l * stride;
-    trace_.patterns.push_back(pattern);
-    trace_.classes[0].warps[static_cast<std::size_t>(warp)].accesses.push_back(
-        {base, static_cast<std::uint32_t>(trace_.patterns.size() - 1), 0});
-    return *this;
+    return record(warp, base, pattern);
   }
 
   /// The next record of `warp` is a barrier's.
   HandMadeTrace& arrive(int warp, const BarrierArrival& arrival, LaneMask lanes = ~LaneMask{0}) {
     AccessPattern pattern;
     pattern.lanes = lanes;
-    trace_.patterns.push_back(pattern);
-    trace_.classes[0].warps[static_cast<std::size_t>(warp)].accesses.push_back(
-        {arrival.packed(), static_cast<std::uint32_t>(trace_.patterns.size() - 1), 0});
-    return *this;
+    return record(warp, arrival.packed(), pattern);
   }
 
   HandMadeTrace& runs(std::vector<Run> runs) {
@@ -177,6 +179,14 @@ class HandMadeTrace {
   }
 
  private:
+  /// The next record of `warp`, with a pattern of its own.
+  HandMadeTrace& record(int warp, std::uint64_t value, const AccessPattern& pattern) {
+    trace_.patterns.push_back(pattern);
+    trace_.classes[0].warps[static_cast<std::size_t>(warp)].accesses.push_back(
+        {value, static_cast<std::uint32_t>(trace_.patterns.size() - 1), 0});
+    return *this;
+  }
+
   /// Warps that nobody gave arrivals meet whole, with all others, at barrier 0.
   static void add_arrivals(KernelTrace& trace) {
     const EventTable events(*trace.kernel);

@@ -42,13 +42,6 @@ Instruction reads(Pipe pipe, int a, int b) {
   return in;
 }
 
-GpuModel with_ports() {
-  GpuModel m = sm_model();
-  m.issue.register_bank_count = 2;
-  m.issue.register_window_cycles = 3;
-  return m;
-}
-
 Cycle run(std::vector<Instruction> code, const GpuModel& gpu = sm_model(), int warps = 1) {
   code.push_back(exit_instruction());
   return HandMadeTrace(std::move(code), warps).simulate(gpu).elapsed_cycles;
@@ -76,13 +69,13 @@ TEST_CASE("doubles release a scoreboard", "[tensor]") {
 TEST_CASE("a product keeps the register ports from what issues next", "[tensor]") {
   // A: 2 pairs, B: 1, C: 2, read over both ports in cycles 1 to 5. FFMA at 1 finds a free port in its window of three
   // cycles if that reaches cycle 6: it holds dispatch until 4, EXIT issues at 5.
-  CHECK(run({product(16, 1, 8, 16, 20, 24), reads(Pipe::Fma, 1, 2)}, with_ports()) == 6);
+  CHECK(run({product(16, 1, 8, 16, 20, 24), reads(Pipe::Fma, 1, 2)}, model_with_ports()) == 6);
   // Registers that the operand cache holds need no port: only C's two pairs, cycles 1 and 2, are in the way of the
   // second product's neighbour, which reads in cycle 3 of its window 1 to 3.
   Instruction kept = product(16, 1, 8, 16, 20, 24);
   kept.operands[1].reuse = kept.operands[2].reuse = true;
-  const Cycle alone = run({kept, kept}, with_ports());
-  CHECK(run({kept, kept, reads(Pipe::Fma, 1, 2)}, with_ports()) == alone + 1);
+  const Cycle alone = run({kept, kept}, model_with_ports());
+  CHECK(run({kept, kept, reads(Pipe::Fma, 1, 2)}, model_with_ports()) == alone + 1);
 }
 
 TEST_CASE("a stall count of one that yields takes two cycles", "[tensor]") {
