@@ -18,6 +18,7 @@ class UsageError : public std::runtime_error {
 using Arguments = std::vector<std::string>;  ///< what follows the subcommand's name
 
 int run_predict(const Arguments&);
+int run_sketch(const Arguments&);
 int run_trace(const Arguments&);
 int run_addresses(const Arguments&);
 int run_simulate(const Arguments&);

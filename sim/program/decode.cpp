@@ -119,6 +119,12 @@ bool guard_matches(const TextInstruction& text, const CodeWord& code) {
   return code.bits(kGuardBit, 3) == index && (code.bits(kGuardNegatedBit, 1) != 0) == negated;
 }
 
+bool read_mnemonic(std::string_view mnemonic, Instruction& instruction) {
+  UnknownForms unknown;
+  decode_mnemonic(mnemonic, "", instruction, unknown);
+  return unknown.forms.empty();
+}
+
 Instruction decode(const TextInstruction& text, const DecodeContext& context, UnknownForms& unknown) {
   const CodeWord& code = context.operand.code;
   Instruction instruction;

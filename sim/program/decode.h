@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "program/disassembly.h"
 #include "program/instruction.h"
@@ -35,6 +36,9 @@ struct DecodeContext {
 /// Decodes one instruction. Unknown parts go to `unknown`, and the rest is decoded as far as possible: an unknown
 /// opcode becomes Opcode::Unknown on the ALU pipe, an unknown modifier is dropped.
 Instruction decode(const TextInstruction&, const DecodeContext&, UnknownForms& unknown);
+
+/// Opcode, modifiers and shape from a mnemonic; false if a part is in no table.
+bool read_mnemonic(std::string_view mnemonic, Instruction&);
 
 /// Whether text and code word agree on the guard. If not, the text belongs to another program.
 bool guard_matches(const TextInstruction&, const CodeWord&);

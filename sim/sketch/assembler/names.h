@@ -1,0 +1,44 @@
+// Which values a line reads and writes, word by word.
+#pragma once
+
+#include "program/analysis.h"
+#include "sketch/assembler/code.h"
+
+namespace forewarp::sketch {
+
+/// Calls visit(value, words, written, as_guard) for every named value of the line.
+template <class Visit>
+void for_each_value(const Line& line, Visit&& visit) {
+  const Instruction& in = line.instruction;
+  for (int i = 0; i < in.operand_count; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    const Operand& o = in.operands[place];
+    const Line::Names& n = line.names[place];
+    const bool memory = o.kind == OperandKind::Memory;
+    const int words = memory ? (o.wide ? 2 : 1) : operand_width(in, i);
+    if (n.value.id >= 0) visit(n.value, words, !memory && i < in.destination_count, false);
+    if (n.uniform.id >= 0) visit(n.uniform, memory && o.wide ? 2 : 1, false, false);
+    if (n.descriptor.id >= 0) visit(n.descriptor, 2, false, false);
+  }
+  if (line.guard.id >= 0) visit(line.guard, 1, false, true);
+}
+
+/// A dense number for every word of every value.
+class Words {
+ public:
+  explicit Words(const std::vector<ValueSpec>& values) : first_(values.size() + 1, 0) {
+    for (std::size_t v = 0; v < values.size(); ++v) first_[v + 1] = first_[v] + values[v].words;
+  }
+  int of(const Value& v) const { return first_[static_cast<std::size_t>(v.id)] + v.word; }
+  int first(std::size_t value) const { return first_[value]; }
+  int count() const { return first_.back(); }
+
+ private:
+  std::vector<int> first_;
+};
+
+inline bool ends_block(const Instruction& in) {
+  return in.opcode == Opcode::BRA || in.opcode == Opcode::BSYNC || in.opcode == Opcode::EXIT;
+}
+
+}  // namespace forewarp::sketch

@@ -1,0 +1,34 @@
+// What the families share: types of elements, and how tensors are filled.
+#pragma once
+
+#include "config/config.h"
+#include "sketch/arithmetic.h"
+#include "sketch/sketch.h"
+
+namespace forewarp::sketch {
+
+enum class Type : std::uint8_t { F32, F16, Bf16, Tf32, S8, U8 };
+Type read_type(const config::Node&, std::initializer_list<Type> accepted);
+const char* type_name(Type);
+int bytes_of(Type);
+Fill random_fill(Type);
+
+/// An element in a register as a float, and back: what lies in memory.
+Value widen(Writer&, Value, Type);
+Value narrow(Writer&, Value, Type);
+
+Argument pointer_to(int buffer);
+Argument number_argument(std::int64_t);
+
+/// Steps of a sketch that a GPU could not run: block sizes and the like.
+int read_block(config::Map&, int usual, Draft&);
+
+inline std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline int log2_of(int power) {
+  int bits = 0;
+  while ((1 << bits) < power) ++bits;
+  return bits;
+}
+inline bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+}  // namespace forewarp::sketch

@@ -1,0 +1,30 @@
+#include "sketch/test_support.h"
+
+#include <cstring>
+
+namespace forewarp::sketch::test {
+
+GpuModel gpu(const std::string& name) { return load_gpu_model(FOREWARP_SOURCE_DIR "/hwmodels/" + name + ".yaml"); }
+
+Run::Run(const std::string& text, const GpuModel& model) : sketches(parse_sketches(text, "sketch.yaml", model)) {
+  result = emulate_values(*sketches.program, item());
+}
+
+std::size_t Run::index(const std::string& buffer) const {
+  for (std::size_t i = 0; i < item().buffers.size(); ++i)
+    if (item().buffers[i].name == buffer) return i;
+  throw InternalError("no buffer " + buffer);
+}
+
+std::vector<std::uint8_t> Run::start(const std::string& buffer) const {
+  return make_buffer(item().buffers[index(buffer)]);
+}
+std::vector<std::uint8_t> Run::end(const std::string& buffer) const { return result.buffers[index(buffer)]; }
+
+std::vector<float> floats(const std::vector<std::uint8_t>& bytes) {
+  std::vector<float> f(bytes.size() / 4);
+  std::memcpy(f.data(), bytes.data(), f.size() * 4);
+  return f;
+}
+
+}  // namespace forewarp::sketch::test

@@ -1,0 +1,29 @@
+// Runs a sketch with all values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emulation/emulation.h"
+#include "sketch/sketch.h"
+
+namespace forewarp::sketch::test {
+
+GpuModel gpu(const std::string& name);
+
+struct Run {
+  Run(const std::string& text, const GpuModel&);
+  std::vector<std::uint8_t> start(const std::string& buffer) const;
+  std::vector<std::uint8_t> end(const std::string& buffer) const;
+
+  Sketches sketches;
+  EmulatedCase result;
+
+ private:
+  const Case& item() const { return sketches.launches->cases.front(); }
+  std::size_t index(const std::string& buffer) const;
+};
+
+std::vector<float> floats(const std::vector<std::uint8_t>&);
+
+}  // namespace forewarp::sketch::test
