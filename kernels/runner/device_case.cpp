@@ -59,6 +59,8 @@ DeviceCase::DeviceCase(const Module& module, const Case& item, FillCache& fills)
     if (!known.contains(launch.kernel)) known[launch.kernel] = module.function(launch);
     functions_.push_back(known[launch.kernel]);
     parameters_.push_back(pack_parameters(launch, addresses, functions_.back().parameters));
+    for (const std::uint32_t at : map_places(launch, functions_.back().parameters))
+      encode_for_driver(std::span(parameters_.back()).subspan(at, kTensorMapBytes));
     prepare(functions_.back(), launch);
   }
   FW_CUDA(cuCtxSynchronize());

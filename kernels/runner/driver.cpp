@@ -3,7 +3,9 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <optional>
 
 #include "base/file.h"
 
@@ -164,6 +166,34 @@ void prepare(const Function& function, const Launch& launch) {
     FW_CUDA(cuFuncSetAttribute(function.handle, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
 }
 
+void encode_for_driver(std::span<std::uint8_t> map) {
+  // Asked for by name: drivers before 12.0 do not have it, and run everything else.
+  using Encode = decltype(&cuTensorMapEncodeTiled);
+  void* entry = nullptr;
+  CUdriverProcAddressQueryResult found{};
+  FW_CUDA(cuGetProcAddress("cuTensorMapEncodeTiled", &entry, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found));
+  if (entry == nullptr || found != CU_GET_PROC_ADDRESS_SUCCESS)
+    throw InputError("this driver has no tensor maps", "they came with CUDA 12.0");
+  constexpr CUtensorMapDataType kTypes[] = {
+      CU_TENSOR_MAP_DATA_TYPE_UINT8,    CU_TENSOR_MAP_DATA_TYPE_UINT16,      CU_TENSOR_MAP_DATA_TYPE_UINT32,
+      CU_TENSOR_MAP_DATA_TYPE_INT32,    CU_TENSOR_MAP_DATA_TYPE_UINT64,      CU_TENSOR_MAP_DATA_TYPE_INT64,
+      CU_TENSOR_MAP_DATA_TYPE_FLOAT16,  CU_TENSOR_MAP_DATA_TYPE_FLOAT32,     CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+      CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+      CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ};
+  const std::optional<TensorMap> ours = decode_tensor_map(map);
+  FW_CHECK(ours.has_value(), "no tensor map in our encoding");
+  alignas(kTensorMapAlignment) CUtensorMap theirs;
+  static_assert(sizeof theirs == kTensorMapBytes);
+  const TensorMap& m = *ours;
+  check(reinterpret_cast<Encode>(entry)(
+            &theirs, kTypes[static_cast<std::size_t>(m.type)], static_cast<cuuint32_t>(m.rank),
+            reinterpret_cast<void*>(m.address), m.shape.data(), m.strides.data() + 1, m.box.data(), m.steps.data(),
+            static_cast<CUtensorMapInterleave>(m.interleave), static_cast<CUtensorMapSwizzle>(m.swizzle),
+            static_cast<CUtensorMapL2promotion>(m.promotion), static_cast<CUtensorMapFloatOOBfill>(m.fill)),
+        "cuTensorMapEncodeTiled");
+  std::memcpy(map.data(), &theirs, sizeof theirs);
+}
+
 void launch_kernel(const Function& function, const Launch& launch, std::span<const std::uint8_t> parameters) {
   CUlaunchAttribute cluster{};
   cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
@@ -180,10 +210,10 @@ void launch_kernel(const Function& function, const Launch& launch, std::span<con
   config.sharedMemBytes = launch.dynamic_shared_bytes;
   config.attrs = &cluster;
   config.numAttrs = launch.cluster.count() > 0 ? 1 : 0;
-  std::size_t size = parameters.size();
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::uint8_t*>(parameters.data()),
-                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-  check(cuLaunchKernelEx(&config, function.handle, nullptr, size > 0 ? extra : nullptr),
+  std::vector<void*> each;
+  for (const ParameterSlot& slot : function.parameters)
+    each.push_back(const_cast<std::uint8_t*>(parameters.data() + slot.offset));
+  check(cuLaunchKernelEx(&config, function.handle, each.data(), nullptr),
         ("launch of " + function.symbol).c_str());
 }
 

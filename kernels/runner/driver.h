@@ -84,6 +84,9 @@ class Module {
   CUmodule module_ = nullptr;
 };
 
+/// Replaces a tensor map in our encoding by the driver's.
+void encode_for_driver(std::span<std::uint8_t> map);
+
 /// Queues one launch on the default stream. `parameters` is the packed parameter area.
 void launch_kernel(const Function& function, const Launch& launch, std::span<const std::uint8_t> parameters);
 

@@ -31,7 +31,7 @@ constexpr std::uint64_t kMostArgumentBytes = 32764;  // of all arguments togethe
 constexpr double kMostF16 = 65504;
 constexpr double kMostE4m3 = 448;
 
-constexpr const char* kAcceptedValues = "accepted: pointer, i32, u32, i64, u64, f32, f64, f16, bf16, bytes, struct";
+constexpr const char* kAcceptedValues = "accepted: pointer, i32, u32, i64, u64, f32, f64, f16, bf16, bytes, struct, tensor_map";
 
 // Where device memory starts in a CUDA process on Linux, roughly, and the granularity of its pages.
 constexpr std::uint64_t kFirstAddress = 0x7f40'0000'0000;
@@ -176,6 +176,7 @@ std::uint64_t read_scalar(ArgumentKind kind, const config::Node& value) {
     case ArgumentKind::Pointer:
     case ArgumentKind::Bytes:
     case ArgumentKind::Struct:
+    case ArgumentKind::TensorMap:
       break;
   }
   throw InternalError("no scalar");
@@ -199,6 +200,60 @@ std::vector<std::uint8_t> read_bytes(const config::Node& node) {
 
 std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& buffers);
 
+/// Elements, one for each dimension, innermost first.
+template <class Length>
+void read_lengths(const config::Node& node, std::size_t count, Length* lengths) {
+  const std::vector<config::Node> items = node.list(count, count);
+  for (std::size_t i = 0; i < count; ++i)
+    lengths[i] = static_cast<Length>(items[i].unsigned_integer(0, std::numeric_limits<Length>::max()));
+}
+
+/// {pointer: NAME, type: T, shape: [...], strides: [...], box: [...], ...}: the arguments of cuTensorMapEncodeTiled.
+Argument read_tensor_map(const config::Node& node, const std::vector<Buffer>& buffers) {
+  TensorMap map;
+  Pointer pointer;
+  node.read_map([&](config::Map& m) {
+    pointer = read_pointer(m.at("pointer"), m, buffers);
+    map.type = static_cast<TensorType>(m.at("type").choice({"u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64",
+                                                            "bf16", "f32_ftz", "tf32", "tf32_ftz"}));
+    const config::Node shape = m.at("shape");
+    const std::size_t rank = shape.list(1, kMostTensorDims).size();
+    map.rank = static_cast<int>(rank);
+    read_lengths(shape, rank, map.shape.data());
+    map.strides[0] = element_bytes(map.type);
+    if (rank > 1) read_lengths(m.at("strides"), rank - 1, map.strides.data() + 1);
+    read_lengths(m.at("box"), rank, map.box.data());
+    if (const auto steps = m.find("element_strides")) read_lengths(*steps, rank, map.steps.data());
+    if (const auto one = m.find("interleave"))
+      map.interleave = static_cast<TensorInterleave>(one->choice({"none", "16B", "32B"}));
+    if (const auto one = m.find("swizzle"))
+      map.swizzle = static_cast<TensorSwizzle>(one->choice({"none", "32B", "64B", "128B"}));
+    if (const auto one = m.find("l2_promotion"))
+      map.promotion = static_cast<TensorPromotion>(one->choice({"none", "64B", "128B", "256B"}));
+    if (const auto one = m.find("fill")) map.fill = static_cast<TensorFill>(one->choice({"zeros", "nan"}));
+    if (const auto by = m.find("by"); by && by->choice({"value", "pointer"}) == 1)
+      throw by->error("is not supported yet: pointer", "take the map as a __grid_constant__ parameter");
+  });
+  if (map.interleave == TensorInterleave::None) map.steps[0] = 1;  // the driver ignores it
+  map.address = pointer.offset;  // buffers are aligned
+  if (const std::string fault = tensor_map_fault(map); !fault.empty())
+    throw node.error("would be refused by the driver: " + fault);
+  const std::uint64_t bytes = buffers[static_cast<std::size_t>(pointer.buffer)].bytes;
+  __extension__ using Wide = unsigned __int128;
+  Wide reach = pointer.offset + element_bytes(map.type);
+  for (std::size_t d = 0; d < static_cast<std::size_t>(map.rank); ++d) reach += Wide{map.shape[d] - 1} * map.strides[d];
+  if (reach > bytes)
+    throw node.error("reaches beyond its buffer of " + std::to_string(bytes) + " bytes", "check shape and strides");
+  map.address = 0;
+  const std::array<std::uint8_t, kTensorMapBytes> encoded = encode_tensor_map(map);
+  Argument argument;
+  argument.kind = ArgumentKind::TensorMap;
+  argument.bytes.assign(encoded.begin(), encoded.end());
+  argument.pointers.push_back({0, pointer});
+  argument.maps.push_back(0);
+  return argument;
+}
+
 /// {size: BYTES, fields: [{at: OFFSET, and what an argument is}, ...]}
 Argument read_struct(const config::Node& node, const std::vector<Buffer>& buffers) {
   Argument whole;
@@ -221,6 +276,10 @@ Argument read_struct(const config::Node& node, const std::vector<Buffer>& buffer
         }
         std::copy(field->bytes.begin(), field->bytes.end(), whole.bytes.begin() + at);
         for (const Argument::PlacedPointer& p : field->pointers) whole.pointers.push_back({at + p.at, p.pointer});
+        for (const std::uint32_t map : field->maps) {
+          if ((at + map) % kTensorMapAlignment != 0) throw place.error("is no multiple of 64, as a tensor map takes it");
+          whole.maps.push_back(at + map);
+        }
       });
     }
   });
@@ -232,9 +291,6 @@ std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& bu
   static constexpr std::pair<const char*, ArgumentKind> kScalars[] = {
       {"i32", ArgumentKind::I32}, {"u32", ArgumentKind::U32}, {"i64", ArgumentKind::I64}, {"u64", ArgumentKind::U64},
       {"f32", ArgumentKind::F32}, {"f64", ArgumentKind::F64}, {"f16", ArgumentKind::F16}, {"bf16", ArgumentKind::Bf16}};
-  if (m.has("tensor_map"))
-    throw m.at("tensor_map")
-        .error("is not supported yet", "tensor maps come with the TMA kernels; pass plain pointers until then");
   if (const auto pointer = m.find("pointer")) {
     const Pointer to = read_pointer(*pointer, m, buffers);
     return Argument::pointer(to.buffer, to.offset);
@@ -248,6 +304,7 @@ std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& bu
     return raw;
   }
   if (const auto fields = m.find("struct")) return read_struct(*fields, buffers);
+  if (const auto map = m.find("tensor_map")) return read_tensor_map(*map, buffers);
   return std::nullopt;
 }
 
@@ -329,6 +386,7 @@ std::size_t scalar_bytes(ArgumentKind kind) {
       return 2;
     case ArgumentKind::Bytes:
     case ArgumentKind::Struct:
+    case ArgumentKind::TensorMap:
       break;
   }
   throw InternalError("no scalar");

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/types.h"
+#include "launch/tensor_map.h"
 
 namespace forewarp {
 
@@ -47,7 +48,7 @@ struct Buffer {
   SourcePosition where;
 };
 
-enum class ArgumentKind : std::uint8_t { Pointer, I32, U32, I64, U64, F32, F64, F16, Bf16, Bytes, Struct };
+enum class ArgumentKind : std::uint8_t { Pointer, I32, U32, I64, U64, F32, F64, F16, Bf16, Bytes, Struct, TensorMap };
 
 /// A kernel argument, as the bytes that the parameter area holds. Addresses are known once buffers have places.
 struct Argument {
@@ -59,6 +60,7 @@ struct Argument {
     bool operator==(const PlacedPointer&) const = default;
   };
   std::vector<PlacedPointer> pointers;
+  std::vector<std::uint32_t> maps;  ///< offsets of tensor maps, in our own encoding; their pointers are among `pointers`
   SourcePosition where;
 
   static Argument pointer(int buffer, std::uint64_t offset = 0);

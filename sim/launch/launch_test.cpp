@@ -189,7 +189,7 @@ TEST_CASE("arguments are checked") {
   CHECK_THAT(args("[{struct: {size: 0, fields: []}}]"), Contains("size must be an integer from 1"));
   CHECK_THAT(args("[{bytes: 0ff}]"), Contains("two hexadecimal digits a byte"));
   CHECK_THAT(args("[{bytes: 0x}]"), Contains("hexadecimal digits alone"));
-  CHECK_THAT(args("[{tensor_map: {}}]"), Contains("tensor_map is not supported yet"));
+  CHECK_THAT(args("[{tensor_map: {}}]"), Contains("tensor_map lacks the key 'pointer'"));
 }
 
 TEST_CASE("structs, raw bytes and buffers of pointers are read") {

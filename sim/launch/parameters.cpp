@@ -59,6 +59,8 @@ std::string argument_kind_text(ArgumentKind kind) {
       return "bytes";
     case ArgumentKind::Struct:
       return "struct";
+    case ArgumentKind::TensorMap:
+      return "tensor_map";
   }
   return "?";
 }
@@ -84,10 +86,22 @@ std::vector<std::uint8_t> pack_parameters(const Launch& launch, std::span<const 
                                            std::to_string(slots[i].size) + " bytes, but " +
                                            argument_kind_text(argument.kind) + " has " +
                                            std::to_string(argument.size()));
+    for (const std::uint32_t map : argument.maps) {
+      if (map + kTensorMapBytes > slots[i].size)
+        throw InputError(argument.where, "argument " + std::to_string(i) + " of kernel " + launch.kernel +
+                                             " has no room for a tensor map of 128 bytes");
+    }
     const std::vector<std::uint8_t> bytes = placed(argument, addresses);
     std::copy_n(bytes.begin(), slots[i].size, area.begin() + slots[i].offset);
   }
   return area;
+}
+
+std::vector<std::uint32_t> map_places(const Launch& launch, std::span<const ParameterSlot> slots) {
+  std::vector<std::uint32_t> places;
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i)
+    for (const std::uint32_t map : launch.arguments[i].maps) places.push_back(slots[i].offset + map);
+  return places;
 }
 
 }  // namespace forewarp

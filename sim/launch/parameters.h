@@ -24,6 +24,9 @@ std::vector<std::uint8_t> pack_parameters(const Launch& launch, std::span<const 
 /// addresses[i] belongs to Case::buffers[i].
 std::uint64_t address_of(const Pointer& pointer, std::span<const std::uint64_t> addresses);
 
+/// Offsets of tensor maps in the packed area, in our encoding (decode_tensor_map).
+std::vector<std::uint32_t> map_places(const Launch& launch, std::span<const ParameterSlot> slots);
+
 /// "f32", "pointer", ...: as launch files spell it.
 std::string argument_kind_text(ArgumentKind kind);
 
