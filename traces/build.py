@@ -46,6 +46,15 @@ def included(path):
     return found
 
 
+def architectures(source):
+    """Those that a source is for: what only sm_90a has is in kernels/common/hopper.cuh."""
+    return [arch for arch in ARCHITECTURES if arch == "sm_90" or not needs_hopper(source)]
+
+
+def needs_hopper(source):
+    return ROOT / "kernels/common/hopper.cuh" in included(source)
+
+
 def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -89,7 +98,8 @@ def nvdisasm():
 
 
 def compile_cubin(source, architecture, out):
-    subprocess.run(["nvcc", f"-arch={architecture}", *NVCC_FLAGS, "-o", out, source.relative_to(ROOT)], cwd=ROOT, check=True)
+    feature_set = "a" if needs_hopper(source) else ""
+    subprocess.run(["nvcc", f"-arch={architecture}{feature_set}", *NVCC_FLAGS, "-o", out, source.relative_to(ROOT)], cwd=ROOT, check=True)
 
 
 def disassemble(tool, cubin):
@@ -98,7 +108,7 @@ def disassemble(tool, cubin):
 
 def for_each_image(work, jobs):
     """Calls work(stem, source, architecture) for every cubin there is to be."""
-    tasks = [(stem, source, arch) for stem, source in sources().items() for arch in ARCHITECTURES]
+    tasks = [(stem, source, arch) for stem, source in sources().items() for arch in architectures(source)]
     with ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(lambda task: work(*task), tasks))
 
@@ -117,9 +127,9 @@ def manifest(nvcc_version, nvdisasm_version):
         headers = sorted(included(source))
         if headers:
             lines += ["    includes:", *(f"      {path.relative_to(ROOT)}: {sha256(path)}" for path in headers)]
-        cubin = image_paths(stem, ARCHITECTURES[0])[0]
+        cubin = image_paths(stem, ARCHITECTURES[-1])[0]
         lines += [f"    kernels: [{', '.join(sorted(text_sections(cubin)) if cubin.exists() else [])}]"]
-        for architecture in ARCHITECTURES:
+        for architecture in architectures(source):
             hashes = [sha256(path) if path.exists() else "missing" for path in image_paths(stem, architecture)]
             lines += [f"    {architecture}:", f"      cubin: {hashes[0]}", f"      json: {hashes[1]}"]
     return "\n".join(lines) + "\n"
@@ -159,7 +169,7 @@ def check(jobs):
                                       .splitlines(), "manifest.yaml", "files as they are", lineterm="", n=2)
     problems = list(difference)
     expected = {TRACES / f"{stem}.yaml" for stem in launches.files()} | {MANIFEST}
-    expected |= {path for stem in sources() for arch in ARCHITECTURES for path in image_paths(stem, arch)}
+    expected |= {path for stem, source in sources().items() for arch in architectures(source) for path in image_paths(stem, arch)}
     found = {*TRACES.glob("*.yaml"), *(path for arch in ARCHITECTURES for path in (TRACES / arch).glob("*"))}
     problems += [f"{path.relative_to(TRACES)}: missing" for path in sorted(expected - found)]
     problems += [f"{path.relative_to(TRACES)}: of no source" for path in sorted(found - expected)]
@@ -204,7 +214,7 @@ def main():
     if problems:
         print(*problems, sep="\n", file=sys.stderr)
         sys.exit("build.py: traces/ does not belong to kernels/ as it is; run traces/build.py")
-    print(f"traces: {len(sources())} sources, {len(sources()) * len(ARCHITECTURES)} images, all belong together")
+    print(f"traces: {len(sources())} sources, {sum(len(architectures(source)) for source in sources().values())} images, all belong together")
 
 
 if __name__ == "__main__":

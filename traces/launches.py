@@ -19,8 +19,11 @@ def uniform(elements, seed, kind="f32", most=1):
 
 
 def args(*values):
-    """Names of buffers are pointers, (name, offset) pointers into them, whole numbers i32, the others f32."""
+    """Names of buffers are pointers, (name, offset) pointers into them, tensor_map()s what they are, whole numbers i32, the others
+    f32."""
     def one(value):
+        if isinstance(value, dict):
+            return f"{{tensor_map: {{{', '.join(f'{key}: {what}' for key, what in value.items())}}}}}"
         if isinstance(value, str):
             return f"{{pointer: {value}}}"
         if isinstance(value, tuple):
@@ -272,6 +275,7 @@ def files():
     STEM.waves or STEM.large."""
     from field_launches import field  # these files use this one
     from flash_launches import flash_attention
+    from hopper_launches import hopper
     from large_launches import large
     from micro_launches import micro
     from sweep_launches import sweeps
@@ -279,6 +283,6 @@ def files():
     from wave_launches import waves
     return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
                   "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, tensor, flash_attention, micro,
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, tensor, hopper, flash_attention, micro,
                        sweeps, waves, large)
             for stem, cases in folder().items()}

@@ -157,11 +157,19 @@ void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, con
 }
 
 void BlockTraceBuilder::arrive(int warp, LaneMask enabled, const BarrierArrival& arrival) {
+  add_record(warp, enabled, arrival.packed());
+}
+
+void BlockTraceBuilder::phase(int warp, LaneMask enabled, const PhaseRecord& record) {
+  add_record(warp, enabled, record.packed());
+}
+
+void BlockTraceBuilder::add_record(int warp, LaneMask enabled, std::uint64_t packed) {
   if (!keeps_) return;
   AccessPattern pattern;
   pattern.lanes = enabled;
   Access record;
-  record.base = arrival.packed();
+  record.base = packed;
   record.pattern = interner_.intern(patterns_, pattern);
   if (record.pattern == coalesced_.size()) coalesced_.push_back({});
   take_bytes(sizeof(Access));

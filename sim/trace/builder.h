@@ -58,6 +58,8 @@ class BlockTraceBuilder {
 
   /// The BAR just executed, also when no lane is enabled.
   void arrive(int warp, LaneMask enabled, const BarrierArrival& arrival);
+  /// The SYNCS just executed, the same.
+  void phase(int warp, LaneMask enabled, const PhaseRecord& record);
 
   /// The branch just executed split the warp.
   void diverge(int warp, std::uint32_t pc) {
@@ -97,6 +99,7 @@ class BlockTraceBuilder {
   };
 
   void start_run(WarpState& state, std::uint32_t pc);
+  void add_record(int warp, LaneMask enabled, std::uint64_t packed);
   void take_bytes(std::uint64_t bytes) {
     bytes_ += bytes;
     if (bytes_ > limit_) fail_size();

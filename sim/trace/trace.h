@@ -62,6 +62,40 @@ struct BarrierArrival {
   }
 };
 
+/// What an instruction does to a barrier in shared memory (mbarrier), or waits for there. The record of a SYNCS holds it
+/// as its base, and the lanes that take part in its pattern.
+struct PhaseRecord {
+  enum class Action : std::uint8_t { None, Init, Arrive, Await, Check /* without waiting */, Invalidate };
+  Action action = Action::None;
+  bool leaves = false;         ///< Arrive: and is not expected in later phases
+  std::uint32_t barrier = 0;   ///< offset in shared memory, a multiple of 8
+  std::uint32_t arrivals = 0;  ///< Init: in each phase; Arrive: now
+  std::int32_t bytes = 0;      ///< Arrive: announced, or completed where negative
+  std::uint32_t phase = 0;     ///< Await, Check: so many phases must be over
+
+  std::uint64_t packed() const {
+    const auto most = static_cast<std::uint64_t>(action) | std::uint64_t{leaves} << 3 |
+                      std::uint64_t{barrier / 8 & 0x7fff} << 4;
+    if (action == Action::Await || action == Action::Check) return most | std::uint64_t{phase} << 19;
+    return most | std::uint64_t{arrivals & 0xfffff} << 19 | std::uint64_t{static_cast<std::uint32_t>(bytes) & 0x3fffff}
+                                                                << 39;
+  }
+  static PhaseRecord of(std::uint64_t packed) {
+    PhaseRecord r;
+    r.action = static_cast<Action>(packed & 7);
+    r.leaves = (packed >> 3 & 1) != 0;
+    r.barrier = static_cast<std::uint32_t>(packed >> 4 & 0x7fff) * 8;
+    if (r.action == Action::Await || r.action == Action::Check) {
+      r.phase = static_cast<std::uint32_t>(packed >> 19);
+    } else {
+      r.arrivals = static_cast<std::uint32_t>(packed >> 19 & 0xfffff);
+      r.bytes = static_cast<std::int32_t>(packed >> 39 << 10) >> 10;
+    }
+    return r;
+  }
+  bool operator==(const PhaseRecord&) const = default;
+};
+
 /// How many quotients of the block index a launch may have as further coordinates.
 inline constexpr int kMostQuotients = 8;
 

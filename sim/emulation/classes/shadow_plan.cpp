@@ -47,7 +47,7 @@ Rule choose_rule(const Instruction& in, const Op& op, ShadowPlan& plan) {
     case Symbolic::Opaque:
       return Rule::Generic;
     case Symbolic::Sum:
-      return in.has(Modifier::B16x2) ? Rule::Generic : Rule::Sum;
+      return in.has(Modifier::B16x2) || in.has(Modifier::B64) ? Rule::Generic : Rule::Sum;
     case Symbolic::Product:
       return multiply_rule(in);
     case Symbolic::Lea:

@@ -12,7 +12,7 @@ namespace {
 // Offsets in bank 0.
 constexpr std::uint32_t kBlockDim = 0x0, kGridDim = 0xc, kSharedBase = 0x18, kLocalBase = 0x20, kStack = 0x28,
                         kDynamicShared = 0x2c, kSmCount = 0x10c, kClusterExtent = 0x144, kClusterBlocks = 0x188,
-                        kClusterFlag = 0x140;
+                        kClusterFlag = 0x140, kParameterAddress = 0x198;
 
 class Bank {
  public:
@@ -63,6 +63,7 @@ ConstantBanks make_constants(const Kernel& kernel, int sm, int sm_count, const L
   bank.put(kStack, (kernel.local_bytes + kDefaultStackBytes + 15) / 16 * 16);
   bank.put(kDynamicShared, launch.dynamic_shared_bytes);
   bank.put(kSmCount, static_cast<std::uint64_t>(sm_count));
+  if (sm >= 90) bank.put(kParameterAddress, kParameterWindow, 8);
   if (sm >= 90 && launch.cluster.x != 0) {
     bank.put(kClusterFlag, 1);
     bank.put(kClusterExtent, launch.cluster);

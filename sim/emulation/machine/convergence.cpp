@@ -5,11 +5,14 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "emulation/machine/phases.h"
 
 namespace forewarp::emulation {
 namespace {
 
 bool returns_at_once(std::string_view name) { return name == "vprintf" || name == "free"; }
+
+constexpr std::size_t kGroupWarps = 4;
 
 std::size_t lane_index(LaneMask m) { return static_cast<std::size_t>(std::countr_zero(m)); }
 
@@ -59,6 +62,12 @@ class Controller {
       case OpKind::BlockBarrier:
         block_barrier();
         break;
+      case OpKind::PhaseBarrier:
+        phase_barrier();
+        break;
+      case OpKind::WarpGroup:
+        warp_group();
+        break;
       case OpKind::Yield:
       case OpKind::Sleep:
         yield();
@@ -87,6 +96,7 @@ class Controller {
   LaneMask missing_lanes() const { return operand(op_.a) & warp_.live & ~x_.active; }
 
   void branch(LaneMask taken) {
+    if (op_.carry_out && taken != 0) taken = x_.active;
     const LaneMask stay = x_.active & ~taken;
     if (taken == 0) {
       ++self().pc;
@@ -179,6 +189,7 @@ class Controller {
     }
     if (!warp_.splits.empty()) release_all();
     recount_barriers();
+    release_group();
   }
 
   // --- convergence barriers ---
@@ -252,7 +263,7 @@ class Controller {
 
   bool try_release(std::size_t i) {
     const Split split = warp_.splits[i];
-    if (split.wait == Wait::Ready || split.wait == Wait::Block) return false;
+    if (split.wait != Wait::Sync && split.wait != Wait::WarpSync && split.wait != Wait::Collective) return false;
     const LaneMask all = split.wait == Wait::Sync ? warp_.barrier[split.barrier][lane_index(split.mask)] : split.need;
     LaneMask here = 0;
     for (const Split& s : warp_.splits) {
@@ -339,6 +350,51 @@ class Controller {
       result_.next = Next::Switch;
     }
     count_arrivals(id);
+  }
+
+  // --- barriers in shared memory, warpgroups ---
+
+  void phase_barrier() {
+    if (x_.enabled == 0) {
+      ++self().pc;
+      return;
+    }
+    const PhaseOutcome outcome = execute_phase(x_, op_);
+    result_.phase = outcome.record;
+    if (!outcome.waits) {
+      ++self().pc;
+      // Who asks without waiting lets others go on, lest it ask forever.
+      if (outcome.record.action == PhaseRecord::Action::Check) result_.next = Next::Switch;
+      return;
+    }
+    keep_waiting(x_.enabled);
+    self().wait = Wait::Phase;
+    self().need = phase_wanted(x_, op_, outcome.record);
+    result_.next = Next::Switch;
+  }
+
+  /// The four warps of a group go on together: products read what all of them have made ready, and nobody gives away what
+  /// another still has to read.
+  void warp_group() {
+    self().wait = Wait::Group;
+    result_.next = Next::Switch;
+    release_group();
+  }
+
+  void release_group() {
+    const std::size_t first = static_cast<std::size_t>(warp_.index) / kGroupWarps * kGroupWarps;
+    const std::size_t end = std::min(first + kGroupWarps, block_.warps.size());
+    for (std::size_t w = first; w < end; ++w) {
+      const Warp& one = block_.warps[w];
+      if (one.live == 0) continue;
+      if (one.splits.size() != 1 || one.splits[0].wait != Wait::Group) return;
+    }
+    for (std::size_t w = first; w < end; ++w) {
+      for (Split& s : block_.warps[w].splits) {
+        s.wait = Wait::Ready;
+        ++s.pc;
+      }
+    }
   }
 
   void reduce_into(BlockBarrier& barrier) const {
@@ -433,6 +489,12 @@ std::string describe_wait(const BlockState& block, const Warp& warp) {
       case Wait::WarpSync:
       case Wait::Collective:
         text += ": waits for lanes " + hex(s.need & warp.live & ~s.mask) + " to synchronise";
+        break;
+      case Wait::Phase:
+        text += describe_phase(block, s);
+        break;
+      case Wait::Group:
+        text += ": waits for the other warps of its warpgroup";
         break;
       case Wait::Ready:
         text += ": ready";

@@ -21,6 +21,7 @@ struct ControlResult {
   bool diverged = false;     ///< a branch sent lanes both ways
   LaneMask held = 0;         ///< enabled lanes that a predicate operand of the branch kept
   BarrierArrival arrival{};  ///< of a block barrier
+  PhaseRecord phase{};       ///< of a barrier in shared memory
 };
 
 /// Executes the control instruction at which split `current` of x.warp stands (its pc is x.pc, its lanes x.active).

@@ -39,6 +39,7 @@ void BlockExecutor::reset(const Dim3& block) {
   state_.index = block;
   state_.clock = 0;
   state_.barriers = {};
+  state_.phase_barriers.clear();
   // Memory and registers a real block finds are undefined; zeros make every run the same.
   std::fill(state_.rows.begin(), state_.rows.end(), Row{});
   std::fill(state_.shared.begin(), state_.shared.end(), std::uint8_t{0});

@@ -6,6 +6,8 @@
 //   void diverge(const Exec&)                                 a branch split the warp
 //   void hold(const Exec&, LaneMask lanes)                    a branch's own predicate kept enabled lanes
 //   void arrive(const Exec&, const BarrierArrival&)           a BAR, with the lanes enabled or none
+//   void phase(const Exec&, const PhaseRecord&)               a SYNCS, the same
+//   void copy(const Exec&, const Op&, const CopiedBox*)       a box or a stretch; null: no lane is enabled
 #pragma once
 
 #include <bit>
@@ -16,6 +18,8 @@
 #include "emulation/machine/convergence.h"
 #include "emulation/machine/exec.h"
 #include "emulation/machine/machine.h"
+#include "emulation/machine/phases.h"
+#include "emulation/machine/tensor_copy.h"
 #include "emulation/ops/handlers.h"
 
 namespace forewarp::emulation {
@@ -28,6 +32,8 @@ struct NoObserver {
   void diverge(const Exec&) {}
   void hold(const Exec&, LaneMask) {}
   void arrive(const Exec&, const BarrierArrival&) {}
+  void phase(const Exec&, const PhaseRecord&) {}
+  void copy(const Exec&, const Op&, const CopiedBox*) {}
 };
 
 /// What all blocks of a launch share.
@@ -121,6 +127,7 @@ class BlockExecutor {
         if (result.diverged) observer.diverge(x_);
         if (result.held != 0) observer.hold(x_, result.held);
         if (op.kind == OpKind::BlockBarrier) observer.arrive(x_, result.arrival);
+        if (op.kind == OpKind::PhaseBarrier) observer.phase(x_, result.phase);
         if (state_.clock >= limit_) fail_runaway(warp, x_.pc);
         if (result.next == Next::Switch) {
           switched = true;
@@ -187,6 +194,9 @@ class BlockExecutor {
         case OpKind::Copy:
           run_copy(op, enabled, observer);
           break;
+        case OpKind::TensorCopy:
+          run_tensor_copy(op, enabled, observer);
+          break;
         default:
           split.pc = pc;
           x_.enabled = enabled;
@@ -229,6 +239,20 @@ class BlockExecutor {
     if (enabled != 0) compute_copy_target(x_, part);
     observer.access(x_, op, enabled, MemorySpace::Shared);
     if (op.value_needed && enabled != 0) move_data(x_, part);
+  }
+
+  template <class Observer>
+  void run_tensor_copy(const Op& op, LaneMask enabled, Observer& observer) {
+    x_.enabled = enabled;
+    if (enabled == 0) {
+      observer.copy(x_, op, nullptr);
+      return;
+    }
+    TensorMap map;
+    const CopiedBox box = read_copy(x_, op, map);
+    observer.copy(x_, op, &box);
+    if (op.value_needed) move_copy(x_, op, box);
+    if (box.inward) complete_bytes(x_, box.barrier, box.bytes);
   }
 
   [[noreturn]] void fail_end(const Warp& warp, std::uint32_t pc) const;

@@ -26,7 +26,10 @@ inline constexpr std::uint32_t kDefaultStackBytes = 1024;
 inline constexpr int kConvergenceBarriers = 16;
 inline constexpr int kBlockBarriers = 16;
 
-enum class Wait : std::uint8_t { Ready, Sync, WarpSync, Collective, Block };
+enum class Wait : std::uint8_t { Ready, Sync, WarpSync, Collective, Block, Phase, Group };
+
+/// Addresses of a kernel's parameters, for those whose address is taken (__grid_constant__).
+inline constexpr std::uint64_t kParameterWindow = 0x00007d0000000000ull;
 
 /// Lanes of a warp that are at the same instruction.
 struct Split {
@@ -34,7 +37,7 @@ struct Split {
   std::uint32_t pc = 0;
   Wait wait = Wait::Ready;
   std::uint8_t barrier = 0;  ///< which convergence or block barrier it waits at
-  LaneMask need = 0;         ///< WarpSync, Collective: lanes that must arrive
+  LaneMask need = 0;         ///< WarpSync, Collective: lanes that must arrive; Phase: which (phases.cpp)
 };
 
 /// Where the lanes of a collective continue after ENDCOLLECTIVE.
@@ -70,6 +73,12 @@ struct BlockBarrier {
   ReduceOperation operation = ReduceOperation::Popc;
 };
 
+/// A barrier in shared memory that has been initialised: its offset, and how many of its phases are over.
+struct PhaseBarrier {
+  std::uint32_t offset = 0;
+  std::uint32_t completed = 0;
+};
+
 /// Functions of the CUDA runtime that a module names, and which of the first 64 were called.
 struct OutsideCalls {
   std::vector<std::string> names;
@@ -91,6 +100,7 @@ struct BlockState {
   const OutsideCalls* outside = nullptr;
   std::vector<Warp> warps;
   std::array<BlockBarrier, kBlockBarriers> barriers{};
+  std::vector<PhaseBarrier> phase_barriers;
   std::vector<Row> rows;  ///< register files of all warps
 };
 

@@ -15,6 +15,8 @@ namespace {
 
 // Vectors of registers reach past the index an operand names: LDS.128 R4 writes R4..R7, at least so far.
 constexpr std::uint32_t kVectorReach = 4;
+// Uniform registers too: descriptors of matrices take four, a copy's place, barrier and coordinates seven.
+constexpr int kUniformReach = 7;
 // Rows kept for RZ as a source and as a destination, for as many registers as one instruction reads or writes.
 constexpr std::uint32_t kSpareRows = 16;
 
@@ -33,7 +35,8 @@ Extent registers_used(const Kernel& kernel) {
       const bool address = o.kind == OperandKind::Memory || o.kind == OperandKind::Constant;
       if (o.kind == OperandKind::Register || address) e.see(o.index, kRegisterZero, e.registers, operand_width(in, i));
       if (o.kind == OperandKind::UniformRegister) e.see(o.index, kUniformRegisterZero, e.uniforms);
-      if (address) e.see(o.uniform, kUniformRegisterZero, e.uniforms);
+      if (o.kind == OperandKind::Descriptor) e.see(o.index, kUniformRegisterZero, e.uniforms, kUniformReach);
+      if (address) e.see(o.uniform, kUniformRegisterZero, e.uniforms, kUniformReach);
     }
   }
   return e;
@@ -141,6 +144,9 @@ void OperandReader::sort_operand(const Operand& o, bool destination) {
       break;
     case OperandKind::Target:
       target_ = &o;
+      break;
+    case OperandKind::Descriptor:
+      descriptor_ = &o;
       break;
     default:
       break;

@@ -30,6 +30,7 @@ class OperandReader {
   const Operand* barrier() const { return barrier_; }
   const Operand* special() const { return special_; }
   const Operand* target() const { return target_; }
+  const Operand* descriptor() const { return descriptor_; }
   const Operand* destination() const { return destination_; }
 
   /// Operand kinds of a source. Missing operands read as zero.
@@ -70,6 +71,7 @@ class OperandReader {
   const Operand* barrier_ = nullptr;
   const Operand* special_ = nullptr;
   const Operand* target_ = nullptr;
+  const Operand* descriptor_ = nullptr;
 };
 
 // emulate_<name> for every name in the table of opcodes. They return false for forms that they do not know.

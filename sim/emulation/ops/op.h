@@ -65,6 +65,9 @@ enum class OpKind : std::uint8_t {
   Yield,
   Sleep,
   BlockBarrier,
+  PhaseBarrier,  ///< SYNCS: a barrier in shared memory
+  WarpGroup,     ///< its four warps meet
+  TensorCopy,    ///< boxes and stretches between global and shared memory
   Skip,     ///< counts, does nothing
   Refused,  ///< cannot be emulated: a warp that reaches it stops
 };

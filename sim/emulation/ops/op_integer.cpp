@@ -57,6 +57,21 @@ void iadd3_carry(Exec& x, const Op& op) {
   x.set_predicate(op.pdst[1], pack_lanes(x, carry));
 }
 
+/// UIADD3.64.
+void iadd64(Exec& x, const Op& op) {
+  const auto value = [&](const Source& s, int i) {
+    const u64 raw = x.row(s)[i] | u64{x.high(s)[i]} << 32;
+    return (raw ^ (s.flip != 0 ? ~u64{0} : 0)) + s.add;
+  };
+  write_pair(x, op, [&](u32* low, u32* high) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      const u64 sum = value(op.a, i) + value(op.b, i) + value(op.c, i);
+      low[i] = static_cast<u32>(sum);
+      high[i] = static_cast<u32>(sum >> 32);
+    }
+  });
+}
+
 // --- IMAD ------------------------------------------------------------------------------------------------------------
 
 void imad(Exec& x, const Op& op) {
@@ -347,6 +362,13 @@ bool emulate_iadd(const OperandReader& r, Op& op) {
   op.p[1] = r.predicate(1);
   if (r.predicates() < 2) op.p[1].flip = ~op.p[1].flip;  // a missing second carry is false
   op.carry_out = carries_out(op);
+  if (r.has(Modifier::B64)) {
+    op.a = r.integer64(0);
+    op.b = r.integer64(1);
+    op.c = r.integer64(2);
+    op.run = iadd64;
+    return !op.carry_out && !r.has(Modifier::X);
+  }
   if (r.has(Modifier::B16x2)) {
     op.run = viadd16x2;
     return r.values() == 2;

@@ -69,10 +69,9 @@ Matrix matrix(Kind kind, const std::vector<std::uint8_t>& bytes, Eigen::Index ro
   return m;
 }
 
-/// Runs every _check_ case of a stem for both architectures: check(case, buffer(name) before, buffer(name) after).
+/// Runs every _check_ case of a stem for an architecture: check(case, buffer(name) before, buffer(name) after).
 template <class Check>
-void for_each_check(const std::string& stem, const Check& check) {
-  const std::string arch = GENERATE(as<std::string>{}, "sm_80", "sm_90");
+void for_each_check_of(const std::string& arch, const std::string& stem, const Check& check) {
   const Program program = load_program(kTraces + arch + "/" + stem.substr(0, stem.find('.')) + ".cubin");
   const LaunchFile launches = read_launch_file(kTraces + stem + ".yaml");
   int checked = 0;
@@ -86,6 +85,12 @@ void for_each_check(const std::string& stem, const Check& check) {
         [&](const char* name) { return run.buffers[buffer_index(item, name)]; });
   }
   CHECK(checked >= 3);
+}
+
+/// For both.
+template <class Check>
+void for_each_check(const std::string& stem, const Check& check) {
+  for_each_check_of(GENERATE(as<std::string>{}, "sm_80", "sm_90"), stem, check);
 }
 
 struct Types {
@@ -138,6 +143,18 @@ TEST_CASE("tensor-core products equal Eigen's", "[kernels]") {
                                     "matmul_10_bank_conflicts", "matmul_11_async_stages", "matmul_12_tensor",
                                     "matmul_13_block_order", "matmul_14_split_k", "matmul_15_persistent");
   for_each_check(stem, [](const Case& item, const auto& before, const auto& after) {
+    const Launch& launch = item.launches.front();
+    const int m = int_argument(launch, 3), n = int_argument(launch, 4), k = int_argument(launch, 5);
+    const Types types = types_of(launch.kernel);
+    const Matrix expected = matrix(types.factor, before("a"), m, k) * matrix(types.factor, before("b"), k, n);
+    check_close(types, k, matrix(types.result, after("c"), m, n), expected);
+  });
+}
+
+TEST_CASE("products of warpgroups equal Eigen's", "[kernels]") {
+  const std::string stem = GENERATE(as<std::string>{}, "matmul_20_wgmma", "matmul_21_tma", "matmul_22_pipeline",
+                                    "matmul_23_warp_specialised");
+  for_each_check_of("sm_90", stem, [](const Case& item, const auto& before, const auto& after) {
     const Launch& launch = item.launches.front();
     const int m = int_argument(launch, 3), n = int_argument(launch, 4), k = int_argument(launch, 5);
     const Types types = types_of(launch.kernel);

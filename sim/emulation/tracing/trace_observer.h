@@ -36,6 +36,10 @@ class TraceObserver {
 
   void arrive(const Exec& x, const BarrierArrival& arrival) { builder_.arrive(x.warp->index, x.enabled, arrival); }
 
+  void phase(const Exec& x, const PhaseRecord& record) { builder_.phase(x.warp->index, x.enabled, record); }
+
+  void copy(const Exec&, const Op&, const CopiedBox*) {}
+
  private:
   BlockTraceBuilder& builder_;
   Shadow& shadow_;
@@ -65,6 +69,10 @@ class CountObserver {
   void hold(const Exec& x, LaneMask lanes) { builder_.hold(x.pc, lanes); }
 
   void arrive(const Exec& x, const BarrierArrival& arrival) { builder_.arrive(x.warp->index, x.enabled, arrival); }
+
+  void phase(const Exec& x, const PhaseRecord& record) { builder_.phase(x.warp->index, x.enabled, record); }
+
+  void copy(const Exec&, const Op&, const CopiedBox*) {}
 
  private:
   BlockTraceBuilder& builder_;

@@ -686,6 +686,14 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   global.undo_writes();
 }
 
+/// Of units that timing does not have.
+const Instruction* find_asynchronous(const Kernel& kernel) {
+  for (const Instruction& in : kernel.instructions) {
+    if (in.opcode == Opcode::SYNCS || in.opcode == Opcode::WARPGROUP || in.pipe == Pipe::Tma) return &in;
+  }
+  return nullptr;
+}
+
 /// A GPU starts about a block a cycle.
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 40;
 
@@ -763,6 +771,11 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   trace->kernel = kernel;
   trace->sm = program.sm;
 
+  if (const Instruction* in = find_asynchronous(*kernel))
+    throw InputError("kernel " + kernel->name + " uses " + opcode_text(in->opcode) +
+                         ": what runs beside its warps (warpgroup products, tensor copies, barriers in shared memory) is "
+                         "emulated, but not timed yet",
+                     "forewarp emulate computes its values");
   const ProgramSlice slice = control_slice(*kernel);
   if (slice.needs_global_values || options.all_values) {
     run_launches_before(launch_index);

@@ -1,0 +1,36 @@
+// Copies between global and shared memory that one instruction asks for: boxes of a tensor (UTMALDG, UTMASTG) and plain
+// stretches (UBLKCP). They are carried out at once, and their bytes count at the barrier at once.
+#pragma once
+
+#include "emulation/machine/exec.h"
+#include "emulation/machine/machine.h"
+#include "launch/tensor_map.h"
+
+namespace forewarp::emulation {
+
+/// Op::variant of the copies.
+enum class CopyForm : std::uint8_t { TensorIn, TensorOut, BulkIn, BulkOut };
+
+/// What a copy touches. Rows of `extent[0]` bytes; of what lies beyond the tensor nothing is accessed.
+struct CopiedBox {
+  bool inward = true;
+  bool any = false;  ///< some of it lies within the tensor
+  int rank = 1;
+  std::uint64_t base = 0;  ///< global address of the first byte that is accessed
+  std::array<std::uint32_t, kMostTensorDims> extent{1, 1, 1, 1, 1};  ///< bytes, rows, ... that are
+  std::array<std::uint64_t, kMostTensorDims> pitch{};                ///< bytes from one to the next
+  std::uint32_t shared = 0;   ///< offset
+  std::uint32_t barrier = 0;  ///< offset, of copies inward
+  std::uint32_t bytes = 0;    ///< of the whole box
+  // Of a tensor: how the coordinates that the kernel gave lie in it.
+  const TensorMap* map = nullptr;
+  std::array<std::int32_t, kMostTensorDims> coordinates{};
+};
+
+/// What the copy at hand is asked to do. InputError for what a GPU reports as a fault and for what is not emulated.
+CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map);
+
+/// Moves the bytes.
+void move_copy(Exec& x, const Op& op, const CopiedBox& box);
+
+}  // namespace forewarp::emulation

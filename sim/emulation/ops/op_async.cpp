@@ -1,0 +1,89 @@
+// What sm_90 does beside its warps: copies by the tensor memory accelerator, barriers in shared memory, warpgroups. Only
+// operands are read here; machine/phases and machine/tensor_copy carry them out.
+#include "emulation/machine/phases.h"
+#include "emulation/machine/tensor_copy.h"
+#include "emulation/ops/handlers.h"
+
+namespace forewarp::emulation {
+namespace {
+
+/// Registers more than 255 are none; a pool that had no room would have the loop around it ask again.
+void take_registers(Exec& x, const Op& op) { x.predicates[op.pdst[0]] = ~LaneMask{0}; }
+
+std::uint8_t dimensions(const OperandReader& r) {
+  constexpr Modifier kDimensions[] = {Modifier::Dim1, Modifier::Dim2, Modifier::Dim3, Modifier::Dim4, Modifier::Dim5};
+  for (std::uint8_t i = 0; i < 5; ++i)
+    if (r.has(kDimensions[i])) return i + 1;
+  return 0;
+}
+
+bool decode_copy(const OperandReader& r, Op& op, CopyForm form) {
+  if (r.memory() == nullptr || r.second_memory() == nullptr) return false;
+  op.kind = OpKind::TensorCopy;
+  op.a = r.uniform_source(r.memory()->uniform);
+  op.b = r.uniform_source(r.second_memory()->uniform);
+  op.c = r.integer(0);
+  op.variant = static_cast<std::uint8_t>(form);
+  op.combine = dimensions(r);
+  op.space = MemorySpace::Global;
+  op.memory = MemoryKind::AsyncCopy;
+  for (const Operand* o : {r.memory(), r.second_memory()})
+    if (o->index != kRegisterZero || o->offset != 0) return false;
+  return !r.has(Modifier::MULTICAST) && !r.has(Modifier::TwoCta) && !r.has(Modifier::IM2COL) &&
+         !r.has(Modifier::IM2COL_W) && !r.has(Modifier::GATHER4) && !r.has(Modifier::W128);
+}
+
+}  // namespace
+
+bool emulate_syncs(const OperandReader& r, Op& op) {
+  if (r.memory() == nullptr) return false;
+  read_address(r, *r.memory(), op);
+  op.kind = OpKind::PhaseBarrier;
+  op.bytes = 8;
+  op.wide_uniform = false;
+  op.c = r.has(Modifier::EXCH) ? r.integer64(0) : r.integer(0);
+  PhaseForm form = PhaseForm::Arrive;
+  if (r.has(Modifier::EXCH)) form = PhaseForm::Exchange;
+  if (r.has(Modifier::PHASECHK)) form = r.has(Modifier::TRYWAIT) ? PhaseForm::Try : PhaseForm::Check;
+  if (r.has(Modifier::CCTL)) form = PhaseForm::Invalidate;
+  op.variant = static_cast<std::uint8_t>(form);
+  op.carry_out = r.has(Modifier::OPTOUT);
+  if (form != PhaseForm::Arrive) return true;
+  // ARRIVE.TRANS64 alone is A1TR: one arrival, and as many bytes announced as the register says.
+  struct Name {
+    Modifier modifier;
+    PhaseCount count;
+    PhaseBytes bytes;
+  };
+  static constexpr Name kNames[] = {{Modifier::A1T0, PhaseCount::One, PhaseBytes::Zero},
+                                    {Modifier::A0T1, PhaseCount::Zero, PhaseBytes::One},
+                                    {Modifier::A1TR, PhaseCount::One, PhaseBytes::Announced},
+                                    {Modifier::A0TR, PhaseCount::Zero, PhaseBytes::Announced},
+                                    {Modifier::A0TX, PhaseCount::Zero, PhaseBytes::Completed},
+                                    {Modifier::ART0, PhaseCount::Register, PhaseBytes::Zero}};
+  Name name = kNames[2];
+  for (const Name& n : kNames)
+    if (r.has(n.modifier)) name = n;
+  op.combine = static_cast<std::uint8_t>(name.count);
+  op.immediate = static_cast<std::uint32_t>(name.bytes);
+  return r.has(Modifier::ARRIVE) && r.has(Modifier::TRANS64) && !r.has(Modifier::ATR) && !r.has(Modifier::ARVTRANS);
+}
+
+bool emulate_utmaldg(const OperandReader& r, Op& op) { return decode_copy(r, op, CopyForm::TensorIn); }
+bool emulate_utmastg(const OperandReader& r, Op& op) { return decode_copy(r, op, CopyForm::TensorOut); }
+bool emulate_ublkcp(const OperandReader& r, Op& op) {
+  const Modifier to = r.instruction().modifier_list[0];
+  return decode_copy(r, op, to == Modifier::G ? CopyForm::BulkOut : CopyForm::BulkIn) && r.values() > 0;
+}
+
+bool emulate_warpgroup(const OperandReader& r, Op& op) {
+  op.kind = OpKind::WarpGroup;
+  return r.has(Modifier::ARRIVE) || r.has(Modifier::DEPBAR);
+}
+
+bool emulate_usetmaxreg(const OperandReader&, Op& op) {
+  op.run = take_registers;
+  return true;
+}
+
+}  // namespace forewarp::emulation

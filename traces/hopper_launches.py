@@ -1,0 +1,43 @@
+"""The cases of the products by warpgroups (kernels/matmul from 20 on, sm_90 alone), for launches.py."""
+from math import ceil
+
+from launches import BYTES, case, launch, uniform, zero
+from tensor_launches import squares, with_sweeps
+
+KIB = 1 << 10
+# Rows are whole 16-byte chunks, as tensor maps take them.
+CHECKS = [(f"check_{m}x{n}x{k}", m, n, k) for m, n, k in [(64, 64, 64), (136, 264, 104), (129, 72, 416)]]
+SIZES = squares(512, 1024, 2048, 4096, 8192, 1000, 3000, 5000) + \
+    [("8192x1024x1024", 8192, 1024, 1024), ("256x8192x4096", 256, 8192, 4096)]
+
+
+def matrix_map(buffer, rows, columns, kind, box_rows):
+    """Boxes of 64 columns of a row-major matrix of 16-bit elements."""
+    return {"pointer": buffer, "type": kind, "shape": [columns, rows], "strides": [columns * BYTES[kind]], "box": [64, box_rows],
+            "swizzle": "128B"}
+
+
+def product(kernel, name, m, n, k, tile_n, threads, kib, kind, maps):
+    buffers = {"a": uniform(m * k, 1, kind), "b": uniform(k * n, 2, kind), "c": zero(m * n, 2)}
+    factors = (matrix_map("a", m, k, kind, 128), matrix_map("b", k, n, kind, 64)) if maps else ("a", "b")
+    return case(f"{kernel}_{name}", buffers,
+                launch(kernel, (ceil(n / tile_n), ceil(m / 128)), threads, *factors, "c", m, n, k) |
+                {"dynamic_shared_bytes": str(kib * KIB)})
+
+
+def ladder(kernel, kind, sizes, tile_n, threads, kib, maps=True):
+    return [product(f"{kernel}_{kind}", *of, tile_n, threads, kib, kind, maps) for of in sizes + CHECKS]
+
+
+def hopper():
+    few = squares(1024, 4096)
+    return with_sweeps({
+        "matmul_20_wgmma": ladder("wgmma", "bf16", SIZES, 128, 128, 33, False) +
+                           ladder("wgmma", "f16", few, 128, 128, 33, False),
+        "matmul_21_tma": ladder("tma", "bf16", SIZES, 128, 128, 33) + ladder("tma", "f16", few, 128, 128, 33),
+        "matmul_22_pipeline": ladder("pipeline_3", "bf16", SIZES, 128, 128, 97) +
+                              ladder("pipeline_6", "bf16", SIZES, 128, 128, 193) +
+                              ladder("pipeline_2", "f16", few, 128, 128, 65) +
+                              ladder("pipeline_3", "f16", few, 128, 128, 97),
+        "matmul_23_warp_specialised": ladder("specialised", "bf16", SIZES, 256, 384, 193) +
+                                      ladder("specialised", "f16", few, 256, 384, 193)})
