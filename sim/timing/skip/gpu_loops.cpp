@@ -10,6 +10,12 @@ namespace {
 
 constexpr std::uint32_t kRefills = 4;  // times L1's lines that are accessed again: warps share some of them
 
+/// The one that a warp is in.
+const PathLoop& loop_of(const Warp& warp, const Loops& loops) {
+  const PathLoops& of_path = loops[warp.cls][warp.path];
+  return of_path[loop_at(of_path, warp.cursor.run())];
+}
+
 std::uint64_t instructions_ahead(const Warp& warp) { return warp.alive ? warp.cursor.ahead() : 0; }
 
 /// The part of a block's way that lies behind it.
@@ -69,7 +75,7 @@ void refill_l1(Sm& sm, const LaunchContext& context, const Loops& loops, std::sp
   for (const Moved& moved : blocks) {
     for (const std::uint16_t index : moved.block.warps) {
       const Warp& warp = sm.warp(index);
-      const PathLoop& loop = loops[warp.cls][warp.path];
+      const PathLoop& loop = loop_of(warp, loops);
       if (!warp.alive || !loop.finds_l1 || loop.accesses == 0) continue;
       warps.push_back({&warp, &loop, &moved});
       accesses += loop.accesses;
@@ -94,21 +100,22 @@ void refill_l1(Sm& sm, const LaunchContext& context, const Loops& loops, std::sp
 
 }  // namespace
 
-bool inside_loops(const Gpu& gpu, const Loops& loops) {
+std::optional<std::uint64_t> loops_in_flight(const Gpu& gpu, const Loops& loops) {
+  std::uint64_t behind = 0;  // loops that warps have left behind them: it only grows while the same warps are in flight
   for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
     const Sm& sm = gpu.sm(id);
     for (const ResidentBlock block : sm.residents()) {
       for (const std::uint16_t index : block.warps) {
         const Warp& warp = sm.warp(index);
         if (!warp.alive) continue;
-        const PathLoop& loop = loops[warp.cls][warp.path];
-        const auto run = warp.cursor.run();
-        if (loop.period == 0 || run < loop.first_run || run >= loop.first_run + loop.period * loop.iterations)
-          return false;
+        const PathLoops& of_path = loops[warp.cls][warp.path];
+        const std::size_t at = loop_at(of_path, warp.cursor.run());
+        if (at == of_path.size()) return std::nullopt;
+        behind += at;
       }
     }
   }
-  return true;
+  return behind;
 }
 
 LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
@@ -126,7 +133,7 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
       for (const std::uint16_t index : resident.warps) {
         const Warp& warp = sm.warp(index);
         if (!warp.alive) continue;
-        const PathLoop& loop = loops[warp.cls][warp.path];
+        const PathLoop& loop = loop_of(warp, loops);
         const auto run = warp.cursor.run() - loop.first_run;
         const double part = 1 - static_cast<double>(warp.cursor.run_length() - warp.cursor.behind_in_run()) /
                                     static_cast<double>(warp.cursor.run_length());
@@ -156,7 +163,7 @@ L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& l
     for (const std::uint16_t index : block.warps) {
       const Warp& warp = sm.warp(index);
       if (!warp.alive) continue;
-      const PathLoop& loop = loops[warp.cls][warp.path];
+      const PathLoop& loop = loop_of(warp, loops);
       for (std::uint32_t a = 0; a < loop.accesses; ++a)
         add_skipped(context.patterns, block, id, warp.cursor.records() + a, loop.accesses, counts[b], skipped);
       sm.move_on(index, std::size_t{counts[b]} * loop.period, std::size_t{counts[b]} * loop.accesses);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,11 +15,9 @@
 
 namespace forewarp {
 
-/// The loop of every path of every class: loops[class][path].
-using Loops = std::vector<std::vector<PathLoop>>;
-
-/// Every warp in flight is inside its loop.
-bool inside_loops(const Gpu&, const Loops&);
+/// Tells apart in which of their loops the warps in flight are: the same as long as none goes on to another. None: one
+/// of them is in no loop.
+std::optional<std::uint64_t> loops_in_flight(const Gpu&, const Loops&);
 /// Where blocks are in their loops, all being inside.
 LoopProgress loop_progress(const Gpu&, const Loops&);
 /// Moves each of the blocks on by so many iterations: L2 is touched for what they would have read and written, and L1

@@ -33,11 +33,12 @@ void LoopWatch::restart(double rate, double limit) {
 }
 
 std::optional<LoopWatch::Steady> LoopWatch::look(double known) {
-  if (!inside_loops(gpu_, loops_)) {
+  const std::optional<Residents> now = residents();
+  if (!now) {
     residents_.reset();
     return std::nullopt;
   }
-  if (residents_ != residents()) {
+  if (residents_ != now) {
     restart(0, 0);
     settling_ = false;
     return std::nullopt;
@@ -47,6 +48,12 @@ std::optional<LoopWatch::Steady> LoopWatch::look(double known) {
   if (marks_.size() == kMostMarks) marks_.erase(marks_.begin());
   marks_.push_back(mark());
   return judge(known);
+}
+
+std::optional<LoopWatch::Residents> LoopWatch::residents() const {
+  const std::optional<std::uint64_t> loops = loops_in_flight(gpu_, loops_);
+  if (!loops) return std::nullopt;
+  return Residents{gpu_.dispatcher().dispatched(), gpu_.finished_blocks(), gpu_.live_warps(), *loops};
 }
 
 bool LoopWatch::window_is_over() {
@@ -119,6 +126,7 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   steady.other = other;
   steady.dear = dear;
   steady.alone = alone;
+  steady.loops = residents_->loops;
   steady.cycles = now.at - from.at;
   steady.since = from.counters;
   steady.expected = steady_moves(now.progress, moved_between(from.progress, now.progress),

@@ -25,6 +25,7 @@ class LoopWatch {
     double rate = 0, other = 0;    ///< iterations a cycle of the mean; what it agrees with
     bool dear = false;             ///< to look again would cost more than the budget
     bool alone = false;            ///< it agrees with nothing yet
+    std::uint64_t loops = 0;       ///< of loops_in_flight()
     Cycle cycles = 0;
     TimingCounters since;  ///< when it began
   };
@@ -39,10 +40,11 @@ class LoopWatch {
   void restart(double rate, double limit);
 
  private:
-  /// Changes whenever a block or a warp comes or goes.
+  /// Changes whenever a block or a warp comes or goes, or a warp goes on to another loop.
   struct Residents {
     std::uint64_t dispatched = 0, finished = 0;
     int warps = 0;
+    std::uint64_t loops = 0;
     bool operator==(const Residents&) const = default;
   };
   struct Mark {
@@ -52,7 +54,8 @@ class LoopWatch {
     TimingCounters counters;
   };
 
-  Residents residents() const { return {gpu_.dispatcher().dispatched(), gpu_.finished_blocks(), gpu_.live_warps()}; }
+  /// None: a warp is in no loop.
+  std::optional<Residents> residents() const;
   Mark mark() const { return {gpu_.now(), gpu_.issued(), loop_progress(gpu_, loops_), gpu_.counters()}; }
   bool window_is_over();
   double least_move() const;

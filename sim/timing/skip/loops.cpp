@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t kLongestPeriod = 256;  // runs; loops whose body wanders more are not skipped
 constexpr std::size_t kMostComparisons = 8'000'000;
+// A loop is looked at if it repeats at least such a part of what the longest one does; no more of them than these.
+constexpr std::size_t kWorthLooking = 8, kMostLoops = 64;
 
 /// False: loads go past L1.
 bool finds_l1(const WarpPath& path, const TimedProgram& program, std::size_t first, std::size_t last) {
@@ -35,44 +37,70 @@ std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, cons
 
 }  // namespace
 
-PathLoop find_loop(const WarpPath& path, const TimedProgram& program) {
+PathLoops find_loops(const WarpPath& path, const TimedProgram& program) {
   const std::vector<Run>& runs = path.runs;
-  PathLoop best;
-  std::size_t best_covered = 0, compared = 0;
+  std::vector<PathLoop> found;
+  std::size_t best = 0, compared = 0;  // runs of the longest repetition
+  const auto covers = [](const PathLoop& loop) { return std::size_t{loop.iterations} * loop.period; };
   for (std::size_t period = 1; period <= kLongestPeriod && period * 2 <= runs.size(); ++period) {
     std::size_t start = 0;
     for (std::size_t i = period; i <= runs.size(); ++i) {
       if (i < runs.size() && runs[i] == runs[i - period]) continue;
       const std::size_t iterations = (i - start) / period;
-      if (iterations >= 2 && iterations * period > best_covered) {
-        best_covered = iterations * period;
-        best.first_run = static_cast<std::uint32_t>(start);
-        best.period = static_cast<std::uint32_t>(period);
-        best.iterations = static_cast<std::uint32_t>(iterations);
+      if (iterations >= 2 && iterations * period * kWorthLooking >= best) {
+        found.push_back({.first_run = static_cast<std::uint32_t>(start),
+                         .period = static_cast<std::uint32_t>(period),
+                         .iterations = static_cast<std::uint32_t>(iterations)});
+        best = std::max(best, iterations * period);
       }
       start = i - period + 1;
     }
+    std::erase_if(found, [&](const PathLoop& loop) { return covers(loop) * kWorthLooking < best; });
     compared += runs.size();
-    if (compared > kMostComparisons || best_covered * 10 > runs.size() * 9) break;
+    std::size_t covered = 0;
+    for (const PathLoop& loop : found)
+      if (loop.period == period) covered += covers(loop);
+    if (compared > kMostComparisons || (covered * 10 > runs.size() * 9 && best * kMostLoops > runs.size())) break;
   }
-  if (best.period == 0) return best;
-  const std::size_t end = best.first_run + best.period;
+  // The longest first, and of equal ones those that repeat more often.
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const PathLoop& a, const PathLoop& b) { return covers(a) > covers(b); });
+  PathLoops loops;
+  for (const PathLoop& loop : found) {
+    const auto apart = [&](const PathLoop& other) {
+      return loop.first_run + covers(loop) <= other.first_run || other.first_run + covers(other) <= loop.first_run;
+    };
+    if (std::all_of(loops.begin(), loops.end(), apart)) loops.push_back(loop);
+    if (loops.size() == kMostLoops) break;
+  }
+  std::sort(loops.begin(), loops.end(), [](const PathLoop& a, const PathLoop& b) { return a.first_run < b.first_run; });
   const std::span<const Run> all(runs);
-  best.accesses_before = static_cast<std::uint32_t>(program.events().records(all.first(best.first_run)));
-  best.accesses = static_cast<std::uint32_t>(program.events().records(all.subspan(best.first_run, best.period)));
-  best.finds_l1 = finds_l1(path, program, best.first_run, end);
-  for (std::size_t r = best.first_run; r < end; ++r) best.instructions += runs[r].count;
-  return best;
+  for (PathLoop& loop : loops) {
+    const std::size_t end = loop.first_run + loop.period;
+    loop.accesses_before = static_cast<std::uint32_t>(program.events().records(all.first(loop.first_run)));
+    loop.accesses = static_cast<std::uint32_t>(program.events().records(all.subspan(loop.first_run, loop.period)));
+    loop.finds_l1 = finds_l1(path, program, loop.first_run, end);
+    for (std::size_t r = loop.first_run; r < end; ++r) loop.instructions += runs[r].count;
+  }
+  return loops;
 }
 
-std::vector<std::vector<PathLoop>> find_loops(const KernelTrace& trace, const TimedProgram& program) {
-  std::vector<std::vector<PathLoop>> loops(trace.classes.size());
+std::size_t loop_at(const PathLoops& loops, std::uint32_t run) {
+  const auto after = std::upper_bound(loops.begin(), loops.end(), run,
+                                      [](std::uint32_t at, const PathLoop& loop) { return at < loop.first_run; });
+  if (after == loops.begin()) return loops.size();
+  const PathLoop& loop = *std::prev(after);
+  return run < loop.first_run + loop.period * loop.iterations ? static_cast<std::size_t>(after - loops.begin()) - 1
+                                                              : loops.size();
+}
+
+Loops find_loops(const KernelTrace& trace, const TimedProgram& program) {
+  Loops loops(trace.classes.size());
   for (std::size_t c = 0; c < trace.classes.size(); ++c) {
-    for (const WarpPath& path : trace.classes[c].paths) loops[c].push_back(find_loop(path, program));
-    for (const WarpTrace& warp : trace.classes[c].warps) {
-      PathLoop& loop = loops[c][warp.path];
-      if (loop.line_period == 1 && loop.period != 0) loop.line_period = find_line_period(loop, warp, trace);
-    }
+    for (const WarpPath& path : trace.classes[c].paths) loops[c].push_back(find_loops(path, program));
+    for (const WarpTrace& warp : trace.classes[c].warps)
+      for (PathLoop& loop : loops[c][warp.path])
+        if (loop.line_period == 1) loop.line_period = find_line_period(loop, warp, trace);
   }
   return loops;
 }

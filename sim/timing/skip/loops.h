@@ -1,4 +1,4 @@
-// The loop that dominates a warp's way through the code: the part of its sequence of runs that repeats.
+// The loops of a warp's way through the code: the parts of its sequence of runs that repeat.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,16 @@ struct PathLoop {
   bool finds_l1 = true;               ///< its loads look for their data in L1
 };
 
-PathLoop find_loop(const WarpPath&, const TimedProgram&);
+/// The loops of a path in the order in which a warp goes through them, one after another: the one that repeats most of
+/// the path, and others that are worth looking at beside it.
+using PathLoops = std::vector<PathLoop>;
+PathLoops find_loops(const WarpPath&, const TimedProgram&);
 
-/// The loop of every path of every class: loops[class][path].
-std::vector<std::vector<PathLoop>> find_loops(const KernelTrace&, const TimedProgram&);
+/// Which of the loops a run is in; their number if it is in none.
+std::size_t loop_at(const PathLoops&, std::uint32_t run);
+
+/// The loops of every path of every class: loops[class][path].
+using Loops = std::vector<std::vector<PathLoops>>;
+Loops find_loops(const KernelTrace&, const TimedProgram&);
 
 }  // namespace forewarp

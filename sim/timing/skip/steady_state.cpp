@@ -44,6 +44,7 @@ constexpr double kMostMargin = 3;  // ... in iterations, at most
 constexpr double kUnseen = 0.04;
 // ... and of the rest of a launch that did not settle, of which nothing was seen.
 constexpr double kUnsettled = 0.1;
+constexpr std::uint64_t kBatches = 8;  // parts of what a rest is taken to be like, for its variance
 constexpr std::size_t kManyWaves = 6;  // waves, or times of several short ones, that make a rate
 // Blocks that stream fall into step and out of it again in about eight waves (kernels of 64 Mi elements in --full), and
 // their rate swings by a tenth: short ones are averaged over so many, by two of each three marks.
@@ -61,11 +62,10 @@ constexpr std::uint64_t kWhole = 3;      // times the budget up to which a launc
 constexpr std::uint64_t kManyLooks = 3;  // times the budget after which a wave under way is looked at once more at most
 constexpr std::uint64_t kHurry = 7;      // times the budget after which waves are left out even if they differ
 constexpr std::uint64_t kPatience = 10;  // times the budget after which a launch is extrapolated as it is
-constexpr std::uint64_t kPatienceFirst = 7, kPatienceKnown = 5;
+constexpr std::uint64_t kPatienceKnown = 5;
 // ... or as soon as what is left of a wave is so much of it, where the rate of its loop is known and waves follow.
 constexpr double kNothingNew = 0.02;
-constexpr double kNearTheEnd = 0.5;  // of what has been issued is left of the first wave
-constexpr double kOverdraft = 2.0;   // ... unless it would be done for so many times as much
+constexpr double kOverdraft = 2.0;  // ... unless it would be done for so many times as much
 // Budgets of host_cost() that a launch is worth following to its end for, where less than a wave has yet to start
 // beside others that end: some eight seconds on one thread.
 constexpr double kFollowed = 45;
@@ -76,7 +76,8 @@ constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
 // Processor seconds for a warp instruction, a line looked up in L1 and a request below it, at a nominal speed.
 constexpr double kSecondsAnInstruction = 1 / 8e6, kSecondsALookup = 1 / 40e6, kSecondsARequest = 1 / 400e3;
-constexpr double kOverrun = 1.25;  // times the budget in seconds for which a launch that is nearly done goes on
+constexpr double kFirstWave = 0.5;  // of the budget in seconds that a first wave may take which nothing is like
+constexpr double kOverrun = 1.25;   // times the budget in seconds for which a launch that is nearly done goes on
 
 std::uint64_t block_instructions(const BlockClass& cls) {
   std::uint64_t block = 0;
@@ -86,8 +87,9 @@ std::uint64_t block_instructions(const BlockClass& cls) {
 
 std::uint32_t longest_line_period(const Loops& loops) {
   std::uint32_t period = 1;
-  for (const std::vector<PathLoop>& paths : loops)
-    for (const PathLoop& loop : paths) period = std::max(period, loop.line_period);
+  for (const std::vector<PathLoops>& paths : loops)
+    for (const PathLoops& of_path : paths)
+      for (const PathLoop& loop : of_path) period = std::max(period, loop.line_period);
   return period;
 }
 
@@ -163,6 +165,7 @@ class SteadyState {
   struct OpenSkip {
     double iterations = 0, rate = 0;  ///< rate 0: nothing to correct
     std::uint64_t wave = 0;           ///< blocks that had been handed out
+    std::uint64_t loops = 0;          ///< of loops_in_flight()
   };
   struct Skip {
     Cycle at = 0;              ///< on the simulation's own clock
@@ -236,13 +239,13 @@ class SteadyState {
                                (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
   }
 
-  /// The budget in seconds is spent, and more is ahead than would be worth exceeding it for.
-  bool overspent() const {
+  /// Such a share of the budget in seconds is spent, and more is ahead than would be worth exceeding all of it for.
+  bool overspent(double share = 1) const {
     const TimingCounters c = gpu_.counters();
     const double seconds = static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
                            static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
                            static_cast<double>(c.memory.read_requests + c.memory.write_requests) * kSecondsARequest;
-    if (seconds <= options_.effort.seconds) return false;
+    if (seconds <= share * options_.effort.seconds) return false;
     const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
     return seconds * static_cast<double>(instructions_) / done > kOverrun * options_.effort.seconds;
   }
@@ -256,11 +259,10 @@ class SteadyState {
     // Whole waves of loops whose rate is known: they would only show it again.
     const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 3 * wave_;
     if (known && left_in_flight() < kNothingNew * wave_instructions()) return true;
-    // ... and where none has ended by then, there is none to compare with another.
+    // Where no wave has ended, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
-    const std::uint64_t patience = known ? kPatienceKnown : compares ? kPatience : kPatienceFirst;
-    // Where nothing else says how blocks go, how the first of them end is worth seeing once most of their way is done.
-    if (!compares && left_in_flight() < kNearTheEnd * static_cast<double>(gpu_.issued())) return false;
+    if (!compares) return overspent(kFirstWave);
+    const std::uint64_t patience = known ? kPatienceKnown : kPatience;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
     const double ahead = static_cast<double>(instructions_ - std::min(instructions_, done)) / static_cast<double>(done);
@@ -483,7 +485,7 @@ class SteadyState {
     if (most < kLeastSkip) return;
     // One stretch is enough until L2 is full where that is soon: the rate of so short a part hardly counts.
     if (steady->alone && !(fills && most < kShort * ahead)) return;
-    correct_open_skip(steady->rate);
+    correct_open_skip(*steady);
     // Where looking is dear, or much has been spent: once on the way to L2's filling or half way, and not again.
     const bool dear = steady->dear || gpu_.issued() > kManyLooks * options_.detailed_instructions;
     const double step = std::max(kLeastSkip, steady->alone            ? most
@@ -497,7 +499,7 @@ class SteadyState {
     const double mean_rate = since_full_ ? steady->rate : (steady->rate + steady->other) / 2;
     skip_iterations(*steady, most / steady->moved, mean_rate);
     if (again) {
-      open_skip_ = {most, mean_rate, gpu_.dispatcher().dispatched()};
+      open_skip_ = {most, mean_rate, gpu_.dispatcher().dispatched(), steady->loops};
       watch_.restart(steady->rate, LoopWatch::kAgreeAcross);
       return;
     }
@@ -532,9 +534,9 @@ class SteadyState {
   }
 
   /// The part that was left out ran at the mean of the rates before and after it.
-  void correct_open_skip(double rate) {
-    if (open_skip_.rate > 0 && open_skip_.wave == gpu_.dispatcher().dispatched()) {
-      skipped_cycles_ += open_skip_.iterations * (2 / (open_skip_.rate + rate) - 1 / open_skip_.rate);
+  void correct_open_skip(const LoopWatch::Steady& after) {
+    if (open_skip_.rate > 0 && open_skip_.wave == gpu_.dispatcher().dispatched() && open_skip_.loops == after.loops) {
+      skipped_cycles_ += open_skip_.iterations * (2 / (open_skip_.rate + after.rate) - 1 / open_skip_.rate);
       if (!skips_.empty()) skips_.back().cycles_so_far = skipped_cycles_;
     }
     open_skip_ = {};
@@ -623,13 +625,29 @@ class SteadyState {
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
     set_residence(result.counters, now.counters, rest, context_.warps_per_block);
     result.skipped.push_back({so_far, result.elapsed_cycles});
-    const Mark middle = mark_at(now.instructions - seen / 2, now);
-    const double earlier = cycles_per_instruction(reference, middle), later = cycles_per_instruction(middle, now);
-    neighbours_.push_back({rates_differ_by(earlier, later), rest.cycles, rest.cycles});
+    const auto looks =
+        static_cast<std::uint64_t>(std::count_if(checkpoints_.begin(), checkpoints_.end(), [&](const Mark& mark) {
+          return mark.instructions > reference.instructions;
+        }));
+    add_batches(reference, now, std::clamp<std::uint64_t>(looks, 2, kBatches), rest.cycles);
     skipped_cycles_ += rest.cycles;
     unsettled_cycles_ += rest.cycles;
     result.warnings.push_back(
         "the launch did not settle within the detailed budget; its rest was taken to run at the rate of its last part");
+  }
+
+  /// What follows for `cycles` at the rate between two marks: the rates of so many equal parts say how sure that is.
+  void add_batches(const Mark& from, const Mark& to, std::uint64_t batches, double cycles) {
+    const double each = cycles / static_cast<double>(batches - 1);
+    Mark last = from;
+    double before = 0;
+    for (std::uint64_t i = 1; i <= batches; ++i) {
+      const Mark next = mark_at(from.instructions + (to.instructions - from.instructions) * i / batches, to);
+      const double rate = cycles_per_instruction(last, next);
+      if (i > 1) neighbours_.push_back({rates_differ_by(before, rate), each, each});
+      before = rate;
+      last = next;
+    }
   }
 
   /// Warp instructions a cycle of an SM that holds one block alone, as most do at the end of a launch. Nothing that was

@@ -41,7 +41,9 @@ double error(Cycle a, Cycle b) {
 TEST_CASE("the repeating part of a path is found") {
   HandMadeTrace made = streaming_loop(50, 1, 1);
   const TimedProgram program(*made.trace().kernel, sm_model());
-  const PathLoop loop = find_loop(made.trace().classes[0].paths[0], program);
+  const PathLoops loops = find_loops(made.trace().classes[0].paths[0], program);
+  REQUIRE(loops.size() == 1);
+  const PathLoop& loop = loops.front();
   CHECK(loop.first_run == 1);
   CHECK(loop.period == 1);
   CHECK(loop.iterations == 49);
@@ -64,6 +66,49 @@ TEST_CASE("skipped iterations: cycles and traffic as if simulated") {
   CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
   CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
   CHECK(error(skipping.counters.warp_cycles, full.counters.warp_cycles) < 0.05);
+}
+
+TEST_CASE("loops that follow each other are left out one by one") {
+  // The second loop does the arithmetic of the first twice.
+  constexpr int kIterations = 400, kWarps = 8;
+  const GpuModel gpu = sm_model(4);
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  Instruction branch = plain(Pipe::Cbu, 5);
+  branch.opcode = Opcode::BRA;
+  const Instruction use = waiting(plain(Pipe::Fma, 4), 0);
+  HandMadeTrace made({plain(Pipe::Fma, 4), load, use, branch, plain(Pipe::Fma, 4), load, use, use, branch,
+                      plain(Pipe::Fma, 4), exit_instruction()},
+                     kWarps, 4);
+  std::vector<Run> runs{{0, 4}};
+  for (int i = 1; i < kIterations; ++i) runs.push_back({1, 3});
+  runs.push_back({4, 1});
+  for (int i = 0; i < kIterations; ++i) runs.push_back({5, 4});
+  runs.push_back({9, 2});
+  made.runs(runs);
+  for (int w = 0; w < kWarps; ++w)
+    for (int i = 0; i < 2 * kIterations; ++i)
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * 2 * kIterations + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+  made.trace().slopes.push_back({std::int64_t{2} * kWarps * kIterations * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+
+  const TimedProgram program(*made.trace().kernel, gpu);
+  const PathLoops loops = find_loops(made.trace().classes[0].paths[0], program);
+  REQUIRE(loops.size() == 2);
+  CHECK(loops[0].instructions == 3);
+  CHECK(loops[1].instructions == 4);
+  CHECK(loops[1].accesses_before == kIterations);
+  CHECK(loop_at(loops, 0) == 2);
+  CHECK(loop_at(loops, 1) == 0);
+  CHECK(loop_at(loops, loops[1].first_run) == 1);
+  CHECK(loop_at(loops, static_cast<std::uint32_t>(runs.size()) - 1) == 2);
+
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 10000);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
+  CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
 }
 
 TEST_CASE("L1 holds what skipped iterations leave in it") {
@@ -161,7 +206,7 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
   HandMadeTrace made(code, 4, 9);
   made.runs({{0, 4001}});
   made.occupancy().blocks_per_sm = 1;
-  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 4500);
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 3500);
   INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
   CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);

@@ -172,6 +172,7 @@ class HandMadeTrace {
     SimulateOptions options;
     options.threads = threads;
     options.full = full;
+    options.effort.seconds *= static_cast<double>(budget) / static_cast<double>(options.detailed_instructions);
     options.detailed_instructions = budget;
     KernelTrace trace = trace_;
     add_arrivals(trace);
