@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kTraceKind = "trace";
 constexpr const char* kWarningKind = "notes";
 constexpr const char* kTimingKind = "timing";
+constexpr const char* kDisassembly = "sass";
 
 }  // namespace
 
@@ -59,6 +60,17 @@ std::optional<TimingResult> PredictionCache::timing(const ContentKey& key) const
 
 void PredictionCache::keep(const ContentKey& key, const TimingResult& result) const {
   store_.put(key, kTimingKind, encode_timing(result));
+  store_.kept();
+}
+
+std::optional<std::string> PredictionCache::get(std::uint64_t high, std::uint64_t low) const {
+  const auto bytes = store_.get({{high, low}}, kDisassembly);
+  if (!bytes) return std::nullopt;
+  return std::string(bytes->begin(), bytes->end());
+}
+
+void PredictionCache::put(std::uint64_t high, std::uint64_t low, const std::string& text) const {
+  store_.put({{high, low}}, kDisassembly, {text.begin(), text.end()});
   store_.kept();
 }
 

@@ -1,4 +1,4 @@
-// Keeps finished traces and timings. Reports are always rebuilt from them, so a change to a report or plot costs no
+// Keeps finished traces and timings, and disassembly. Reports are always rebuilt from them, so a change to a report or plot costs no
 // simulation.
 #pragma once
 
@@ -9,12 +9,13 @@
 
 #include "cache/content_key.h"
 #include "cache/store.h"
+#include "program/disassembly.h"
 #include "timing/result.h"
 #include "trace/trace.h"
 
 namespace forewarp {
 
-class PredictionCache {
+class PredictionCache : public TextStore {
  public:
   explicit PredictionCache(std::string folder, std::uint64_t most_bytes = default_cache_bytes())
       : store_(std::move(folder), most_bytes) {}
@@ -28,6 +29,9 @@ class PredictionCache {
 
   std::optional<TimingResult> timing(const ContentKey&) const;
   void keep(const ContentKey&, const TimingResult&) const;
+
+  std::optional<std::string> get(std::uint64_t high, std::uint64_t low) const override;
+  void put(std::uint64_t high, std::uint64_t low, const std::string& text) const override;
 
  private:
   Store store_;

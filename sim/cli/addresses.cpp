@@ -35,8 +35,10 @@ CommandLine make_command_line() {
   c.model()("launch", po::value<std::string>()->value_name("FILE"), "launch file");
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"), "the case, where the file has several");
   c.add_assume_opcodes();
+  c.add_architecture();
   c.output()("out", po::value<std::string>()->value_name("FILE")->default_value("-"),
              "where to write, - for standard output");
+  c.add_cache();
   c.positional("IMAGE");
   return c;
 }
@@ -114,7 +116,9 @@ int run_addresses(const Arguments& arguments) {
   if (!c.parse(arguments)) return kDone;
   const std::string launch_file = c.text("launch"), out = c.text("out");
   check_writable(out);
-  const Workload workload = load_workload(c.text("IMAGE"), launch_file, c.has("assume-opcodes"));
+  const std::optional<PredictionCache> cache = c.cache();
+  const Workload workload = load_workload(
+      c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
   const Case& item = choose_one_case(*workload.launches, c.texts("case"));
   const Buffers buffers(item);
   std::string text = "# buffers:";

@@ -62,7 +62,7 @@ struct Run {
 
 Sample predict_once(const GpuModel& model, const BenchCase& item, bool full) {
   Sample sample;
-  const Workload workload = load_workload(trace_cubin(item.stem, model.sm), trace_launch_file(item.stem), false);
+  const Workload workload = load_workload(trace_cubin(item.stem, model.sm), trace_launch_file(item.stem));
   SimulateOptions options;
   options.full = full;
   const GpuModel* const models[] = {&model};

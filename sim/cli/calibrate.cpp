@@ -182,7 +182,7 @@ class Calibration {
     std::map<std::string, Workload> workloads;
     for (const Wanted& w : wanted)
       if (!workloads.contains(w.stem))
-        workloads[w.stem] = load_workload(trace_cubin(w.stem, model_.sm), trace_launch_file(w.stem), false);
+        workloads[w.stem] = load_workload(trace_cubin(w.stem, model_.sm), trace_launch_file(w.stem));
     std::vector<std::optional<Prediction>> made(wanted.size());
     {
       Progress progress(wanted.size());

@@ -91,6 +91,11 @@ void CommandLine::add_assume_opcodes() {
   model()("assume-opcodes", "treat unknown opcodes as plain ALU instructions without effect, and warn");
 }
 
+void CommandLine::add_architecture() {
+  model()("sm", po::value<int>()->value_name("80|90"),
+          "architecture to take from an image that holds code for several (default: the newest)");
+}
+
 void CommandLine::add_json() {
   output()("json", po::value<std::string>()->value_name("FILE|-"),
            "write the result as JSON; with - to standard output, instead of the text");
@@ -163,6 +168,13 @@ SimulateOptions CommandLine::simulation() const {
   options.detailed_instructions = static_cast<std::uint64_t>(
       std::ceil(static_cast<double>(options.detailed_instructions) * options.effort.seconds / Effort{}.seconds));
   return options;
+}
+
+int CommandLine::architecture() const {
+  if (!has("sm")) return 0;
+  const int sm = whole_number("sm");
+  if (sm != 80 && sm != 90) throw UsageError("--sm is 80 or 90, not " + std::to_string(sm));
+  return sm;
 }
 
 std::optional<PredictionCache> CommandLine::cache() const {

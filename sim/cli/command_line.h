@@ -32,6 +32,7 @@ class CommandLine {
   void add_effort();      ///< --memory, --budget, --exact
   void add_threads();
   void add_assume_opcodes();
+  void add_architecture();  ///< --sm, for commands without a GPU
   void add_json();
   void add_cache();  ///< --no-cache, --cache-folder
 
@@ -49,6 +50,7 @@ class CommandLine {
   SimulateOptions simulation() const;
   Effort effort() const;
   unsigned threads() const;
+  int architecture() const;  ///< of --sm, 0 if it was not given
   std::optional<PredictionCache> cache() const;  ///< nothing if switched off or without a folder
 
  private:

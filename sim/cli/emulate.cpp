@@ -33,8 +33,10 @@ CommandLine make_command_line() {
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"),
             "case of the launch file; needed when it has several");
   c.add_assume_opcodes();
+  c.add_architecture();
   c.output()("dump", po::value<std::vector<std::string>>()->value_name("BUFFER=FILE"),
              "write this buffer; may be repeated");
+  c.add_cache();
   c.positional("IMAGE");
   return c;
 }
@@ -67,7 +69,9 @@ int run_emulate(const Arguments& arguments) {
   if (!c.parse(arguments)) return kDone;
   const std::string launch_file = c.text("launch");
   if (!c.has("dump")) throw UsageError("--dump is missing: name the buffers to write");
-  const Workload workload = load_workload(c.text("IMAGE"), launch_file, c.has("assume-opcodes"));
+  const std::optional<PredictionCache> cache = c.cache();
+  const Workload workload = load_workload(
+      c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
   const Case& item = choose_one_case(*workload.launches, c.texts("case"));
   const std::vector<Dump> dumps = read_dumps(c.texts("dump"), item);
 

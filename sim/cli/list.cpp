@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -17,6 +18,7 @@ namespace forewarp::cli {
 namespace {
 
 using report::Table;
+using Json = nlohmann::ordered_json;
 
 std::string joined(const std::set<std::string>& names) {
   std::string text;
@@ -27,19 +29,26 @@ std::string joined(const std::set<std::string>& names) {
 /// What a prediction of the kernel would say of its instructions.
 struct Support {
   bool understood = true;
-  std::set<std::string> refused;  ///< stop a warp that reaches them
-  std::set<std::string> untimed;  ///< take an issue slot alone
+  std::vector<std::string> unknown;  ///< forms that the tables do not list; they stop a warp, too
+  std::set<std::string> refused;     ///< stop a warp that reaches them
+  std::set<std::string> untimed;     ///< take an issue slot alone
 
   std::string text() const {
-    if (!understood) return "no: instructions that are not understood";
-    if (!refused.empty()) return "unless it reaches " + joined(refused);
+    std::set<std::string> stops = refused;
+    if (!understood) stops.insert("instructions that are not understood");
+    if (!stops.empty()) return "unless it reaches " + joined(stops);
     return untimed.empty() ? "yes" : "yes; not timed: " + joined(untimed);
   }
 };
 
 Support support_of(const Program& program, const Kernel& kernel) {
   Support support;
-  support.understood = !program.not_understood.contains(kernel.name);
+  if (const auto unknown = program.not_understood.find(kernel.name); unknown != program.not_understood.end()) {
+    support.understood = false;
+    std::istringstream lines(unknown->second);
+    for (std::string line; std::getline(lines, line);)
+      if (!line.empty()) support.unknown.push_back(line.substr(line.find_first_not_of(' ')));
+  }
   for (const Instruction& in : kernel.instructions) {
     if (in.opcode == Opcode::Unknown) continue;
     const std::string name = opcode_text(in.opcode);
@@ -59,44 +68,75 @@ std::string parameters_text(const Kernel& kernel) {
   return text.empty() ? "-" : text;
 }
 
-std::string table_text(const Program& program) {
-  Table t({{"kernel", Table::Left},
-           {"instructions", Table::Right},
-           {"registers", Table::Right},
-           {"shared", Table::Right},
-           {"local", Table::Right},
-           {"threads", Table::Right},
-           {"arguments, bytes @offset", Table::Left},
-           {"can be predicted", Table::Left}});
-  for (const Kernel& k : program.kernels)
-    t.row({k.demangled, std::to_string(k.instructions.size()), std::to_string(k.registers),
-           std::to_string(k.static_shared_bytes), std::to_string(k.local_bytes), std::to_string(k.max_threads),
-           parameters_text(k), support_of(program, k).text()});
-  return program.path + ": sm_" + std::to_string(program.sm) + ", " + std::to_string(program.kernels.size()) +
-         (program.kernels.size() == 1 ? " kernel" : " kernels") + "\n" + t.text("  ");
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';
+  return text;
 }
 
-nlohmann::ordered_json json_of(const Program& program) {
-  using Json = nlohmann::ordered_json;
-  Json kernels = Json::array();
-  for (const Kernel& k : program.kernels) {
-    const Support support = support_of(program, k);
+/// The kernels of an image as a table and as JSON. They pass one after another.
+class Listing {
+ public:
+  explicit Listing(bool instructions) : instructions_(instructions) {}
+
+  void add(const ImagePart& part, const Kernel& k) {
+    sm_ = part.program->sm;
+    cubins_ = part.cubins;
+    const Support support = support_of(*part.program, k);
     Json parameters = Json::array();
     for (const Parameter& p : k.parameters) parameters.push_back({{"offset", p.offset}, {"size", p.size}});
-    kernels.push_back({{"kernel", k.demangled},
-                       {"symbol", k.name},
-                       {"instructions", k.instructions.size()},
-                       {"registers", k.registers},
-                       {"static_shared_bytes", k.static_shared_bytes},
-                       {"local_bytes", k.local_bytes},
-                       {"max_threads", k.max_threads},
-                       {"parameters", std::move(parameters)},
-                       {"understood", support.understood},
-                       {"refused", support.refused},
-                       {"not_timed", support.untimed}});
+    Json row{{"kernel", k.demangled},
+             {"symbol", k.name},
+             {"cubin", part.cubin + 1},
+             {"instructions", k.instructions.size()},
+             {"registers", k.registers},
+             {"static_shared_bytes", k.static_shared_bytes},
+             {"local_bytes", k.local_bytes},
+             {"max_threads", k.max_threads},
+             {"parameters", std::move(parameters)},
+             {"understood", support.understood},
+             {"refused", support.refused},
+             {"not_timed", support.untimed},
+             {"not_understood", support.unknown}};
+    if (!instructions_)
+      for (const char* unseen : {"instructions", "understood", "refused", "not_timed", "not_understood"})
+        row.erase(unseen);
+    kernels_.push_back(std::move(row));
+    rows_.push_back({printable(k.demangled), std::to_string(part.cubin + 1), std::to_string(k.instructions.size()),
+                     std::to_string(k.registers), std::to_string(k.static_shared_bytes), std::to_string(k.local_bytes),
+                     std::to_string(k.max_threads), parameters_text(k), support.text()});
   }
-  return {{"forewarp", FOREWARP_VERSION}, {"image", program.path}, {"sm", program.sm}, {"kernels", std::move(kernels)}};
-}
+
+  std::string text(const std::string& path) const {
+    std::vector<report::Table::Column> columns{{"kernel", Table::Left}};
+    if (cubins_ > 1) columns.push_back({"cubin", Table::Right});
+    if (instructions_) columns.push_back({"instructions", Table::Right});
+    for (const char* number : {"registers", "shared", "local", "threads"}) columns.push_back({number, Table::Right});
+    columns.push_back({"arguments, bytes @offset", Table::Left});
+    if (instructions_) columns.push_back({"can be predicted", Table::Left});
+    Table t(columns);
+    for (std::vector<std::string> row : rows_) {
+      if (!instructions_) row.pop_back(), row.erase(row.begin() + 2);
+      if (cubins_ <= 1) row.erase(row.begin() + 1);
+      t.row(row);
+    }
+    return path + ": sm_" + std::to_string(sm_) + (cubins_ > 1 ? ", " + std::to_string(cubins_) + " cubins" : "") +
+           ", " + std::to_string(rows_.size()) + (rows_.size() == 1 ? " kernel" : " kernels") + "\n" + t.text("  ");
+  }
+
+  bool empty() const { return rows_.empty(); }
+
+  Json json(const std::string& path) const {
+    return {{"forewarp", FOREWARP_VERSION}, {"image", path}, {"sm", sm_}, {"cubins", cubins_}, {"kernels", kernels_}};
+  }
+
+ private:
+  bool instructions_;
+  int sm_ = 0;
+  std::size_t cubins_ = 1;
+  Json kernels_ = Json::array();
+  std::vector<std::vector<std::string>> rows_;
+};
 
 /// A launch file for the kernel: 8 bytes are taken for a pointer, 4 for an integer, anything else for a struct.
 std::string template_text(const Kernel& kernel) {
@@ -134,29 +174,43 @@ std::string template_text(const Kernel& kernel) {
 int run_list(const Arguments& arguments) {
   CommandLine c(
       "list IMAGE [--kernel NAME --launch-template] [options]",
-      "Lists the kernels of a cubin with what a launch of them takes: registers, shared memory, arguments, and\n"
+      "Lists the kernels of an image with what a launch of them takes: registers, shared memory, arguments, and\n"
       "whether they can be predicted. Or writes a launch file for one of them, to be filled in.",
       {"forewarp list saxpy.cubin", "forewarp list saxpy.cubin --kernel saxpy --launch-template > saxpy.yaml"});
   c.positional("IMAGE");
   c.model()("kernel", boost::program_options::value<std::string>()->value_name("NAME"), "that kernel alone");
   c.output()("launch-template", "write a launch file for the kernel");
+  c.model()("no-code", "do not look at instructions, which takes minutes for a library of thousands of kernels");
+  c.add_architecture();
   c.add_json();
+  c.add_cache();
   if (!c.parse(arguments)) return kDone;
-  Program program = load_program(c.text("IMAGE"));
-  if (c.has("launch-template")) {
-    if (c.has("json")) throw UsageError("--launch-template writes YAML, not JSON");
-    if (!c.has("kernel") && program.kernels.size() > 1) throw UsageError("--launch-template needs --kernel NAME");
-    write_file("-", template_text(c.has("kernel") ? program.kernel(c.text("kernel")) : program.kernels.front()));
-    return kDone;
+  const std::optional<PredictionCache> cache = c.cache();
+  const std::string path = c.text("IMAGE");
+  ImageOptions options;
+  options.sm = c.architecture();
+  options.texts = cache ? &*cache : nullptr;
+  options.instructions = !c.has("no-code") && !c.has("launch-template");
+  if (c.has("kernel")) options.kernels = {c.text("kernel")};
+  if (c.has("launch-template") || c.has("kernel")) {
+    if (c.has("launch-template") && c.has("json")) throw UsageError("--launch-template writes YAML, not JSON");
+    const Program program = load_program(path, options);
+    if (c.has("launch-template") && !c.has("kernel") && program.kernels.size() > 1)
+      throw UsageError("--launch-template needs --kernel NAME");
+    const Kernel& kernel = c.has("kernel") ? program.kernel(c.text("kernel")) : program.kernels.front();
+    if (c.has("launch-template")) {
+      write_file("-", template_text(kernel));
+      return kDone;
+    }
+    options.kernels = {kernel.name};
   }
-  if (c.has("kernel")) {
-    const Kernel chosen = program.kernel(c.text("kernel"));
-    program.kernels = {chosen};
-  }
-  if (const auto path = c.json())
-    write_file(*path, json_of(program).dump(1) + "\n");
+  Listing listing(options.instructions);
+  for_each_kernel(path, options, [&](const ImagePart& part, Kernel&& kernel) { listing.add(part, kernel); });
+  if (listing.empty()) throw InputError(SourcePosition{path, 0, 0}, "there is no kernel in this image");
+  if (const auto to = c.json())
+    write_file(*to, listing.json(path).dump(1) + "\n");
   else
-    write_file("-", table_text(program));
+    write_file("-", listing.text(path));
   return kDone;
 }
 

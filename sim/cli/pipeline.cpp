@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "cli/output.h"
@@ -69,13 +70,21 @@ void add_contention_warning(const Kernel& kernel, std::vector<std::string>& warn
 
 }  // namespace
 
-Workload load_workload(const std::string& image, const std::string& launch_file, bool assume_opcodes) {
+Workload load_workload(const std::string& image, const std::string& launch_file, const ImageChoice& choice) {
   std::vector<std::string> warnings;
   Workload workload;
-  workload.assume_opcodes = assume_opcodes;
+  workload.assume_opcodes = choice.assume_opcodes;
   workload.launches = std::make_shared<const LaunchFile>(read_launch_file(launch_file));
-  workload.program = std::make_shared<const Program>(
-      load_program(image, assume_opcodes ? UnknownOpcode::Assume : UnknownOpcode::Reject, &warnings));
+  std::set<std::string> names;
+  for (const Case& item : workload.launches->cases)
+    for (const Launch& launch : item.launches) names.insert(launch.kernel);
+  ImageOptions options;
+  options.sm = choice.sm;
+  options.kernels.emplace(names.begin(), names.end());
+  options.unknown = choice.assume_opcodes ? UnknownOpcode::Assume : UnknownOpcode::Reject;
+  options.warnings = &warnings;
+  options.texts = choice.texts;
+  workload.program = std::make_shared<const Program>(load_program(image, options));
   for (const std::string& warning : warnings) warn(warning);
   return workload;
 }
@@ -101,7 +110,7 @@ void check_case(const GpuModel& model, const Workload& workload, const Case& ite
     throw InputError({workload.program->path},
                      "is code for sm_" + std::to_string(workload.program->sm) + ", but " + model.name + " runs sm_" +
                          std::to_string(model.sm),
-                     "give the cubin that was compiled for sm_" + std::to_string(model.sm));
+                     "give the image that was compiled for sm_" + std::to_string(model.sm));
   }
   const std::vector<std::uint64_t> addresses = place_buffers(item);
   for (const Launch& launch : item.launches) {

@@ -16,15 +16,23 @@
 
 namespace forewarp::cli {
 
-/// A cubin with its launches.
+/// An image with its launches.
 struct Workload {
   std::shared_ptr<const Program> program;
   std::shared_ptr<const LaunchFile> launches;
   bool assume_opcodes = false;
 };
 
-/// Warnings about the image go to standard error.
-Workload load_workload(const std::string& image, const std::string& launch_file, bool assume_opcodes);
+/// How an image is read for a command: whether unknown opcodes are assumed, the architecture to take from an image that
+/// holds several (0: the newest), disassembly made before.
+struct ImageChoice {
+  bool assume_opcodes = false;
+  int sm = 0;
+  const TextStore* texts = nullptr;
+};
+
+/// Loads the kernels that the launch file names. Warnings about the image go to standard error.
+Workload load_workload(const std::string& image, const std::string& launch_file, const ImageChoice& = {});
 
 /// The cases named by `ids`, in the file's order, or all of them. An unknown id is an InputError that lists the cases.
 std::vector<const Case*> choose_cases(const LaunchFile&, const std::vector<std::string>& ids);

@@ -64,7 +64,7 @@ std::vector<PublishedResult> run_published(const SuiteOptions& options) {
     if (model.name.empty()) model = model_of(r.row, options.changes);
     const int sm = model.sm;
     if (!workloads.contains({r.row.stem, sm}))
-      workloads[{r.row.stem, sm}] = load_workload(trace_cubin(r.row.stem, sm), trace_launch_file(r.row.stem), false);
+      workloads[{r.row.stem, sm}] = load_workload(trace_cubin(r.row.stem, sm), trace_launch_file(r.row.stem));
   }
   Progress progress(results.size());
   const auto failures = run_side_by_side(results.size(), options.threads, false, [&](std::size_t i) {

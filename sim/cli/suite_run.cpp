@@ -82,7 +82,7 @@ class Planner {
   void add_jobs(std::size_t run, std::size_t place, const GpuModel& model, const SuiteTrace& trace,
                 const std::vector<std::string>& ids, std::vector<Job>& jobs) {
     std::optional<Workload>& workload = workloads_[{trace.stem, model.sm}];
-    if (!workload) workload = load_workload(trace_cubin(trace.stem, model.sm), trace_launch_file(trace.stem), false);
+    if (!workload) workload = load_workload(trace_cubin(trace.stem, model.sm), trace_launch_file(trace.stem));
     const std::vector<MeasuredLaunch> measured = read_if_there(suite_.gpu, trace.stem);
     for (const Case* item : choose_cases(*workload->launches, ids)) {
       const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.item == item; });

@@ -31,7 +31,9 @@ CommandLine make_command_line() {
             "only this case of the launch file; may be repeated");
   c.add_effort();
   c.add_assume_opcodes();
+  c.add_architecture();
   c.output()("out", po::value<std::string>()->value_name("FILE"), "trace file to write");
+  c.add_cache();
   c.positional("IMAGE");
   return c;
 }
@@ -47,7 +49,9 @@ int run_trace(const Arguments& arguments) {
       out != "-" && std::filesystem::exists(out, error) && !std::filesystem::is_regular_file(out, error))
     throw InputError({out}, "is no regular file", "name a file to write, or - for standard output");
   const Effort effort = c.effort();
-  const Workload workload = load_workload(c.text("IMAGE"), launch_file, c.has("assume-opcodes"));
+  const std::optional<PredictionCache> cache = c.cache();
+  const Workload workload = load_workload(
+      c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
 
   report::Table table({{"case", report::Table::Left},

@@ -17,6 +17,12 @@ const Operand* target_operand(const Instruction& instruction) {
   return nullptr;
 }
 
+/// The known target of a call; with a register in front (CALL.REL R8, function) it only says where the register counts
+/// from.
+const Operand* call_target(const Instruction& instruction) {
+  return instruction.operands[0].kind == OperandKind::Register ? nullptr : target_operand(instruction);
+}
+
 bool has_condition(const Instruction& instruction) {
   if (!always_executes(instruction)) return true;
   for (int i = 0; i < instruction.operand_count; ++i) {
@@ -60,7 +66,7 @@ class Builder {
           break;
         case Flow::Call:
           add_call(i, instruction);
-          falls_through = has_condition(instruction) || target_operand(instruction) == nullptr;
+          falls_through = has_condition(instruction) || call_target(instruction) == nullptr;
           break;
         case Flow::WarpSync:
           add_target(i, instruction);
@@ -90,7 +96,7 @@ class Builder {
 
   /// A call through a register can reach any function of the kernel.
   void add_call(std::uint32_t i, const Instruction& instruction) {
-    if (const Operand* target = target_operand(instruction)) {
+    if (const Operand* target = call_target(instruction)) {
       add(i, target->immediate);
       return;
     }
@@ -113,7 +119,7 @@ class Builder {
   bool calls_function(std::uint32_t i) const {
     const Instruction& instruction = kernel_.instructions[i];
     if (traits(instruction.opcode).flow != Flow::Call || !may_execute(instruction)) return false;
-    const Operand* target = target_operand(instruction);
+    const Operand* target = call_target(instruction);
     return target == nullptr || std::any_of(kernel_.functions.begin(), kernel_.functions.end(),
                                             [&](const Function& f) { return f.first == target->immediate; });
   }
@@ -130,7 +136,7 @@ class Builder {
       }
     };
     const Instruction& instruction = kernel_.instructions[call];
-    if (const Operand* target = target_operand(instruction)) {
+    if (const Operand* target = call_target(instruction)) {
       visit(target->immediate);
     } else {
       for (const std::uint32_t to : edges_[call]) visit(to);

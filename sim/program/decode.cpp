@@ -65,6 +65,7 @@ void decode_mnemonic(std::string_view mnemonic, const std::string& place, Instru
   const std::size_t dot = mnemonic.find('.');
   instruction.opcode = find_opcode(mnemonic.substr(0, dot));
   if (instruction.opcode == Opcode::Unknown) {
+    instruction.understood = false;
     unknown.note("opcode " + std::string(mnemonic), place);
     return;
   }
@@ -81,6 +82,7 @@ void decode_mnemonic(std::string_view mnemonic, const std::string& place, Instru
     }
     const auto modifier = find_modifier(part);
     if (!modifier || instruction.modifier_count == Instruction::kMaxModifiers) {
+      instruction.understood = false;
       unknown.note("modifier ." + std::string(part) + " of " + std::string(mnemonic.substr(0, dot)), place);
       continue;
     }
@@ -142,7 +144,16 @@ Instruction decode(const TextInstruction& text, const DecodeContext& context, Un
     parse_operands(text.operands, context.operand, instruction);
   } catch (const OperandError& error) {
     unknown.note("operands '" + text.operands + "' of " + text.opcode + " (" + error.what() + ")", context.place);
-    instruction.operand_count = 0;
+    // Without them nothing holds that is known of the opcode: an access would have no address.
+    Instruction other;
+    other.encoding = instruction.encoding;
+    other.guard = instruction.guard;
+    other.guard_negated = instruction.guard_negated;
+    other.guard_uniform = instruction.guard_uniform;
+    other.control = instruction.control;
+    other.understood = false;
+    other.pipe = Pipe::Alu;
+    return other;
   }
   classify(instruction, context.sm);
   if (instruction.has(Modifier::SP)) instruction.control.reuse = written_reuse(instruction);

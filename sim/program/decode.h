@@ -34,7 +34,8 @@ struct DecodeContext {
 };
 
 /// Decodes one instruction. Unknown parts go to `unknown`, and the rest is decoded as far as possible: an unknown
-/// opcode becomes Opcode::Unknown on the ALU pipe, an unknown modifier is dropped.
+/// opcode, or one with operands that cannot be parsed, becomes Opcode::Unknown on the ALU pipe, an unknown modifier is
+/// dropped; the instruction is then not `understood`.
 Instruction decode(const TextInstruction&, const DecodeContext&, UnknownForms& unknown);
 
 /// Opcode, modifiers and shape from a mnemonic; false if a part is in no table.

@@ -4,12 +4,15 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -129,12 +132,46 @@ std::string read_all(int descriptor) {
   }
 }
 
-/// Runs nvdisasm with the path as an argument of its own: no shell sees it.
-std::string run_nvdisasm(const std::string& cubin_path) {
-  // A path that begins with '-' must not look like an option.
-  std::string path = cubin_path.starts_with('-') ? "./" + cubin_path : cubin_path;
-  std::string program = "nvdisasm", option = "-json";
-  std::array<char*, 4> arguments{program.data(), option.data(), path.data(), nullptr};
+/// A file that is gone with its owner.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    std::error_code ignored;
+    path_ = (std::filesystem::temp_directory_path(ignored) / "forewarp-code-XXXXXX").string();
+    descriptor_ = mkostemp(path_.data(), O_CLOEXEC);
+    if (descriptor_ < 0) throw InputError("no file can be made in the folder of temporary files: " + error_text());
+  }
+  ~TemporaryFile() {
+    close(descriptor_);
+    unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  void append(const void* bytes, std::size_t count) const {
+    const auto* at = static_cast<const char*>(bytes);
+    while (count > 0) {
+      const ssize_t written = write(descriptor_, at, count);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) throw InputError(SourcePosition{path_, 0, 0}, "cannot be written: " + error_text());
+      at += written;
+      count -= static_cast<std::size_t>(written);
+    }
+  }
+
+ private:
+  static std::string error_text() { return std::strerror(errno); }
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+/// Runs nvdisasm over bare code; no shell sees any argument. `image` is what the code is of, for messages.
+std::string run_nvdisasm(const std::string& image, int sm, const std::string& code_path) {
+  std::string path = code_path, program = "nvdisasm", json_option = "-json", binary_option = "-b";
+  std::string architecture = sm == 90 ? "SM90a" : "SM" + std::to_string(sm);  // sm_90a is sm_90 and more
+  std::array<char*, 6> arguments{program.data(),      json_option.data(), binary_option.data(),
+                                 architecture.data(), path.data(),        nullptr};
 
   Pipe2 output;
   posix_spawn_file_actions_t actions;
@@ -145,10 +182,10 @@ std::string run_nvdisasm(const std::string& cubin_path) {
   const int spawned = posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (spawned != 0) {
-    throw InputError(SourcePosition{cubin_path, 0, 0},
-                     "there is no disassembly: " + cubin_path + ".json does not exist and nvdisasm is not on the PATH",
-                     "write it elsewhere with: nvdisasm -json FILE.cubin > FILE.cubin.json, or install nvdisasm "
-                     "(the wheel nvidia-cuda-nvdisasm carries it)");
+    throw InputError(SourcePosition{image, 0, 0},
+                     "there is no disassembly: " + image + ".json does not exist and nvdisasm is not on the PATH",
+                     "install nvdisasm (the wheel nvidia-cuda-nvdisasm carries it), or write the disassembly of a cubin "
+                     "elsewhere with: nvdisasm -json FILE.cubin > FILE.cubin.json");
   }
   output.close_end(1);
   std::string text = read_all(output.ends[0]);
@@ -156,19 +193,101 @@ std::string run_nvdisasm(const std::string& cubin_path) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw InputError(SourcePosition{cubin_path, 0, 0}, "nvdisasm -json failed on this cubin",
-                     "nvdisasm of CUDA 12.8 or later writes JSON; run it by hand to see its message");
+    throw InputError(SourcePosition{image, 0, 0}, "nvdisasm -json failed on this code",
+                     "nvdisasm of CUDA 12.8 or later writes JSON; run nvdisasm -json on a cubin by hand to see its "
+                     "message");
   }
   return text;
 }
 
+// In a store: the base, then a line an instruction of guard, opcode and operands, with tabs between them.
+std::string packed(const CodeText& text) {
+  std::string lines = std::to_string(text.base) + "\n";
+  for (const TextInstruction& i : text.instructions)
+    lines.append(i.predicate).append("\t").append(i.opcode).append("\t").append(i.operands).append("\n");
+  return lines;
+}
+
+std::optional<CodeText> unpacked(const std::string& lines, std::size_t instructions) {
+  CodeText text;
+  const std::string_view all = lines;
+  std::size_t at = all.find('\n');
+  if (at == std::string_view::npos) return std::nullopt;
+  std::from_chars(all.data(), all.data() + at, text.base);
+  while (++at < all.size()) {
+    const std::size_t end = all.find('\n', at), first = all.find('\t', at), second = all.find('\t', first + 1);
+    if (end == std::string_view::npos || second == std::string_view::npos || second > end) return std::nullopt;
+    text.instructions.push_back({std::string(all.substr(at, first - at)),
+                                 std::string(all.substr(first + 1, second - first - 1)),
+                                 std::string(all.substr(second + 1, end - second - 1))});
+    at = end;
+  }
+  if (text.instructions.size() != instructions) return std::nullopt;
+  return text;
+}
+
+struct TextKey {
+  std::uint64_t high = 0, low = 0;
+};
+TextKey key_of(const std::vector<CodeWord>& code, int sm) {
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(code.data(), code.size() * sizeof(CodeWord),
+                                                   static_cast<XXH64_hash_t>(sm));
+  return {hash.high64, hash.low64};
+}
+
 }  // namespace
 
-Disassembly read_disassembly(const std::string& cubin_path) {
+std::optional<Disassembly> read_disassembly(const std::string& cubin_path) {
   const std::string beside = cubin_path + ".json";
   std::error_code ignored;
-  if (std::filesystem::exists(beside, ignored)) return parse(beside, read_text_file(beside));
-  return parse("nvdisasm -json " + cubin_path, run_nvdisasm(cubin_path));
+  if (!std::filesystem::exists(beside, ignored)) return std::nullopt;
+  return parse(beside, read_text_file(beside));
+}
+
+std::vector<CodeText> disassemble(const std::string& path, int sm,
+                                  std::span<const std::vector<CodeWord>* const> sequences, const TextStore* store) {
+  std::vector<CodeText> texts(sequences.size());
+  std::vector<std::size_t> missing;
+  std::uint64_t bytes = 0;
+  std::optional<TemporaryFile> file;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const std::vector<CodeWord>& code = *sequences[i];
+    if (store != nullptr) {
+      const TextKey key = key_of(code, sm);
+      if (const auto kept = store->get(key.high, key.low)) {
+        if (auto text = unpacked(*kept, code.size())) {
+          texts[i] = std::move(*text);
+          continue;
+        }
+      }
+    }
+    if (!file) file.emplace();
+    file->append(code.data(), code.size() * sizeof(CodeWord));
+    texts[i].base = static_cast<std::uint32_t>(bytes);
+    bytes += code.size() * sizeof(CodeWord);
+    missing.push_back(i);
+  }
+  if (bytes == 0) return texts;
+
+  Disassembly printed = parse("nvdisasm -json of " + path, run_nvdisasm(path, sm, file->path()));
+  std::vector<TextInstruction> all;
+  for (DisassembledFunction& function : printed.functions)
+    std::move(function.instructions.begin(), function.instructions.end(), std::back_inserter(all));
+  if (all.size() * sizeof(CodeWord) != bytes)
+    throw InputError(SourcePosition{path, 0, 0},
+                     "nvdisasm gave " + std::to_string(all.size()) + " instructions for " +
+                         std::to_string(bytes / sizeof(CodeWord)),
+                     "take nvdisasm of CUDA 12.8 to 13.5");
+  auto next = all.begin();
+  for (const std::size_t i : missing) {
+    const auto end = next + static_cast<std::ptrdiff_t>(sequences[i]->size());
+    texts[i].instructions.assign(std::make_move_iterator(next), std::make_move_iterator(end));
+    next = end;
+    if (store == nullptr) continue;
+    const TextKey key = key_of(*sequences[i], sm);
+    store->put(key.high, key.low, packed(texts[i]));
+  }
+  return texts;
 }
 
 }  // namespace forewarp

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "program/operand_text.h"
 
 namespace forewarp {
 
@@ -26,8 +30,26 @@ struct Disassembly {
   std::vector<DisassembledFunction> functions;
 };
 
-/// Reads `cubin_path`.json if it exists, else the output of `nvdisasm -json` on the PATH. InputError if there is
-/// neither or if it is not nvdisasm output.
-Disassembly read_disassembly(const std::string& cubin_path);
+/// Reads `cubin_path`.json, nothing if there is no such file. InputError if it is not nvdisasm output.
+std::optional<Disassembly> read_disassembly(const std::string& cubin_path);
+
+/// Keeps text under the hash of what it was made from.
+class TextStore {
+ public:
+  virtual ~TextStore() = default;
+  virtual std::optional<std::string> get(std::uint64_t high, std::uint64_t low) const = 0;
+  virtual void put(std::uint64_t high, std::uint64_t low, const std::string& text) const = 0;
+};
+
+/// One sequence of instructions as nvdisasm prints them.
+struct CodeText {
+  std::uint32_t base = 0;  ///< printed addresses count from here
+  std::vector<TextInstruction> instructions;
+};
+
+/// Asks the nvdisasm on the PATH for the text of each sequence, or `store` where it is not null and has it. `path` is
+/// for messages: InputError if there is no nvdisasm or if it fails.
+std::vector<CodeText> disassemble(const std::string& path, int sm,
+                                  std::span<const std::vector<CodeWord>* const> sequences, const TextStore* store);
 
 }  // namespace forewarp

@@ -201,6 +201,7 @@ struct Instruction {
   std::uint8_t guard = kPredicateTrue;  ///< @P guard; for uniform-guarded instructions see guard_uniform
   bool guard_negated = false;
   bool guard_uniform = false;
+  bool understood = true;         ///< false: its opcode, a modifier or an operand is missing from the tables
   bool variable_latency = false;  ///< completes through a scoreboard rather than after a fixed number of cycles
   std::uint8_t operand_count = 0;
   std::uint8_t destination_count = 0;  ///< the first so many operands are written (predicates included)

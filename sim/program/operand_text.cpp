@@ -106,6 +106,10 @@ class Parser {
       if (accept("~") || accept("!")) operand.invert = true;
       if (accept("|")) operand.absolute = bars = true;
     }
+    if (text_.substr(at_).starts_with("32@")) {
+      append(filled_in());
+      return;
+    }
     if (number_ahead()) {
       parse_number();
       return;
@@ -126,6 +130,21 @@ class Parser {
     if (bars) expect('|');
     if (peek() == '.') parse_suffixes(operand, take_name().substr(1));
     append(operand);
+  }
+
+  /// 32@lo((symbol + 0x10)): half an address that a linker fills in.
+  Operand filled_in() {
+    if (!context_.immediate) fail("a symbol that the cubin does not place");
+    while (at_ < text_.size() && peek() != '(' && peek() != ',') ++at_;
+    int depth = 0;
+    do {
+      depth += peek() == '(' ? 1 : peek() == ')' ? -1 : 0;
+      ++at_;
+    } while (depth > 0 && at_ < text_.size());
+    Operand operand;
+    operand.kind = OperandKind::Immediate;
+    operand.immediate = *context_.immediate;
+    return operand;
   }
 
   bool number_ahead() const {
@@ -173,8 +192,10 @@ class Parser {
 
   /// Indexed branches print their displacement from the next instruction, all others the place itself.
   std::uint32_t target_offset(std::uint32_t printed) const {
+    if (context_.target) return *context_.target;
     const bool relative = instruction_.opcode == Opcode::BRX || instruction_.opcode == Opcode::BRXU;
-    return relative ? context_.address + 16 + printed : printed;
+    if (relative) return context_.address + 16 + printed;
+    return instruction_.has(Modifier::ABS) ? printed : printed - context_.base;
   }
 
   Operand make_target(std::uint32_t offset) const {
@@ -311,7 +332,7 @@ class Parser {
       if (dot != std::string_view::npos) parse_suffixes(operand, name.substr(dot + 1));
       return;
     }
-    const auto offset = context_.symbol ? context_.symbol(name) : std::nullopt;
+    const auto offset = context_.target ? context_.target : context_.symbol ? context_.symbol(name) : std::nullopt;
     if (!offset) fail("unknown name '" + std::string(name) + "' before");
     operand = make_target(*offset);
   }

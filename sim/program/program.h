@@ -1,8 +1,10 @@
-// A loaded cubin: its kernels as decoded instructions, with all that a launch needs.
+// A loaded image: its kernels as decoded instructions, with all that a launch needs.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,27 +65,46 @@ inline constexpr std::uint64_t kOutsideAddress = 0x7f90'f000'0000;
 struct Program {
   std::string path;
   int sm = 0;                             ///< 80, 90
-  std::uint64_t content_hash = 0;         ///< of the cubin's bytes
+  std::uint64_t content_hash = 0;         ///< of the bytes of the cubins that the kernels are from
   std::vector<std::uint8_t> module_data;  ///< initial contents of __device__ variables and of the compiler's tables
   std::vector<std::string> outside;       ///< functions that the cubin names and does not hold: vprintf, malloc, ...
-  std::vector<Kernel> kernels;
-  std::map<std::string, std::string> not_understood;  ///< by symbol: a kernel's opcodes that are rejected, a line each
+  std::vector<Kernel> kernels;            ///< those that were asked for
+  std::map<std::string, std::string> not_understood;  ///< by symbol: a kernel's unknown forms, a line each
+  std::vector<std::string> others;                    ///< symbols of kernels that were not asked for
 
-  /// By exact symbol, exact demangled name, or unique demangled prefix; InputError names the candidates, or what is
-  /// not understood of the kernel.
+  /// By exact symbol, exact demangled name, or unique demangled prefix; InputError names the candidates.
   const Kernel& kernel(const std::string& name) const;
-
- private:
-  const Kernel& named(const std::string& name) const;
 };
 
-/// What to do with an opcode or modifier that the tables do not list.
+/// What to do when a warp reaches an instruction with an opcode, modifier or operand that the tables do not list: stop
+/// there, or take it for an ordinary ALU instruction.
 enum class UnknownOpcode { Reject, Assume };
 
-/// Reads `cubin_path` and its disassembly (`cubin_path`.json beside it, else nvdisasm on the PATH).
-/// A kernel with unknown opcodes is rejected when it is asked for, with each of them, its count and first place; others
-/// of the cubin are not concerned. If they are assumed, they count as ALU instructions and `warnings` says so.
-Program load_program(const std::string& cubin_path, UnknownOpcode = UnknownOpcode::Reject,
+class TextStore;
+
+struct ImageOptions {
+  int sm = 0;  ///< the architecture to take from an image that holds several; 0: the newest
+  std::optional<std::vector<std::string>> kernels;  ///< only those that these names can mean; nothing: all
+  UnknownOpcode unknown = UnknownOpcode::Reject;
+  std::vector<std::string>* warnings = nullptr;
+  const TextStore* texts = nullptr;  ///< disassembly made before
+  bool instructions = true;          ///< false: what stands beside the code is enough
+};
+
+/// Reads the kernels of an image: a cubin, a fat binary, or a file that carries fat binaries (executable, library,
+/// object). A cubin's disassembly is `path`.json beside it; else the nvdisasm on the PATH is asked for that of the
+/// kernels' code.
+Program load_program(const std::string& path, const ImageOptions&);
+Program load_program(const std::string& path, UnknownOpcode = UnknownOpcode::Reject,
                      std::vector<std::string>* warnings = nullptr);
+
+/// Hands over one kernel after another, so that a large image need not be kept as a whole. `part`: everything of the
+/// program but its kernels, and the place of the kernel's cubin among those of the image for its architecture.
+struct ImagePart {
+  const Program* program = nullptr;
+  std::size_t cubin = 0, cubins = 0;
+};
+void for_each_kernel(const std::string& path, const ImageOptions&,
+                     const std::function<void(const ImagePart&, Kernel&&)>& use);
 
 }  // namespace forewarp

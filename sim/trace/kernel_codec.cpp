@@ -104,8 +104,8 @@ void control_fields(A& a, T& control) {
 template <class A, class T>
 void instruction_fields(A& a, T& instruction) {
   auto& [opcode, native, modifiers, modifier_count, modifier_list, shape, pipe, operation, space, memory, access_bytes,
-         encoding, guard, guard_negated, guard_uniform, variable_latency, operand_count, destination_count, operands,
-         control] = instruction;
+         encoding, guard, guard_negated, guard_uniform, understood, variable_latency, operand_count, destination_count,
+         operands, control] = instruction;
   enumeration(a, opcode);
   enumeration(a, native);
   modifier_set(a, modifiers);
@@ -116,7 +116,8 @@ void instruction_fields(A& a, T& instruction) {
   numbered(a, operation, OperationClass::Misc);
   numbered(a, space, MemorySpace::Generic);
   numbered(a, memory, MemoryKind::AsyncCopy);
-  a(access_bytes, encoding, guard, guard_negated, guard_uniform, variable_latency, operand_count, destination_count);
+  a(access_bytes, encoding, guard, guard_negated, guard_uniform, understood, variable_latency, operand_count,
+    destination_count);
   if (operand_count > Instruction::kMaxOperands || modifier_count > Instruction::kMaxModifiers)
     throw Malformed("an instruction has too many parts");
   if (destination_count > operand_count) throw Malformed("an instruction writes more operands than it has");

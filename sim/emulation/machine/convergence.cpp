@@ -135,6 +135,14 @@ class Controller {
     if (in.opcode == Opcode::BPT)
       throw InputError(place + ": the kernel stops itself here (a trap or a failed check)",
                        "give it the data and arguments that it expects");
+    if (in.pipe == Pipe::Tex)
+      throw InputError(place + ": textures and surfaces are not modelled",
+                       "load from buffers instead; --assume-opcodes counts these instructions without executing them, "
+                       "which leaves their memory traffic out");
+    if (!in.understood)
+      throw InputError(place + ": this instruction is not understood",
+                       "report it; --assume-opcodes takes it for an ordinary ALU instruction, at the price of wrong "
+                       "addresses or counts where they depend on it");
     throw InputError(place + ": this instruction is not emulated",
                      "--assume-opcodes counts it without executing it; addresses and ways that depend on it may then "
                      "be wrong");

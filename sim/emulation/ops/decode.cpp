@@ -309,7 +309,7 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
   decoded.rows = extent.registers + 2 * kSpareRows + extent.uniforms;
   const OperandReader::Layout layout{decoded.zero_row, decoded.discard_row, decoded.uniform_row};
 
-  std::map<std::string, Missing> ignored, refused;
+  std::map<std::string, Missing> ignored;
   decoded.ops.reserve(kernel.instructions.size());
   for (std::size_t i = 0; i < kernel.instructions.size(); ++i) {
     const Instruction& in = kernel.instructions[i];
@@ -319,16 +319,16 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
     op.dst = reader.destination_row();
     op.pdst = {reader.destination_predicate(0), reader.destination_predicate(1)};
     op.kind = OpKind::Plain;
-    if (!decode_one(reader, op)) {
+    const bool unclear = !in.understood && unknown == UnknownInstruction::Reject;
+    if (unclear || !decode_one(reader, op)) {
       op = Op{};
       read_guard(in, op);
       const bool value_alone = in.memory == MemoryKind::None && !is_refused(in.opcode);
-      const bool unneeded = needed != nullptr && (*needed)[i] == 0 && value_alone;
+      const bool unneeded = needed != nullptr && (*needed)[i] == 0 && value_alone && !unclear;
       if (!unneeded) {
-        const bool texture = in.pipe == Pipe::Tex && is_refused(in.opcode);
         if (unknown == UnknownInstruction::Reject) op.kind = OpKind::Refused;
-        if (unknown == UnknownInstruction::Ignore || texture) {
-          Missing& m = (unknown == UnknownInstruction::Ignore ? ignored : refused)[opcode_of(kernel, i)];
+        if (unknown == UnknownInstruction::Ignore) {
+          Missing& m = ignored[opcode_of(kernel, i)];
           if (m.count++ == 0) m.first = i;
         }
       }
@@ -336,11 +336,6 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
     decoded.ops.push_back(op);
   }
   if (decoded.literals.empty()) decoded.literals.resize(2);
-  if (!refused.empty())
-    throw InputError(
-        "kernel " + kernel.demangled + " reads or writes textures or surfaces:" + list_missing(kernel, refused),
-        "textures and surfaces are not modelled; load from buffers instead, or count these instructions without "
-        "executing them (--assume-opcodes), which leaves their memory traffic out");
   if (!ignored.empty())
     decoded.warnings.push_back("kernel " + kernel.demangled +
                                " uses instructions that are not emulated (--assume-opcodes): they are counted and do "
