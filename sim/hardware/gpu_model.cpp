@@ -3,6 +3,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <iomanip>
@@ -128,6 +131,32 @@ std::string meant_by(const std::string& path, const std::vector<Leaf>& leaves) {
   return near.empty() ? "`forewarp describe gpu NAME` lists them" : "did you mean " + near + "?";
 }
 
+/// Nine digits, and whole numbers as such.
+std::string number_text(double value) {
+  std::ostringstream out;
+  if (value == std::floor(value) && std::abs(value) < 9e15)
+    out << static_cast<std::int64_t>(value);
+  else
+    out << std::setprecision(9) << value;
+  return out.str();
+}
+
+/// A size may have a unit, "100MiB", and any number its leaf's own, "20ns": the number alone, in the leaf's unit.
+std::string without_unit(const std::string& value, const std::string& unit) {
+  double number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  std::string_view after(stop, static_cast<std::size_t>(end - stop));
+  if (after.starts_with(' ')) after.remove_prefix(1);
+  if (error != std::errc{} || after.empty()) return value;
+  if (after == unit) return value.substr(0, static_cast<std::size_t>(stop - value.data()));
+  static constexpr std::pair<std::string_view, double> kSizes[] = {
+      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+  for (const auto& [name, bytes] : kSizes)
+    if (after == name && unit == "bytes") return number_text(number * bytes);
+  return value;
+}
+
 GpuFile load(const std::string& name_or_path, const std::vector<std::string>& changes) {
   Sources sources = read_sources(name_or_path);
   GpuFile file = read_and_check(sources);
@@ -135,11 +164,12 @@ GpuFile load(const std::string& name_or_path, const std::vector<std::string>& ch
   std::vector<LeafChange> made;
   for (const std::string& change : changes) {
     const std::string name = "--set " + change;
-    const auto [path, value, unknown] = parse_change(change);
+    auto [path, value, unknown] = parse_change(change);
     const auto leaf = std::find_if(file.leaves.begin(), file.leaves.end(),
                                    [&wanted = path](const Leaf& l) { return l.path == wanted; });
     if (leaf == file.leaves.end())
       throw InputError({name}, "there is no leaf " + config::quoted(path), meant_by(path, file.leaves));
+    value = without_unit(value, leaf->unit);
     config::parse_argument(value, name);  // alone, so that it is one value
     std::string text = "{value: " + value + ", unit: \"" + leaf->unit + "\", source: assumed, ref: given by --set}";
     for (std::size_t end = path.size(); end != std::string::npos;) {
@@ -155,13 +185,6 @@ GpuFile load(const std::string& name_or_path, const std::vector<std::string>& ch
   file = read_and_check(sources);
   file.model.changes = std::move(made);
   return file;
-}
-
-/// Nine digits, and whole numbers as such.
-std::string number_text(double value) {
-  std::ostringstream out;
-  out << std::setprecision(9) << value;
-  return out.str();
 }
 
 }  // namespace

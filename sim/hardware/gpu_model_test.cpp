@@ -157,6 +157,12 @@ TEST_CASE("leaves can be changed") {
   CHECK(more.pipe(Pipe::Alu).interval == 4);
   CHECK(load_gpu_model("h200-sxm", {"chip.sm_clock_mhz=1000", "chip.sm_clock_mhz=1500"}).chip.sm_clock_mhz == 1500);
 
+  CHECK(load_gpu_model("h200-sxm", {"l2.bytes=30MiB"}).l2.bytes == 30 << 20);
+  CHECK(load_gpu_model("h200-sxm", {"l2.bytes=30MiB"}).changes[0].value == "31457280");
+  CHECK(load_gpu_model("h200-sxm", {"icache.l0_bytes=16KiB"}).icache.l0_bytes == 16384);
+  CHECK(load_gpu_model("h200-sxm", {"chip.sm_clock_mhz=1.5e3MHz"}).chip.sm_clock_mhz == 1500);
+  CHECK(load_gpu_model("h200-sxm", {"hbm.t_rp=14.25 ns"}).hbm.t_rp == 14.25);
+
   const std::vector<Leaf> leaves = describe_gpu("h200-sxm", {"l2.hit_cycles=90"});
   const auto hit = std::find_if(leaves.begin(), leaves.end(), [](const Leaf& l) { return l.path == "l2.hit_cycles"; });
   CHECK(hit->where.text() == "--set l2.hit_cycles=90");
@@ -177,6 +183,8 @@ TEST_CASE("a change that cannot be made is an error that says what can") {
   CHECK_THAT(error("nonsense=7"), Contains("no leaf 'nonsense'") && Contains("describe gpu"));
   CHECK_THAT(error("l2.hit_cycles"), Contains("is not LEAF=VALUE"));
   CHECK_THAT(error("l2.hit_cycles=-1"), StartsWith("--set l2.hit_cycles=-1: l2.hit_cycles.value must be an integer"));
+  CHECK_THAT(error("l2.hit_cycles=100MiB"), Contains("'100MiB'"));
+  CHECK_THAT(error("l2.bytes=100ns"), Contains("'100ns'"));
   CHECK_THAT(error("l2.hit_cycles=many"), Contains("'many'"));
   CHECK_THAT(error("l2.hit_cycles="), Contains("--set l2.hit_cycles="));
   CHECK_THAT(error("l2.hit_cycles=5, on: x"), Contains("--set l2.hit_cycles=5, on: x: "));
@@ -227,7 +235,8 @@ TEST_CASE("a number found on another GPU is a transferred one") {
   CHECK(branch.on == "h200-sxm");
   CHECK(of("h200-sxm", "latency.fp64").source == Provenance::Transferred);  // H100's
   CHECK(of("a100-sxm4-80gb", "l2.victim_choices").source == Provenance::Transferred);
-  CHECK(of("a100-sxm4-80gb", "memory_pipe.shared_wavefront_cycles").source == Provenance::Measured);  // of "a100", whichever
+  CHECK(of("a100-sxm4-80gb", "memory_pipe.shared_wavefront_cycles").source ==
+        Provenance::Measured);  // of "a100", whichever
   const Changed unsaid("source: measured, on: h200-sxm, ref: \"kernels/micro branch",
                        "source: measured, ref: \"kernels/micro branch");
   CHECK_THAT(unsaid.error(), StartsWith(unsaid.line()) && Contains("on: h200-sxm"));
