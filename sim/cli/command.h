@@ -19,6 +19,8 @@ using Arguments = std::vector<std::string>;  ///< what follows the subcommand's 
 
 int run_predict(const Arguments&);
 int run_sketch(const Arguments&);
+int run_sweep(const Arguments&);
+int run_whatif(const Arguments&);
 int run_trace(const Arguments&);
 int run_addresses(const Arguments&);
 int run_simulate(const Arguments&);

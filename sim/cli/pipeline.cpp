@@ -162,30 +162,36 @@ class LaunchTracer {
  public:
   /// `sm_count`: what the kernels are told, 0 where none of them asks.
   LaunchTracer(const Workload& workload, const Case& item, const SimulateOptions& options, int sm_count,
-               const PredictionCache* cache)
+               const PredictionCache* cache, TraceShelf* shelf)
       : workload_(workload),
         item_(item),
         effort_(options.effort),
         threads_(options.threads),
         sm_count_(sm_count),
-        cache_(cache) {}
+        cache_(cache),
+        shelf_(shelf) {}
 
   /// Every launch will be asked for again.
   void keep_all() { kept_.resize(item_.launches.size()); }
 
-  /// Of this launch; the key is made only with a cache.
+  /// Of this launch; the key is made only with a cache or a shelf.
   PredictionCache::Traced trace(int launch, ContentKey& key) {
     const auto place = static_cast<std::size_t>(launch);
-    if (cache_ != nullptr)
+    if (cache_ != nullptr || shelf_ != nullptr)
       key = trace_key(*workload_.program, item_, launch, workload_.assume_opcodes, sm_count_, effort_);
     if (place < kept_.size()) {
-      if (!kept_[place]) kept_[place] = make(launch, key);
+      if (!kept_[place]) kept_[place] = find(launch, key);
       return *kept_[place];
     }
-    return make(launch, key);
+    return find(launch, key);
   }
 
  private:
+  PredictionCache::Traced find(int launch, const ContentKey& key) {
+    if (shelf_ == nullptr) return make(launch, key);
+    return shelf_->get(key, [&] { return make(launch, key); });
+  }
+
   PredictionCache::Traced make(int launch, const ContentKey& key) {
     if (cache_ != nullptr) {
       if (auto found = cache_->trace(key)) return std::move(*found);
@@ -204,6 +210,7 @@ class LaunchTracer {
   unsigned threads_;
   int sm_count_;
   const PredictionCache* cache_;
+  TraceShelf* shelf_;
   std::vector<std::string> warnings_;
   std::optional<CaseTracer> tracer_;
   std::vector<std::optional<PredictionCache::Traced>> kept_;
@@ -222,6 +229,23 @@ CacheHistory run_through(const GpuModel& model, const Case& item, LaunchTracer& 
 
 }  // namespace
 
+PredictionCache::Traced TraceShelf::get(const ContentKey& key, const std::function<PredictionCache::Traced()>& make) {
+  std::shared_ptr<Place> place;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(places_.begin(), places_.end(), [&](const auto& p) { return p.first == key; });
+    if (known != places_.end())
+      places_.splice(places_.begin(), places_, known);
+    else
+      places_.emplace_front(key, std::make_shared<Place>());
+    place = places_.front().second;
+    if (places_.size() > most_) places_.pop_back();
+  }
+  const std::lock_guard lock(place->mutex);
+  if (!place->traced) place->traced = make();
+  return *place->traced;
+}
+
 Prediction predict_trace(const GpuModel& model, const KernelTrace& trace, const SimulateOptions& options) {
   return make_prediction(model, trace, options,
                          [&](const Occupancy& occupancy) { return simulate(model, trace, occupancy, options); });
@@ -229,17 +253,19 @@ Prediction predict_trace(const GpuModel& model, const KernelTrace& trace, const 
 
 std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* const> models, const Workload& workload,
                                                   const Case& item, const SimulateOptions& options,
-                                                  const std::vector<int>& only, const PredictionCache* cache) {
+                                                  const std::vector<int>& only, const PredictionCache* cache,
+                                                  TraceShelf* shelf) {
   std::vector<std::vector<Prediction>> predictions(models.size());
   const bool asks = std::any_of(item.launches.begin(), item.launches.end(), [&](const Launch& l) {
     return emulation::reads_sm_count(workload.program->kernel(l.kernel));
   });
   if (asks && models.size() > 1) {  // a trace for each
     for (std::size_t m = 0; m < models.size(); ++m)
-      predictions[m] = std::move(predict_case(models.subspan(m, 1), workload, item, options, only, cache).front());
+      predictions[m] =
+          std::move(predict_case(models.subspan(m, 1), workload, item, options, only, cache, shelf).front());
     return predictions;
   }
-  LaunchTracer tracer(workload, item, options, asks ? models.front()->chip.sm_count : 0, cache);
+  LaunchTracer tracer(workload, item, options, asks ? models.front()->chip.sm_count : 0, cache, shelf);
   std::vector<CacheHistory> before;
   if (options.caches == CacheState::Sequence) {
     tracer.keep_all();

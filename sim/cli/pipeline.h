@@ -2,9 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/prediction_cache.h"
@@ -49,10 +53,26 @@ void for_each_trace(const Workload&, const Case&, const Effort&, const std::func
 /// Occupancy, timing and report of one traced launch.
 Prediction predict_trace(const GpuModel&, const KernelTrace&, const SimulateOptions&);
 
+/// The last few traces in memory, for predictions that follow each other or run side by side: each is made once.
+class TraceShelf {
+ public:
+  explicit TraceShelf(std::size_t most) : most_(most) {}
+  PredictionCache::Traced get(const ContentKey&, const std::function<PredictionCache::Traced()>& make);
+
+ private:
+  struct Place {
+    std::mutex mutex;
+    std::optional<PredictionCache::Traced> traced;
+  };
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::list<std::pair<ContentKey, std::shared_ptr<Place>>> places_;  ///< last used first
+};
+
 /// Predicts the launches of a case in order on each GPU: all of them, or those listed in `only`. Each is traced once
-/// for all GPUs. With a cache, finished work is taken from it and new work is stored.
+/// for all GPUs, and for all that share a shelf. With a cache, finished work is taken from it and new work is stored.
 std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* const>, const Workload&, const Case&,
                                                   const SimulateOptions&, const std::vector<int>& only,
-                                                  const PredictionCache* cache);
+                                                  const PredictionCache* cache, TraceShelf* shelf = nullptr);
 
 }  // namespace forewarp::cli

@@ -8,7 +8,24 @@
 
 namespace forewarp::cli {
 
-Progress::Progress(std::size_t total) : total_(total) {
+namespace {
+
+constexpr std::size_t kManyPieces = 10;  // alike enough for the mean to say how long the rest takes
+
+std::string time_text(double seconds) {
+  char text[40];
+  if (seconds < 100)
+    std::snprintf(text, sizeof text, "%.0f s", seconds);
+  else if (seconds < 6000)
+    std::snprintf(text, sizeof text, "%.0f min", seconds / 60);
+  else
+    std::snprintf(text, sizeof text, "%.1f h", seconds / 3600);
+  return text;
+}
+
+}  // namespace
+
+Progress::Progress(std::size_t total, std::size_t before) : total_(total), before_(before), done_(before) {
   if (::isatty(STDERR_FILENO) != 0) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -29,9 +46,19 @@ void Progress::finished() {
   ++done_;
 }
 
+void Progress::finished(std::size_t all) {
+  const std::lock_guard lock(mutex_);
+  done_ = all;
+}
+
 void Progress::draw() {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  std::fprintf(stderr, "\r\033[K%zu of %zu done, %.0f s: %.60s", done_, total_, seconds, what_.c_str());
+  std::string line = std::to_string(done_) + " of " + std::to_string(total_) + " done, " + time_text(seconds);
+  if (total_ >= kManyPieces && done_ > before_ && done_ < total_)
+    line += ", about " +
+            time_text(seconds * static_cast<double>(total_ - done_) / static_cast<double>(done_ - before_)) + " left";
+  if (!what_.empty()) line += ": " + what_.substr(0, 60);
+  std::fprintf(stderr, "\r\033[K%.150s", line.c_str());
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -15,18 +15,20 @@ namespace forewarp::cli {
 /// A progress line on standard error, if that is a terminal, once the work has taken a second.
 class Progress {
  public:
-  explicit Progress(std::size_t total);
+  /// `before`: pieces of the total that need no work any more. With many pieces, the line says how long is left.
+  explicit Progress(std::size_t total, std::size_t before = 0);
   ~Progress();  ///< erases the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void started(const std::string& what);
   void finished();
+  void finished(std::size_t all);  ///< so many in all, by others too
 
  private:
   void draw();
   void run(const std::stop_token&);
 
-  const std::size_t total_;
+  const std::size_t total_, before_;
   std::size_t done_ = 0;
   std::string what_;
   bool drawn_ = false;

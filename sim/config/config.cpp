@@ -312,6 +312,29 @@ Node overlay(const Node& base, const Node& over, std::string_view whole) {
   return Node(std::move(merged), root, "");
 }
 
+Node rewrite(const Node& node, const std::function<std::optional<std::string>(const Node&)>& replace) {
+  auto document = std::make_shared<Document>();
+  document->files = node.document_->files;
+  const auto copy = [&](const auto& self, const Node& from) -> Value {
+    Value value = *from.value_;
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      value.items[i] = self(self, from.child(from.value_->items[i], std::string("[").append(std::to_string(i)) += ']'));
+    for (std::size_t i = 0; i < value.entries.size(); ++i) {
+      const auto& [key, item] = from.value_->entries[i];
+      value.entries[i].second = self(self, from.child(item, key.text));
+    }
+    if (value.kind != ValueKind::Scalar) return value;
+    if (auto text = replace(from)) {
+      value.text = std::move(*text);
+      value.quoted = false;
+    }
+    return value;
+  };
+  document->root = copy(copy, node);
+  const Value* root = &document->root;
+  return Node(std::move(document), root, node.path_);
+}
+
 Node parse_argument(const std::string& text, const std::string& name) {
   Document document;
   try {

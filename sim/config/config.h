@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <memory>
@@ -66,6 +67,7 @@ class Node {
   friend Node parse(const std::string& text, const std::string& name);
   friend Node parse_argument(const std::string& text, const std::string& name);
   friend Node overlay(const Node& base, const Node& over, std::string_view whole);
+  friend Node rewrite(const Node& node, const std::function<std::optional<std::string>(const Node&)>& replace);
   Node(std::shared_ptr<const Document> document, const Value* value, std::string path)
       : document_(std::move(document)), value_(value), path_(std::move(path)) {}
   Node child(const Value& value, std::string_view step) const;
@@ -119,6 +121,10 @@ Node parse_argument(const std::string& text, const std::string& name);
 /// The root of `base` with what the root of `over` says instead or besides, key by key; a map of `over` that has the
 /// key `whole` replaces the one of `base` as it is. Every value keeps the place where it was read.
 Node overlay(const Node& base, const Node& over, std::string_view whole);
+
+/// A copy of `node` as a document of its own, each scalar with the text that `replace` gives for it, if any. Every
+/// value keeps the place where it was read; a replaced one is never taken for quoted.
+Node rewrite(const Node& node, const std::function<std::optional<std::string>(const Node&)>& replace);
 
 /// The candidate that is most likely meant by a misspelt name; empty when none is near.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);

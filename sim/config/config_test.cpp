@@ -129,6 +129,22 @@ TEST_CASE("open maps keep order and places") {
   CHECK(entries[1].value.path() == "a");
 }
 
+TEST_CASE("scalars of a copy are rewritten in their places") {
+  const Node node = yaml("a: {x: [1, \"2\"], y: keep}\n");
+  const Node inner = node.entries().at(0).value;
+  const Node other = rewrite(inner, [](const Node& scalar) -> std::optional<std::string> {
+    if (scalar.string() == "keep") return std::nullopt;
+    return scalar.string() + "0";
+  });
+  const auto entries = other.entries();
+  CHECK(entries[0].value.list()[0].integer() == 10);
+  CHECK(entries[0].value.list()[1].integer() == 20);  // no longer quoted
+  CHECK(entries[0].value.list()[1].where().text() == "x.yaml:1:12");
+  CHECK(entries[1].value.string() == "keep");
+  CHECK(overlay(other, yaml("y: over\n"), "").entries().at(1).value.string() == "over");
+  CHECK(inner.entries().at(0).value.list()[0].integer() == 1);
+}
+
 TEST_CASE("aliases repeat what they name") {
   const auto entries = yaml("a: &q {x: 1}\nb: *q\n").entries();
   CHECK(entries[1].value.entries().at(0).value.integer() == 1);

@@ -342,33 +342,15 @@ Launch read_launch(config::Map& m, const std::vector<Buffer>& buffers) {
   return launch;
 }
 
-Case read_case(const config::Entry& entry, const std::string& launch_path) {
-  Case result;
-  result.id = entry.key;
-  result.where = entry.where;
+void check_id(const config::Entry& entry) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
            c == '.' || c == '+';
   };
-  if (!std::all_of(result.id.begin(), result.id.end(), fits))
+  if (!std::all_of(entry.key.begin(), entry.key.end(), fits))
     throw InputError(entry.where,
-                     "case id " + config::quoted(result.id) + " may hold letters, digits, '_', '-', '.' and '+' only");
-  entry.value.read_map([&](config::Map& m) {
-    result.buffers = read_buffers(m.at("buffers"), launch_path);
-    if (const auto launches = m.find("launches")) {
-      for (const config::Node& node : launches->list(1))
-        node.read_map([&](config::Map& one) { result.launches.push_back(read_launch(one, result.buffers)); });
-    } else {
-      result.launches.push_back(read_launch(m, result.buffers));
-      result.launches.back().where = entry.where;
-    }
-  });
-  return result;
+                     "case id " + config::quoted(entry.key) + " may hold letters, digits, '_', '-', '.' and '+' only");
 }
-
-}  // namespace
-
-namespace {
 
 std::size_t scalar_bytes(ArgumentKind kind) {
   switch (kind) {
@@ -415,11 +397,34 @@ std::uint64_t Argument::bits() const {
   return bits;
 }
 
+Case read_case(const std::string& id, const config::Node& item, const std::string& path) {
+  Case result;
+  result.id = id;
+  result.where = item.where();
+  item.read_map([&](config::Map& m) {
+    result.buffers = read_buffers(m.at("buffers"), path);
+    if (const auto launches = m.find("launches")) {
+      for (const config::Node& node : launches->list(1))
+        node.read_map([&](config::Map& one) { result.launches.push_back(read_launch(one, result.buffers)); });
+    } else {
+      result.launches.push_back(read_launch(m, result.buffers));
+    }
+  });
+  return result;
+}
+
 LaunchFile read_launch_file(const std::string& path) {
   LaunchFile file;
   file.path = path;
   const config::Node root = config::read_file(path);
-  for (const config::Entry& entry : root.entries()) file.cases.push_back(read_case(entry, path));
+  for (const config::Entry& entry : root.entries()) {
+    check_id(entry);
+    Case item = read_case(entry.key, entry.value, path);
+    for (Launch& launch : item.launches)  // of the single launch of a case: where the case begins
+      if (launch.where.line == item.where.line && launch.where.column == item.where.column) launch.where = entry.where;
+    item.where = entry.where;
+    file.cases.push_back(std::move(item));
+  }
   if (file.cases.empty()) throw root.error("holds no case");
   return file;
 }

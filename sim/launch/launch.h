@@ -12,6 +12,10 @@
 #include "base/types.h"
 #include "launch/tensor_map.h"
 
+namespace forewarp::config {
+class Node;
+}
+
 namespace forewarp {
 
 enum class ElementType : std::uint8_t { F32, F64, F16, Bf16, E4m3, S8 };
@@ -95,6 +99,9 @@ struct LaunchFile {
 /// Reads and checks a launch file. InputError with file, line and column for unknown, missing or repeated keys, zero
 /// extents, arguments that name no buffer and offsets outside one.
 LaunchFile read_launch_file(const std::string& path);
+
+/// One case, from what stands behind its id; files that buffers are filled from are named from the folder of `path`.
+Case read_case(const std::string& id, const config::Node& item, const std::string& path);
 
 /// The initial contents of a buffer (generator: s = s * 1664525 + 1013904223 before each element). addresses[i] belongs
 /// to Case::buffers[i]; only a buffer of pointers needs them.
