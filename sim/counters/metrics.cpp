@@ -31,9 +31,22 @@ double bytes_per_sector(const S& s) {
   return ratio(s.of(Space, Kind).bytes, s.of(Space, Kind).sectors);
 }
 
+template <std::uint64_t InstructionCount::*Field>
+double matrix_loads(const S& s) {
+  return number(s.matrix_loads.*Field);
+}
+
+/// Of shared memory by instruction, where LDSM is an operation of its own.
+template <std::uint64_t InstructionCount::*Field, MemoryKind... Kind>
+double shared(const S& s) {
+  const std::uint64_t all = ((s.of(CountedSpace::Shared, Kind).*Field) + ...);
+  return number(((Kind == MemoryKind::Load) || ...) ? all - s.matrix_loads.*Field : all);
+}
+
 template <MemoryKind Kind>
 double bytes_per_wavefront(const S& s) {
-  return ratio(s.of(CountedSpace::Shared, Kind).bytes, s.of(CountedSpace::Shared, Kind).wavefronts);
+  const double wavefronts = shared<&InstructionCount::wavefronts, Kind>(s);
+  return wavefronts == 0 ? 0 : shared<&InstructionCount::bytes, Kind>(s) / wavefronts;
 }
 
 using C = InstructionCount;
@@ -262,7 +275,7 @@ void add_branch_metrics(std::vector<ExactMetric>& t) {
        "passes through the banks that the addresses ask for, " what,                                    \
        kFirst,                                                                                          \
        kLast,                                                                                           \
-       memory<&C::wavefronts, H, __VA_ARGS__>},                                                         \
+       shared<&C::wavefronts, __VA_ARGS__>},                                                            \
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" op ".sum",                                  \
        "conflict",                                                                                      \
        "passes beyond those the width asks for, " what,                                                 \
@@ -271,7 +284,7 @@ void add_branch_metrics(std::vector<ExactMetric>& t) {
        memory<&C::bank_conflicts, H, __VA_ARGS__>},                                                     \
   {                                                                                                     \
     "smsp__sass_inst_executed_op_shared_" op ".sum", "inst", "warp instructions: " what, kFirst, kLast, \
-        memory<&C::executed, H, __VA_ARGS__>                                                            \
+        shared<&C::executed, __VA_ARGS__>                                                               \
   }
 
 void add_memory_metrics(std::vector<ExactMetric>& t) {
@@ -291,6 +304,12 @@ void add_memory_metrics(std::vector<ExactMetric>& t) {
       {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum", "wavefront",
        "passes through the banks for the shared side of asynchronous copies", kFirst, kLast,
        memory<&C::wavefronts, H, AsyncCopy>},
+      {"smsp__sass_inst_executed_op_ldsm.sum", "inst", "warp instructions: loads of matrices (LDSM)", kFirst, kLast,
+       matrix_loads<&C::executed>},
+      {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum", "wavefront",
+       "passes through the banks for loads of matrices", kFirst, kLast, matrix_loads<&C::wavefronts>},
+      {"smsp__sass_data_bytes_mem_shared_op_ldsm.sum", "byte", "bytes that loads of matrices ask for", kFirst, kLast,
+       matrix_loads<&C::bytes>},
       FW_SHARED_METRICS("ld", "shared loads", Load),
       FW_SHARED_METRICS("st", "shared stores", Store),
       FW_SHARED_METRICS("atom", "shared atomics", Atomic, Reduction),
@@ -303,7 +322,7 @@ void add_memory_metrics(std::vector<ExactMetric>& t) {
        "passes through the banks for shared memory alone", kFirst, kLast,
        memory<&C::wavefronts, H, Load, Store, Atomic, Reduction, AsyncCopy>},
       {"smsp__sass_sectors_mem_global.sum", "sector", "distinct sectors of global requests", kFirst, kLast,
-       memory<&C::sectors, G, Load, Store, Atomic, Reduction>},
+       memory<&C::sectors, G, Load, Store, Atomic, Reduction, AsyncCopy>},
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "conflict", "bank conflicts of shared memory", kFirst,
        kLast, memory<&C::bank_conflicts, H, Load, Store, Atomic, Reduction, AsyncCopy>},
       {"smsp__sass_average_data_bytes_per_wavefront_mem_shared_op_ld.ratio", "byte/wavefront",

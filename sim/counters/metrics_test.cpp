@@ -170,6 +170,19 @@ TEST_CASE("memory counters go by space and kind") {
   CHECK(m.get("memory_l2_theoretical_sectors_global_ideal") == 80);
 }
 
+TEST_CASE("loads of matrices are shared loads to the unit, an operation of their own to the code") {
+  KernelTrace trace = sample(90);
+  Kernel kernel = *trace.kernel;
+  kernel.instructions[kLds].opcode = Opcode::LDSM;
+  trace.kernel = std::make_shared<Kernel>(kernel);
+  const MetricSet m = exact_metrics(trace);
+  CHECK(m.get("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum") == 190);
+  CHECK(m.get("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum") == 30);
+  CHECK(m.get("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum") == 160);
+  CHECK(m.get("smsp__sass_inst_executed_op_ldsm.sum") == 10);
+  CHECK(exact_metrics(sample(90)).get("smsp__sass_inst_executed_op_ldsm.sum") == 0);
+}
+
 TEST_CASE("a metric set keeps its order and replaces in place") {
   MetricSet m;
   m.set("b", 1);

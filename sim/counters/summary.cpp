@@ -131,6 +131,7 @@ CountSummary summarize(const Kernel& kernel, int sm, const std::vector<Instructi
     add_matrix(instruction, count, summary);
     summary.other_wavefronts += other_wavefronts(instruction, count);
     if (counts_as_memory(instruction)) add_memory(instruction, count, summary);
+    if (instruction.opcode == Opcode::LDSM) summary.matrix_loads.add(count);
   }
   return summary;
 }

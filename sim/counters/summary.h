@@ -32,6 +32,7 @@ struct CountSummary {
   std::array<std::array<std::uint64_t, 2>, kMatrixTypes> matrix_operations{};
   InstructionCount float_matrix, integer_matrix, double_matrix;  ///< HMMA and QMMA; IMMA and BMMA; DMMA
   InstructionCount half_on_tensor;                               ///< HFMA2.MMA
+  InstructionCount matrix_loads;                                 ///< LDSM, among the shared loads
   std::uint64_t other_wavefronts = 0;  ///< data-stage passes of instructions that move no memory data (summary.cpp)
 
   std::uint64_t operations(MatrixType t, bool sparse) const {
