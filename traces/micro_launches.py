@@ -750,9 +750,29 @@ def ldmatrix():
     return {"micro_ldmatrix": cases}
 
 
+# Four warps: copies into one place merge while the first is under way, and each of four warps has places of its own.
+ROWS_CASES = [(row, grid) for row in (16, 32, 64, 128, 512) for grid in (1, SMS)]
+ROWS_TRIPS = (20, 60)
+BESIDE_COPIES = [(kind, row, copies) for kind in ("chain", "many") for row in (64, 128, 512) for copies in (0, 1, 2, 4)]
+BESIDE_COPIES_TRIPS = (20, 100)
+
+
+def copy_rows():
+    region = 8192  # bytes that a warp walks through
+    cases = []
+    for row, grid in ROWS_CASES:
+        for one in counted(f"copy_rows_{row}_b{grid}_w4", f"copy_rows_{row}", ROWS_TRIPS, grid, 4, lambda n: ("out", n, "in", 4 * region, region),
+                           out=grid * 512, **{"in": grid * 4 * region}):
+            cases.append(one.replace("block: [128, 1, 1]", "block: [128, 1, 1]\n  dynamic_shared_bytes: 20480"))
+    for kind, row, copies in BESIDE_COPIES:
+        cases += counted(f"copies_beside_{kind}_{row}_c{copies}", f"copies_beside_{kind}_{row}", BESIDE_COPIES_TRIPS, 1, 8,
+                         lambda n: ("out", n, "in", copies), out=8 * 128, **{"in": 4 * region})
+    return {"micro_copy_rows": cases}
+
+
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async, tensor_chains, tensor_operands, tensor_beside, ldmatrix)
+             scoreboards, last, ports, copy_async, copy_rows, tensor_chains, tensor_operands, tensor_beside, ldmatrix)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -134,6 +134,7 @@ struct MemoryPipeSpec {
   int shared_atomic_cycles = 0;     ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
   int port_wavefront_cycles = 0;    ///< a sub-partition's port for results is held by each wavefront
   int store_register_cycles = 0;    ///< a sub-partition's way there is held by each further register of a store
+  int fill_wavefront_cycles = 0;    ///< SM-wide cycles the banks are held by a wavefront of a copy past L1
   int movm_interval = 0;            ///< cycles between two MOVM of a sub-partition
   int tags_ahead_cycles = 0;        ///< work the banks may still have when the tags take the next access
 };

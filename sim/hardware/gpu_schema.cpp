@@ -264,6 +264,7 @@ void read_memory_pipe(Group& g, MemoryPipeSpec& s) {
   s.shared_atomic_cycles = g.cycles("shared_atomic_cycles", 1, 1024);
   s.port_wavefront_cycles = g.cycles("port_wavefront_cycles", 0, 1024);
   s.store_register_cycles = g.cycles("store_register_cycles", 0, 16);
+  s.fill_wavefront_cycles = g.cycles("fill_wavefront_cycles", 0, 16);
   s.movm_interval = g.cycles("movm_interval", 1, 255);
   s.shared_queue_entries = g.integer("shared_queue_entries", "entries", 1, 64);
   s.tags_ahead_cycles = g.cycles("tags_ahead_cycles", 0, 1024);

@@ -501,6 +501,15 @@ def ldmatrix():
             for kernel, pitch, warps in launches.LDSM_CASES]
 
 
+def copy_rows():
+    return ([slope(f"copy_rows_{row}_b{grid}_w4", launches.ROWS_TRIPS, 8 * 4, "cycles/copy of an SM",
+                   "crossbar.sm_requests_per_cycle_x16 crossbar.sm_response_bytes_per_cycle crossbar.gpc_response_bytes_per_cycle")
+             for row, grid in launches.ROWS_CASES] +
+            [slope(f"copies_beside_{kind}_{row}_c{copies}", launches.BESIDE_COPIES_TRIPS, 1, "cycles/trip",
+                   "memory_pipe.fill_wavefront_cycles memory_pipe.shared_wavefront_cycles")
+             for kind, row, copies in launches.BESIDE_COPIES])
+
+
 def l2_dirty():
     return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
@@ -517,7 +526,7 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
-             "micro_last": last, "micro_copy_async": copy_async, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
+             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
              "micro_tensor_beside": tensor_beside, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,

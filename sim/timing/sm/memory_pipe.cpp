@@ -277,6 +277,7 @@ void MemoryPipe::open_load(const MemoryOperation& operation) {
     // (kernels/micro copy_async: 2.6 cycles a copy of 4 bytes a lane, 3.7 of 8, 5.2 of 16, past L1 4.3).
     load.owner = Owner::Copy;
     load.group = operation.group;
+    load.past_l1 = in.bypass_l1;
     load.wavefronts = in.bypass_l1 ? 0 : 1;
     load.written = timing_[operation.target].wavefronts;
     return;
@@ -349,18 +350,21 @@ bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<
 /// All sectors of a load are here: through the banks and into the registers.
 void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& releases) {
   Load& load = loads_[index];
-  const Cycle writes = static_cast<Cycle>(load.written) * static_cast<Cycle>(gpu_.memory_pipe.shared_wavefront_cycles);
-  data_free_ = std::max(data_free_, now) + load.wavefronts + writes;
+  // A copy past L1 writes what L2 sends beside what others read; one that L1 holds reads it and stores it.
+  const int write = load.past_l1 ? gpu_.memory_pipe.fill_wavefront_cycles : gpu_.memory_pipe.shared_wavefront_cycles;
+  const Cycle busy = load.wavefronts + static_cast<Cycle>(load.written) * static_cast<Cycle>(write);
+  const Cycle start = busy > 0 ? std::max(data_free_, now) : now;
+  if (busy > 0) data_free_ = start + busy;
   counters_.data_wavefronts += load.wavefronts;
   counters_.shared_wavefronts += load.written;
-  counters_.data_cycles += load.wavefronts + writes;
-  const Cycle queued = data_free_ - load.wavefronts - writes - now;
+  counters_.data_cycles += busy;
   const Cycle extra = further_latency(load.wavefronts, load.wide);
   if (load.owner == Owner::Copy)
-    releases.push_back({Release::Kind::Copied, load.warp, kNoScoreboard, data_free_, 0, false, load.group});
+    releases.push_back({Release::Kind::Copied, load.warp, kNoScoreboard,
+                        start + std::max<Cycle>(busy, load.written), 0, false, load.group});
   else if (load.scoreboard != kNoScoreboard)
     releases.push_back({Release::Kind::Write, load.warp, load.scoreboard,
-                        now + static_cast<Cycle>(gpu_.l1.hit_cycles) - lead_ + queued + extra});
+                        start + static_cast<Cycle>(gpu_.l1.hit_cycles) - lead_ + extra});
   load.next_free = free_load_;
   free_load_ = index;
   --live_loads_;

@@ -102,6 +102,7 @@ class MemoryPipe {
     std::uint8_t scoreboard = kNoScoreboard;
     std::uint8_t wide = 0;  ///< registers of a lane beyond the first
     bool open = false;      ///< not all of its lines have been looked up yet
+    bool past_l1 = false;   ///< Copy: its data go from L2 into shared memory at once
     std::uint32_t next_free = 0;
   };
   struct Queue {  ///< of a sub-partition, a ring

@@ -766,6 +766,33 @@ TEST_CASE("a group of copies ends when its data are in shared memory and its sco
   CHECK(copied(sm_model(), 1, 0, false, 128).elapsed_cycles == load + 31);  // 32 ways of conflict
 }
 
+TEST_CASE("data of copies past L1 hold no bank from loads") {
+  // Sixty loads that wait for each other end long after the copy; what it writes comes amid them.
+  const auto elapsed = [](bool past_l1, int stride, int fill) {
+    GpuModel gpu = sm_model();
+    gpu.memory_pipe.fill_wavefront_cycles = fill;
+    std::vector<Instruction> code{copy(past_l1), commit(0)};
+    for (int i = 0; i < 60; ++i) {
+      code.push_back(memory_instruction(Opcode::LDS, MemorySpace::Shared, MemoryKind::Load, 1));
+      code.push_back(waiting(plain(Pipe::None, 2), 1));
+    }
+    code.push_back(exit_instruction());
+    HandMadeTrace trace(code, 1);
+    trace.access(0, 65536, 4, MemorySpace::Global, MemoryKind::AsyncCopy);
+    trace.access(0, 0, stride, MemorySpace::Shared, MemoryKind::AsyncCopy);
+    for (int i = 0; i < 60; ++i) trace.access(0, 8192, 4, MemorySpace::Shared);
+    return trace.simulate(gpu).elapsed_cycles;
+  };
+  const Cycle undisturbed = elapsed(true, 4, 0);
+  CHECK(elapsed(true, 128, 0) == undisturbed);  // 32 wavefronts
+  CHECK(elapsed(true, 128, 1) > undisturbed + 4);
+  CHECK(elapsed(true, 128, 1) <= undisturbed + 32);
+  CHECK(elapsed(false, 128, 0) > undisturbed + 4);  // through L1 they pass like a store
+  // The group ends when the last wavefront is written, at rest whatever it holds.
+  const Cycle one = copied(sm_model(), 1, 0, true).elapsed_cycles;
+  CHECK(copied(sm_model(), 1, 0, true, 128).elapsed_cycles == one + 31);
+}
+
 TEST_CASE("a wait for all but some groups ends with the last of the others") {
   // EXIT waits for the rest: what DEPBAR waits for shows in the stalls.
   const auto waited = [](int groups, unsigned left) {
