@@ -90,13 +90,16 @@ def _plot(options):
         print(f"forewarp: --out {options.out} does not end in {', '.join(render.FORMATS)}", file=sys.stderr)
         return 2
     _check_choices("mode", options.mode, sequence.MODES)
-    launches = read_results(options.results, options.case) if options.results else []
+    own = spec.FILES.get(options.kind)
+    launches = read_results(options.results, options.case) if options.results and not own else []
+    points = [own(path) for path in options.results] if own else \
+        [(Costs if options.kind == "cost" else Points)(path) for path in options.points]
     try:
         pc = int(options.pc, 0) if options.pc else None
     except ValueError:
         raise InputError(f"--pc {options.pc}: is no address such as 0x120") from None
     drawn = spec.Options(machines=[read_machine(one) for one in options.machine],
-                         points=[(Costs if options.kind == "cost" else Points)(path) for path in options.points], formulas=[_formula(f) for f in options.formula],
+                         points=points, formulas=[_formula(f) for f in options.formula],
                          work=dict(_work(w) for w in options.work), levels=options.level, modes=options.mode or ["stream"],
                          wholes=read_wholes(options.measured) if options.measured else {}, pc=pc, join=options.join, title=options.title)
     chart, notes = spec.build(options.kind, launches, drawn)

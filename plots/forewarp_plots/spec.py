@@ -5,7 +5,7 @@ import os
 import re
 import textwrap
 
-from . import accuracy, launching, memory, performance
+from . import accuracy, exploration, launching, memory, performance
 from .results import InputError, distinct, tidy
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -23,7 +23,12 @@ KINDS = {
     "timeline": (launching.timeline, "Launches over time"),
     "validation": (accuracy.validation, "Predicted against measured"),
     "cost": (performance.cost, "What a prediction costs against the work it is of"),
+    "tornado": (exploration.tornado, "Half and twice of each resource"),
+    "pareto": (exploration.pareto, "Points of a sweep"),
 }
+
+# Kinds that are drawn from files of their own, and what reads one.
+FILES = {"tornado": lambda path: exploration.Explored(path, "whatif"), "pareto": lambda path: exploration.Explored(path, "sweep")}
 
 _MOST_NOTES = 12
 _WIDTH = 104  # characters of a line under the title
@@ -94,7 +99,7 @@ def build(kind, launches, options=None):
     fill, title = KINDS[kind]
     if kind == "cost" and not options.points:
         raise InputError("cost needs --points")
-    if not launches and not (kind == "roofline" and options.machines) and not (kind in ("sweep", "cost") and options.points):
+    if not launches and not (kind == "roofline" and options.machines) and not (kind in ("sweep", "cost", *FILES) and options.points):
         raise InputError(f"{kind} needs a result file")
     filled = fill(launches, options)
     data, notes, changes = filled if len(filled) == 3 else (*filled, {})
@@ -145,4 +150,6 @@ WALK = {
     "timeline": ("bars", ("case", "lane", "what", "from", "to", "text")),
     "validation": ("launches", ("case", "measured", "predicted", "error", "bound")),
     "cost": ("points", ("kernel", "size", "seconds", "instructions", "mib")),
+    "tornado": ("bars", ("resource", "amount", "change", "time")),
+    "pareto": ("points", ("point", "x", "y", "bound")),
 }

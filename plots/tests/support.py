@@ -40,5 +40,7 @@ def pictures():
         "occupancy": ("occupancy", launches("product", "sgemm_warp_tiled_check_100"), spec.Options()),
         "timeline": ("timeline", launches("sequence"), spec.Options(modes=["stream", "graph"], wholes={"elu_unfused_check_1000": 10.78})),
         "validation": ("validation", launches("suite"), spec.Options()),
+        "tornado": ("tornado", [], spec.Options(points=[spec.FILES["tornado"](result("whatif"))])),
+        "pareto": ("pareto", [], spec.Options(points=[spec.FILES["pareto"](result("points"))])),
         "cost": ("cost", [], spec.Options(points=[Costs(os.path.join(HERE, "results", "costs.csv"))])),
     }

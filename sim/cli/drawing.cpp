@@ -85,8 +85,9 @@ CommandLine make_plot_line() {
   CommandLine c(
       "plot KIND [RESULT.json ...] --out FILE [options]",
       "Draws results that other commands wrote with --json; nothing is simulated. KIND is roofline, sweep, waves,\n"
-      "coalescing, divergence, stalls, ladder, traffic, occupancy, timeline, validation or cost. FILE ends in .svg,\n"
-      ".png, .html (one interactive page that needs no network) or .json (the Vega-Lite specification).",
+      "coalescing, divergence, stalls, ladder, traffic, occupancy, timeline, validation, cost, tornado (of whatif)\n"
+      "or pareto (of sweep). FILE ends in .svg, .png, .html (one interactive page that needs no network) or .json (the "
+      "Vega-Lite specification).",
       {"forewarp plot waves tiled.json --out waves.svg",
        "forewarp plot roofline ladder.json --machine tpu-v5e --out roofline.html"});
   c.positional("KIND");

@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"predict", "predict how a kernel performs on a GPU", cli::run_predict},
     {"sketch", "predict kernels that are not written yet", cli::run_sketch},
     {"sweep", "predict over ranges of launches and GPUs", cli::run_sweep},
+    {"whatif", "halve and double each resource of a GPU", cli::run_whatif},
     {"addresses", "list the memory accesses of every thread", cli::run_addresses},
     {"trace", "write what every warp executes to a file", cli::run_trace},
     {"simulate", "replay a trace on a GPU model", cli::run_simulate},

@@ -130,6 +130,30 @@ point:
         self.assertIn("there is no GPU 'h300-sxm'", error("h200-sxm", "h300-sxm"))
         self.assertIn("there is no metric 'gpc__cycles_elapsed.mx'", error("elapsed.max", "elapsed.mx"))
 
+    def test_whatif_says_what_a_kernel_is_bound_by(self):
+        launch = self.write("""\
+tiny:
+  kernel: softmax_rows
+  grid: [4]
+  block: [64]
+  buffers: {in: {bytes: 1024, fill: zero}, out: {bytes: 1024, fill: zero}}
+  args: [{pointer: in}, {pointer: out}, {i32: 64}]
+""", "launch.yaml")
+        def whatif(*options):
+            return subprocess.run([FOREWARP, "whatif", f"{HOME}/traces/sm_90/reduce_01_softmax_rows.cubin", "--launch", launch,
+                                   "--gpu", "h200-sxm", "--no-cache", *options], capture_output=True, text=True, check=True).stdout
+        text = whatif("--threads", "1", "--json", self.path("w.json"))
+        self.assertIn("Bound by launch overhead: half of it takes", text)
+        self.assertIn("Needs launch overhead most: twice of it takes", text)
+        with open(self.path("w.json"), encoding="utf-8") as file:
+            found = json.load(file)["whatif"]
+        self.assertEqual(json.loads(whatif("--threads", "3", "--json", "-"))["whatif"], found)
+        by_name = {row["resource"]: row for row in found["resources"]}
+        self.assertEqual(len(by_name), len(found["resources"]))
+        self.assertAlmostEqual(by_name["clock of SMs and L2"]["half"]["time_ns"], 2 * found["time_ns"], delta=0.3 * found["time_ns"])
+        self.assertEqual(by_name["FP64 rate"]["half"]["change_pct"], 0)
+        self.assertIn("counted whole", by_name["FMA rate"]["twice"]["impossible"])
+
     @unittest.skipUnless(shutil.which("mpirun") and os.path.exists(os.path.join(os.path.dirname(FOREWARP), "libforewarp_mpi.so")),
                          "built without MPI")
     def test_ranks_give_the_rows_of_one_process(self):

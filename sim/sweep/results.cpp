@@ -108,6 +108,7 @@ void read_row(const SweepFile& file, const Outcome& outcome, const std::vector<s
     high += one.at("cycles_interval_95").at(1).get<double>();
     const double time = one.at("metrics").at("gpu__time_duration.sum").get<double>();
     if (time > longest) longest = time, row.bound_by = one.at("bound_by").get<std::string>();
+    row.gpu = one.at("gpu").get<std::string>();
     for (const Json& warning : one.at("warnings")) {
       const auto text = warning.get<std::string>();
       if (std::find(row.warnings.begin(), row.warnings.end(), text) == row.warnings.end()) row.warnings.push_back(text);
@@ -274,6 +275,10 @@ std::string write_json(const Results& results) {
   j["forewarp"] = FOREWARP_VERSION;
   Json& s = j["sweep"];
   s["title"] = results.title;
+  s["gpus"] = Json::array();
+  for (const Row& row : results.rows)
+    if (!row.gpu.empty() && std::find(s["gpus"].begin(), s["gpus"].end(), Json(row.gpu)) == s["gpus"].end())
+      s["gpus"].push_back(row.gpu);
   s["variables"] = results.variables;
   s["columns"] = results.columns;
   s["best"] = objective_json(results.best);

@@ -15,7 +15,7 @@ struct Row {
   Point point;
   std::vector<std::optional<double>> values;  ///< by Results::columns; none where it failed
   std::optional<double> low, high;            ///< of the elapsed cycles, with 95 % probability
-  std::string bound_by;
+  std::string gpu, bound_by;
   std::vector<std::string> warnings;
   std::string error;
 };

@@ -16,6 +16,7 @@ std::string launch(double time, double cycles, double ratio) {
                                    {"gpc__cycles_elapsed.max", cycles},
                                    {"smsp__issue_active.avg.per_cycle_active", ratio}}},
                                  {"cycles_interval_95", {cycles - 1, cycles + 1}},
+                                 {"gpu", "h200-sxm"},
                                  {"bound_by", "latency"},
                                  {"warnings", nlohmann::ordered_json::array()}};
   return j.dump();
