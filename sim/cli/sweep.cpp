@@ -1,7 +1,10 @@
 // forewarp sweep: predicts every point of a sweep file and keeps the results in a database.
+#include <algorithm>
 #include <boost/program_options.hpp>
+#include <exception>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -10,6 +13,7 @@
 #include "cli/sweep_kernel.h"
 #include "cli/workers.h"
 #include "sweep/queue.h"
+#include "sweep/ranks.h"
 #include "sweep/results.h"
 
 namespace forewarp::cli {
@@ -26,7 +30,7 @@ CommandLine make_command_line() {
       "several\n"
       "processes may compute the same one. FILE is described in docs/sweep.md.",
       {"forewarp sweep docs/examples/softmax_block.sweep.yaml --out softmax.sqlite --csv softmax.csv",
-       "forewarp sweep docs/examples/softmax_block.sweep.yaml --threads 1 --top 0"});
+       "mpirun -n 4 forewarp sweep docs/examples/softmax_block.sweep.yaml --out softmax.sqlite"});
   c.add_simulation();
   c.add_assume_opcodes();
   c.output()("out", po::value<std::string>()->value_name("RESULTS.sqlite"),
@@ -40,11 +44,11 @@ CommandLine make_command_line() {
   return c;
 }
 
-std::unique_ptr<sweep::Source> make_source(const sweep::SweepFile& file, const CommandLine& c) {
+std::unique_ptr<sweep::Source> make_source(const sweep::SweepFile& file, const CommandLine& c, unsigned threads) {
   FW_CHECK(file.kind == KernelSource::kKind, file.kind);
   SimulateOptions options = c.simulation();
-  options.threads = threads_for_each(c.threads(), file.points.size());
-  return std::make_unique<KernelSource>(file, options, c.has("assume-opcodes"), c.cache(), c.threads() + 1);
+  options.threads = threads_for_each(threads, file.points.size());
+  return std::make_unique<KernelSource>(file, options, c.has("assume-opcodes"), c.cache(), threads + 1);
 }
 
 std::vector<sweep::PlannedPoint> plan(const sweep::SweepFile& file, sweep::Source& source) {
@@ -59,6 +63,39 @@ std::vector<sweep::PlannedPoint> plan(const sweep::SweepFile& file, sweep::Sourc
     }
   }
   return planned;
+}
+
+/// Places in the list stand for points between ranks.
+void check_same(sweep::Ranks& ranks, const std::vector<sweep::PlannedPoint>& points) {
+  KeyMaker all;
+  for (const sweep::PlannedPoint& point : points) {
+    all.add(point.identity.key);
+    all.add(point.values);
+  }
+  if (ranks.of_first(all.key().text()) != all.key().text())
+    throw InputError("rank " + std::to_string(ranks.rank()) + " has another sweep than rank 0",
+                     "give every machine the same forewarp, sweep file, image and launch file");
+}
+
+/// All points, with the help of the other ranks if there are any.
+void compute_here(sweep::Store& store, sweep::Source& source, const sweep::SweepFile& file, unsigned threads,
+                  sweep::Ranks* ranks) {
+  Progress progress(store.total(), store.total() - store.left());
+  std::exception_ptr failure;
+  std::jthread server;
+  if (ranks != nullptr)
+    server = std::jthread([&] {
+      try {
+        sweep::serve(*ranks, store);
+      } catch (...) {  // rethrown below
+        failure = std::current_exception();
+      }
+    });
+  sweep::StoreQueue queue(store);
+  const auto useful = static_cast<unsigned>(std::clamp<std::size_t>(store.left(), 1, threads));
+  sweep::compute(queue, source, file.points, useful, [&] { progress.finished(store.total() - store.left()); });
+  if (server.joinable()) server.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 std::string default_database(const std::string& file) {
@@ -77,17 +114,20 @@ int run_sweep(const Arguments& arguments) {
   if (!csv_path.empty()) check_writable(csv_path);
   if (c.whole_number("top") < 0) throw UsageError("--top is a number of rows, or 0 for all");
 
+  const std::shared_ptr<sweep::Ranks> ranks = sweep::join_ranks();
+  const unsigned threads = ranks && !c.has("threads") ? 1 : c.threads();
   const sweep::SweepFile file = sweep::read_sweep_file(path, {KernelSource::kKind});
-  const std::unique_ptr<sweep::Source> source = make_source(file, c);
+  const std::unique_ptr<sweep::Source> source = make_source(file, c, threads);
   const std::vector<sweep::PlannedPoint> points = plan(file, *source);
-  sweep::Store store(c.has("out") ? c.text("out") : default_database(path), points);
-  {
-    Progress progress(store.total(), store.total() - store.left());
-    sweep::StoreQueue queue(store);
-    const auto threads =
-        static_cast<unsigned>(std::min<std::size_t>(c.threads(), std::max<std::size_t>(store.left(), 1)));
-    sweep::compute(queue, *source, file.points, threads, [&] { progress.finished(store.total() - store.left()); });
+  if (ranks) check_same(*ranks, points);
+  if (ranks && ranks->rank() != 0) {
+    sweep::AskingQueue queue(*ranks);
+    sweep::compute(queue, *source, file.points, threads, [] {});
+    queue.leave();
+    return kDone;
   }
+  sweep::Store store(c.has("out") ? c.text("out") : default_database(path), points);
+  compute_here(store, *source, file, threads, ranks.get());
   const sweep::Results results = sweep::make_results(file, store.outcomes());
   const auto most = static_cast<std::size_t>(c.whole_number("top"));
   if (!csv_path.empty()) write_file(csv_path, sweep::write_csv(results));
