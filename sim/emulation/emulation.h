@@ -58,6 +58,8 @@ struct TraceOptions {
   std::uint64_t trace_bytes = Effort{}.trace_bytes();
   /// Threads that count them. The result does not depend on it.
   unsigned threads = 1;
+  /// Compute products of matrices, too, where only the guards of instructions ask for them whose results nothing needs.
+  bool every_guard = false;
   /// Execute everything, not only what the trace depends on: slower, for checks.
   bool all_values = false;
   /// Sets the limits above.

@@ -63,6 +63,8 @@ struct Step {
   bool guarded = false;
   bool per_lane = false;  ///< a lane's result depends on that lane alone
   bool root = false;
+  bool guard_counts_threads = false;  ///< the guard says nothing but which threads the instruction counts for
+  bool follows_guard = true;
   std::uint8_t writes_predicates = 0;
   MemorySpace reads_space = MemorySpace::None;
   MemorySpace writes_space = MemorySpace::None;
@@ -138,25 +140,122 @@ Step make_step(const Instruction& instruction) {
   return step;
 }
 
+/// Pipes of instructions that move data between registers, and do nothing where their guard is false.
+bool computes_alone(const Instruction& instruction) {
+  if (instruction.memory != MemoryKind::None || is_control(instruction.opcode) || !instruction.understood) return false;
+  switch (instruction.pipe) {
+    case Pipe::Alu:
+    case Pipe::Fma:
+    case Pipe::FmaHeavy:
+    case Pipe::Fp16:
+    case Pipe::Fp64:
+    case Pipe::Xu:
+    case Pipe::Tensor:
+    case Pipe::Uniform:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class Slicer {
  public:
-  explicit Slicer(const Kernel& kernel) : kernel_(kernel), flow_(kernel), demand_(kernel.instructions.size()) {
+  Slicer(const Kernel& kernel, const std::function<bool(const Instruction&)>& hard) : kernel_(kernel), flow_(kernel) {
     steps_.reserve(kernel.instructions.size());
-    for (const Instruction& instruction : kernel.instructions) steps_.push_back(make_step(instruction));
-    slice_.needed.assign(kernel.instructions.size(), 0);
+    for (const Instruction& instruction : kernel.instructions) {
+      steps_.push_back(make_step(instruction));
+      Step& step = steps_.back();
+      step.guard_counts_threads = step.guarded && !step.root && computes_alone(instruction);
+      hard_.push_back(may_execute(instruction) &&
+                      (instruction.operation == OperationClass::Mma || (hard && hard(instruction))));
+    }
   }
 
-  ProgramSlice run() {
+  ProgramSlice run(Guards guards) {
+    slice();
+    if (guards == Guards::Every || !needs_hard()) return finish();
+    const ProgramSlice followed = slice_;
+    for (Step& step : steps_) step.follows_guard = !step.guard_counts_threads;
+    slice();
+    // What is hard and needed all the same is no reason to leave a guard.
+    bool spared = false;
+    for (std::size_t i = 0; i < steps_.size(); ++i) spared |= hard_[i] && followed.needed[i] && !slice_.needed[i];
+    if (!spared) {
+      slice_ = followed;
+      for (Step& step : steps_) step.follows_guard = true;
+      return finish();
+    }
+    follow_what_is_known();
+    slice();
+    return finish();
+  }
+
+ private:
+  void slice() {
+    demand_.assign(steps_.size(), Demand{});
+    slice_ = ProgramSlice{};
+    slice_.needed.assign(steps_.size(), 0);
     do {
       settle();
     } while (find_needed_spaces());
+  }
+
+  ProgramSlice finish() {
+    slice_.unfollowed.assign(steps_.size(), 0);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (!steps_[i].follows_guard && !slice_.needed[i]) slice_.unfollowed[i] = 1;
       if (is_control(kernel_.instructions[i].opcode)) slice_.needed[i] = 1;
     }
     return std::move(slice_);
   }
 
- private:
+  bool needs_hard() const {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (hard_[i] && slice_.needed[i]) return true;
+    }
+    return false;
+  }
+
+  /// Forward from the hard instructions that only guards ask for: what their results reach, by way of registers and of
+  /// memory. Guards that read none of it are followed.
+  void follow_what_is_known() {
+    std::vector<Locations> reached(steps_.size());  // behind each instruction
+    std::array<bool, static_cast<std::size_t>(MemorySpace::Generic) + 1> spaces{};
+    const auto space_reached = [&](MemorySpace space) {
+      if (space == MemorySpace::Generic)
+        return std::any_of(spaces.begin(), spaces.end(), [](bool r) { return r; });
+      return spaces[static_cast<std::size_t>(space)] || spaces[static_cast<std::size_t>(MemorySpace::Generic)];
+    };
+    const auto in_front = [&](std::uint32_t i) {
+      Locations before;
+      for (const std::uint32_t from : flow_.predecessors(i)) before |= reached[from];
+      return before;
+    };
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (std::uint32_t i = 0; i < steps_.size(); ++i) {
+        const Step& step = steps_[i];
+        Locations locations = in_front(i);
+        const bool loads = step.reads_space != MemorySpace::None && space_reached(step.reads_space);
+        const bool carries = (hard_[i] && !slice_.needed[i]) || loads ||
+                             (locations & (step.values | step.always | step.guard)).any();
+        if (carries && step.writes_space != MemorySpace::None && !space_reached(step.writes_space)) {
+          spaces[static_cast<std::size_t>(step.writes_space)] = true;
+          grown = true;
+        }
+        if (carries)
+          locations |= step.writes;
+        else if (!step.guarded)
+          locations &= ~step.writes;
+        if (locations == reached[i]) continue;
+        reached[i] |= locations;
+        grown = true;
+      }
+    }
+    for (std::uint32_t i = 0; i < steps_.size(); ++i)
+      steps_[i].follows_guard |= (in_front(i) & steps_[i].guard).none();
+  }
+
   bool space_needed(MemorySpace space) const {
     switch (space) {
       case MemorySpace::Shared:
@@ -224,7 +323,7 @@ class Slicer {
       demand[c] |= step.values;
     }
     demand[step.condition] |= step.always;
-    demand[kAlways] |= step.guard;
+    if (step.follows_guard || slice_.needed[i]) demand[kAlways] |= step.guard;
     if (demand == demand_[i]) return false;
     demand_[i] = demand;
     return true;
@@ -266,6 +365,7 @@ class Slicer {
   const Kernel& kernel_;
   ControlFlow flow_;
   std::vector<Step> steps_;
+  std::vector<bool> hard_;
   std::vector<Demand> demand_;  ///< in front of each instruction
   ProgramSlice slice_;
 };
@@ -276,6 +376,8 @@ std::size_t ProgramSlice::count() const {
   return static_cast<std::size_t>(std::count(needed.begin(), needed.end(), std::uint8_t{1}));
 }
 
-ProgramSlice control_slice(const Kernel& kernel) { return Slicer(kernel).run(); }
+ProgramSlice control_slice(const Kernel& kernel, const std::function<bool(const Instruction&)>& hard, Guards guards) {
+  return Slicer(kernel, hard).run(guards);
+}
 
 }  // namespace forewarp

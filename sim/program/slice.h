@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "program/program.h"
@@ -13,6 +14,9 @@ struct ProgramSlice {
   /// By instruction: whether its results (of a store: its effect on memory) must be computed. Of other memory
   /// instructions the guard and the addresses are still needed. Control instructions are always needed.
   std::vector<std::uint8_t> needed;
+  /// By instruction: its guard is not followed. It decides nothing but which threads an instruction counts for whose
+  /// result nothing needs, and it cannot be known without `hard` instructions that nothing else needs.
+  std::vector<std::uint8_t> unfollowed;
 
   // A needed load makes every store to its space needed, and the values stored.
   bool needs_shared_values = false;
@@ -24,6 +28,10 @@ struct ProgramSlice {
 
 /// Works backward, by instruction and location, from every guard, every operand of branches, barriers and convergence
 /// instructions, and every address of a memory instruction. Descriptors of global accesses do not count.
-ProgramSlice control_slice(const Kernel&);
+/// `hard`: instructions that cannot be computed, or that cost much, beside products of matrices. With Guards::Known the
+/// guard of an instruction whose result nothing needs is no reason to compute one.
+enum class Guards : std::uint8_t { Known, Every };
+ProgramSlice control_slice(const Kernel&, const std::function<bool(const Instruction&)>& hard = {},
+                           Guards = Guards::Known);
 
 }  // namespace forewarp

@@ -1,11 +1,13 @@
 #include "program/slice.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <iostream>
 #include <map>
 
 #include "program/analysis.h"
 #include "program/test_support.h"
+#include "program/traits.h"
 
 using namespace forewarp;
 
@@ -144,4 +146,54 @@ TEST_CASE("a slice holds every definition that its needed instructions can read"
     }
   }
   SUCCEED();
+}
+
+namespace {
+
+/// Guards that are not followed, of the instructions of an opcode, and how many of these there are with a guard.
+std::pair<int, int> unfollowed(const Kernel& kernel, const ProgramSlice& slice, Opcode opcode) {
+  std::pair<int, int> count{0, 0};
+  for (std::size_t i = 0; i < kernel.instructions.size(); ++i) {
+    const Instruction& in = kernel.instructions[i];
+    if (in.opcode != opcode || always_executes(in)) continue;
+    count.first += slice.unfollowed[i];
+    ++count.second;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("the scaling of denormals is no reason to compute products of matrices") {
+  const Program program = load_program(test::trace("sm_90/attention_05_flash2.cubin"));
+  const Kernel& kernel = program.kernel("flash2_backward_f16_64");
+  const ProgramSlice known = control_slice(kernel), every = control_slice(kernel, {}, Guards::Every);
+  CHECK(needed(kernel, known, Opcode::HMMA) == 0);
+  CHECK(needed(kernel, every, Opcode::HMMA) > 0);
+  CHECK(known.count() < every.count());
+  CHECK(!known.needs_global_values);
+  const auto [left, guarded] = unfollowed(kernel, known, Opcode::FMUL);
+  CHECK(left > 0);
+  CHECK(left <= guarded);
+  CHECK(unfollowed(kernel, every, Opcode::FMUL).first == 0);
+  for (std::size_t i = 0; i < kernel.instructions.size(); ++i) {
+    const Instruction& in = kernel.instructions[i];
+    INFO(kernel.text[i]);
+    if (!known.unfollowed[i]) continue;
+    CHECK(!known.needed[i]);
+    CHECK(in.memory == MemoryKind::None);
+    CHECK(!is_control(in.opcode));
+  }
+}
+
+TEST_CASE("without products of matrices every guard is followed") {
+  for (const char* cubin : {"sm_90/elementwise_02_elu.cubin", "sm_90/attention_03_flash.cubin", "sm_90/field_04_math.cubin"}) {
+    const Program program = load_program(test::trace(cubin));
+    for (const Kernel& kernel : program.kernels) {
+      INFO(kernel.name);
+      const ProgramSlice known = control_slice(kernel), every = control_slice(kernel, {}, Guards::Every);
+      CHECK(known.needed == every.needed);
+      CHECK(std::count(known.unfollowed.begin(), known.unfollowed.end(), 1) == 0);
+    }
+  }
 }

@@ -45,6 +45,9 @@ void LaunchSetup::apply(const ProgramSlice& slice) {
     Op& op = decoded_.ops[i];
     if (op.kind == OpKind::Plain) op.kind = OpKind::Skip;
     op.value_needed = false;
+    if (slice.unfollowed[i] == 0) continue;
+    op.guard = kPredicateTrue;
+    op.guard_flip = 0;
   }
 }
 

@@ -694,6 +694,32 @@ const Instruction* find_asynchronous(const Kernel& kernel) {
   return nullptr;
 }
 
+bool not_computed(const Instruction& in) {
+  const Emulated how = emulated(in.opcode);
+  return how == Emulated::Counted || how == Emulated::Refused;
+}
+
+/// Guards that are not followed leave open which threads an instruction counts for.
+void warn_of_guards(const KernelTrace& trace, const ProgramSlice& slice, const EmulationOptions& options) {
+  if (options.warnings == nullptr) return;
+  const std::vector<InstructionCount> totals = trace.totals();
+  std::uint64_t all = 0, taken = 0, instructions = 0;
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    all += totals[i].enabled_lanes;
+    if (slice.unfollowed[i] == 0 || totals[i].enabled_lanes == 0) continue;
+    taken += totals[i].enabled_lanes;
+    ++instructions;
+  }
+  if (taken == 0) return;
+  char share[32];
+  std::snprintf(share, sizeof share, "%.2g", 100.0 * static_cast<double>(taken) / static_cast<double>(all));
+  options.warnings->push_back(
+      "the guards of " + std::to_string(instructions) +
+      " instructions decide nothing but which threads these count for, and hang on products of matrices; they are taken "
+      "to hold: smsp__thread_inst_executed_pred_on and the counts by operation (..._pred_on) may be too high, by up to " +
+      share + " % of all (--exact follows them); no other counter depends on them");
+}
+
 /// A GPU starts about a block a cycle.
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 40;
 
@@ -706,6 +732,7 @@ void TraceOptions::limit(const Effort& effort) {
   counted_instructions = effort.counted_instructions();
   traced_instructions = effort.traced_instructions();
   trace_bytes = effort.trace_bytes();
+  every_guard = effort.exact;
 }
 
 struct CaseTracer::State {
@@ -776,7 +803,8 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
                          ": what runs beside its warps (warpgroup products, tensor copies, barriers in shared memory) is "
                          "emulated, but not timed yet",
                      "forewarp emulate computes its values");
-  const ProgramSlice slice = control_slice(*kernel);
+  const ProgramSlice slice =
+      control_slice(*kernel, not_computed, options.every_guard ? Guards::Every : Guards::Known);
   if (slice.needs_global_values || options.all_values) {
     run_launches_before(launch_index);
     trace->launch.inputs_incomplete = state_->incomplete;
@@ -794,6 +822,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     trace_grid(*trace, setup, options, true);
   }
   setup.warn_of_calls(options.emulation);
+  if (!options.all_values) warn_of_guards(*trace, slice, options.emulation);
   state_->order.traced(launch_index, *trace);
   std::uint64_t& length = state_->lengths[static_cast<std::size_t>(launch_index)].emplace(0);
   for (const InstructionCount& count : trace->totals()) length += count.executed;
