@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/sweep_kernel.h"
+#include "cli/sweep_sources.h"
 #include "cli/workers.h"
 #include "sweep/queue.h"
 #include "sweep/ranks.h"
@@ -45,10 +45,12 @@ CommandLine make_command_line() {
 }
 
 std::unique_ptr<sweep::Source> make_source(const sweep::SweepFile& file, const CommandLine& c, unsigned threads) {
-  FW_CHECK(file.kind == KernelSource::kKind, file.kind);
   SimulateOptions options = c.simulation();
   options.threads = threads_for_each(threads, file.points.size());
-  return std::make_unique<KernelSource>(file, options, c.has("assume-opcodes"), c.cache(), threads + 1);
+  const bool assume = c.has("assume-opcodes");
+  if (file.kind == SketchSource::kKind)
+    return std::make_unique<SketchSource>(file, options, assume, c.cache(), threads + 1);
+  return std::make_unique<KernelSource>(file, options, assume, c.cache(), threads + 1);
 }
 
 std::vector<sweep::PlannedPoint> plan(const sweep::SweepFile& file, sweep::Source& source) {
@@ -116,7 +118,7 @@ int run_sweep(const Arguments& arguments) {
 
   const std::shared_ptr<sweep::Ranks> ranks = sweep::join_ranks();
   const unsigned threads = ranks && !c.has("threads") ? 1 : c.threads();
-  const sweep::SweepFile file = sweep::read_sweep_file(path, {KernelSource::kKind});
+  const sweep::SweepFile file = sweep::read_sweep_file(path, {KernelSource::kKind, SketchSource::kKind});
   const std::unique_ptr<sweep::Source> source = make_source(file, c, threads);
   const std::vector<sweep::PlannedPoint> points = plan(file, *source);
   if (ranks) check_same(*ranks, points);

@@ -104,6 +104,18 @@ point:
         self.assertEqual(swept["metrics"], case["metrics"])
         self.assertEqual(swept["gpu_changes"], {"l2.bytes": "31457280"})
 
+    def test_a_sketch_is_what_sketch_says(self):
+        what = "reduction: {operation: softmax, shape: [%s, 64], block: %s}"
+        self.write("sketch: {" + what % ("=rows", "=threads") + "}\ngpu: =gpu\n"
+                   "points: [{rows: 20, threads: 64, gpu: h200-sxm}, {rows: 20, threads: 32, gpu: a100-sxm4-80gb}]\n")
+        self.run_sweep("a.sqlite")
+        sketch = self.write("point: {" + what % (20, 64) + "}\n", "sketch.yaml")
+        predicted = subprocess.run([FOREWARP, "sketch", sketch, "--gpu", "h200-sxm", "--no-cache", "--json", "-"],
+                                   capture_output=True, check=True)
+        rows = self.rows("a.sqlite")
+        self.assertEqual(json.loads(rows[0][3])[0]["metrics"], json.loads(predicted.stdout)["cases"][0]["metrics"])
+        self.assertEqual(json.loads(rows[1][3])[0]["gpu"], "a100-sxm4-80gb")
+
     def test_what_is_known_is_not_computed_again(self):
         self.write(SWEEP)
         first = self.run_sweep("a.sqlite", "--json", "-").stdout

@@ -335,6 +335,21 @@ Node rewrite(const Node& node, const std::function<std::optional<std::string>(co
   return Node(std::move(document), root, node.path_);
 }
 
+Node wrap(const std::string& key, const Node& node) {
+  auto document = std::make_shared<Document>();
+  document->files = node.document_->files;
+  Value name = *node.value_;  // its place
+  name.kind = ValueKind::Scalar;
+  name.text = key;
+  name.items.clear();
+  name.entries.clear();
+  document->root = name;
+  document->root.kind = ValueKind::Map;
+  document->root.entries.emplace_back(name, *node.value_);
+  const Value* root = &document->root;
+  return Node(std::move(document), root, "");
+}
+
 Node parse_argument(const std::string& text, const std::string& name) {
   Document document;
   try {

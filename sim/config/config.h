@@ -67,6 +67,7 @@ class Node {
   friend Node parse(const std::string& text, const std::string& name);
   friend Node parse_argument(const std::string& text, const std::string& name);
   friend Node overlay(const Node& base, const Node& over, std::string_view whole);
+  friend Node wrap(const std::string& key, const Node& node);
   friend Node rewrite(const Node& node, const std::function<std::optional<std::string>(const Node&)>& replace);
   Node(std::shared_ptr<const Document> document, const Value* value, std::string path)
       : document_(std::move(document)), value_(value), path_(std::move(path)) {}
@@ -125,6 +126,9 @@ Node overlay(const Node& base, const Node& over, std::string_view whole);
 /// A copy of `node` as a document of its own, each scalar with the text that `replace` gives for it, if any. Every
 /// value keeps the place where it was read; a replaced one is never taken for quoted.
 Node rewrite(const Node& node, const std::function<std::optional<std::string>(const Node&)>& replace);
+
+/// A map with `node` behind `key` alone.
+Node wrap(const std::string& key, const Node& node);
 
 /// The candidate that is most likely meant by a misspelt name; empty when none is near.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);

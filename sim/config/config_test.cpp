@@ -143,6 +143,10 @@ TEST_CASE("scalars of a copy are rewritten in their places") {
   CHECK(entries[1].value.string() == "keep");
   CHECK(overlay(other, yaml("y: over\n"), "").entries().at(1).value.string() == "over");
   CHECK(inner.entries().at(0).value.list()[0].integer() == 1);
+  const auto wrapped = wrap("b", other).entries();
+  CHECK(wrapped.size() == 1);
+  CHECK(wrapped[0].key == "b");
+  CHECK(wrapped[0].value.entries()[1].value.string() == "keep");
 }
 
 TEST_CASE("aliases repeat what they name") {

@@ -89,6 +89,10 @@ Sketches read_sketches(const std::string& path, const GpuModel& model) {
   return lower(config::read_file(path), path, model);
 }
 
+Sketches read_sketches(const config::Node& root, const std::string& path, const GpuModel& model) {
+  return lower(root, path, model);
+}
+
 Sketches parse_sketches(const std::string& text, const std::string& name, const GpuModel& model) {
   return lower(config::parse(text, name), name, model);
 }

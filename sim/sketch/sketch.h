@@ -33,6 +33,8 @@ struct Sketches {
 
 /// Reads and lowers a file. InputError with file, line and column.
 Sketches read_sketches(const std::string& path, const GpuModel&);
+/// The same of what a file says; `path` stands for it.
+Sketches read_sketches(const config::Node& root, const std::string& path, const GpuModel&);
 /// The same of text; `name` stands for the file.
 Sketches parse_sketches(const std::string& text, const std::string& name, const GpuModel&);
 
