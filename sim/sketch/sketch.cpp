@@ -14,6 +14,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"elementwise", draft_elementwise},
     {"reduction", draft_reduction},
+    {"matmul", draft_matmul},
 };
 
 Draft draft(const config::Entry& entry, const GpuModel& model) {

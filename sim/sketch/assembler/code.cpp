@@ -39,6 +39,8 @@ std::uint8_t none_of(File file) {
   return 0;
 }
 
+constexpr int kFarPredicate = 13, kNearPredicate = 5;
+
 Arg bare(OperandKind kind) {
   Arg a{kRZ};
   a.operand = of_kind(kind);
@@ -172,8 +174,16 @@ void Code::converge(Label meet, int barrier) {
 }
 
 int assemble(Code& code, const GpuModel& model, Kernel& kernel) {
-  schedule(code, model);
-  const Placement places = place_values(code);
+  // Where more predicates live at once than there are, they are made closer to their readers.
+  Placement places;
+  const std::vector<Code::Block> written = code.blocks();
+  for (const int furthest : {kFarPredicate, kNearPredicate, 1}) {
+    code.blocks() = written;
+    schedule(code, model, furthest);
+    places = place_values(code);
+    if (places.predicates <= kPredicateTrue) break;
+  }
+  FW_CHECK(places.predicates <= kPredicateTrue, "too many predicates");
   if (places.registers > kRegisterZero) return places.registers;
   kernel.instructions = finish(code, places, model);
   kernel.registers = places.registers;

@@ -125,8 +125,8 @@ int planned_distance(const Instruction& writer, File file, const Instruction& re
 /// Cycles between two instructions of one pipe, as ptxas spaces them.
 int pipe_distance(const Instruction&, const GpuModel&);
 
-/// Orders the instructions of every block.
-void schedule(Code&, const GpuModel&);
+/// Orders the instructions of every block. `furthest`: most cycles planned between a predicate and its reader.
+void schedule(Code&, const GpuModel&, int furthest);
 
 struct Placement {
   std::vector<int> first;  ///< by value: its first register

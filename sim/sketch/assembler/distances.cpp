@@ -23,6 +23,7 @@ constexpr std::uint8_t kDistances[static_cast<int>(Reader::Count)][static_cast<i
     /* Address */ {5, 5, 6, 7, 15, 23, 9},
     /* Uniform */ {4, 4, 4, 6, 15, 23, 4},
 };
+constexpr int kToUniform = 13;  ///< R2UR to whoever reads it
 constexpr int kPredicateToGuard = 13, kPredicateToOperand = 5;
 
 bool is_wide_product(const Instruction& in) {
@@ -72,6 +73,7 @@ Reader reader_of(const Instruction& in) {
 int result_distance(const Instruction& writer, File file, const Instruction& reader, bool as_guard) {
   if (file == File::Predicate)
     return as_guard || reader_of(reader) >= Reader::Decoupled ? kPredicateToGuard : kPredicateToOperand;
+  if (writer.opcode == Opcode::R2UR) return kToUniform;
   return kDistances[static_cast<int>(reader_of(reader))][static_cast<int>(writer_of(writer))];
 }
 

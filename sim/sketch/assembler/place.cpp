@@ -187,7 +187,6 @@ Placement place_values(const Code& code) {
   // read.
   const int handed_out = (places.registers + kGranule - 1) / kGranule * kGranule;
   if (Placement spread = place(handed_out); spread.registers <= handed_out) places = std::move(spread);
-  FW_CHECK(places.predicates <= kPredicateTrue, "too many predicates");
   FW_CHECK(places.uniforms <= kUniformRegisterZero, "too many uniform registers");
   return places;
 }

@@ -44,9 +44,10 @@ bool ordered(Order first, Order second) {
 
 class BlockScheduler {
  public:
-  BlockScheduler(std::vector<Line>& lines, const Words& words, const GpuModel& model)
+  BlockScheduler(std::vector<Line>& lines, const Words& words, const GpuModel& model, int furthest)
       : lines_(lines),
         model_(model),
+        furthest_(furthest),
         successors_(lines.size()),
         open_(lines.size(), 0),
         writers_(words),
@@ -99,9 +100,12 @@ class BlockScheduler {
     for (int w = 0; w < count; ++w) {
       const auto word = static_cast<std::size_t>(readers_.words.of(v.at(w)));
       const int writer = writers_.of[word];
-      if (writer >= 0)
-        depends(i, writer,
-                planned_distance(lines_[static_cast<std::size_t>(writer)].instruction, v.file, reader, guard, model_));
+      if (writer >= 0) {
+        const Instruction& from = lines_[static_cast<std::size_t>(writer)].instruction;
+        int distance = planned_distance(from, v.file, reader, guard, model_);
+        if (v.file == File::Predicate) distance = std::min(distance, furthest_);
+        depends(i, writer, distance);
+      }
       readers_.of[word].push_back(i);
     }
   }
@@ -114,6 +118,15 @@ class BlockScheduler {
       readers_.of[word].clear();
       writers_.of[word] = i;
     }
+  }
+
+  bool makes_predicate(int line) const {
+    const Instruction& in = lines_[static_cast<std::size_t>(line)].instruction;
+    for (std::size_t i = 0; i < in.destination_count; ++i)
+      if (in.operands[i].kind == OperandKind::Predicate &&
+          lines_[static_cast<std::size_t>(line)].names[i].value.id >= 0)
+        return true;
+    return false;
   }
 
   void place_backwards() {
@@ -137,7 +150,9 @@ class BlockScheduler {
         const Instruction& in = lines_[static_cast<std::size_t>(c)].instruction;
         const int at = std::max(ready[static_cast<std::size_t>(c)], pipe_free[static_cast<std::size_t>(in.pipe)]);
         if (at <= now) {
-          best = std::max(best, c);
+          // There are few predicates: once who reads one is placed, who writes it follows.
+          const bool first = best < 0 || makes_predicate(c) > makes_predicate(best);
+          if (first || (c > best && makes_predicate(c) == makes_predicate(best))) best = c;
         } else if (soonest < 0 || at < soonest_at || (at == soonest_at && c > soonest)) {
           soonest = c;
           soonest_at = at;
@@ -167,6 +182,7 @@ class BlockScheduler {
 
   std::vector<Line>& lines_;
   const GpuModel& model_;
+  int furthest_;
   std::vector<std::vector<Edge>> successors_;
   std::vector<int> open_;  ///< readers not placed yet
   LastWriters writers_;
@@ -175,9 +191,9 @@ class BlockScheduler {
 
 }  // namespace
 
-void schedule(Code& code, const GpuModel& model) {
+void schedule(Code& code, const GpuModel& model, int furthest) {
   const Words words(code.values());
-  for (Code::Block& block : code.blocks()) BlockScheduler(block.lines, words, model).run();
+  for (Code::Block& block : code.blocks()) BlockScheduler(block.lines, words, model, furthest).run();
 }
 
 }  // namespace forewarp::sketch
