@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/case_json.h"
+
 namespace forewarp::cli {
 
 std::string point_json(std::span<const Prediction> predictions) {
@@ -11,10 +13,7 @@ std::string point_json(std::span<const Prediction> predictions) {
     Json j;
     j["kernel"] = p.kernel;
     j["gpu"] = p.gpu;
-    if (!p.gpu_changes.empty()) {
-      j["gpu_changes"] = Json::object();
-      for (const LeafChange& change : p.gpu_changes) j["gpu_changes"][change.path] = change.value;
-    }
+    report::add_changes(p.gpu_changes, j);
     j["metrics"] = Json::object();
     for (const auto& [name, value] : p.metrics) j["metrics"][name] = value;
     j["cycles_interval_95"] = {p.coverage.cycles_low, p.coverage.cycles_high};

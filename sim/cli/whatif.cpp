@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/workers.h"
+#include "report/case_json.h"
 #include "report/format.h"
 #include "report/table.h"
 #include "sweep/resources.h"
@@ -124,12 +125,11 @@ Json trial_json(const Trial& trial, double base) {
   return j;
 }
 
-std::string write_json(const Prediction& first, const std::vector<std::string>& changes, double base,
-                       const std::vector<Row>& rows) {
+std::string write_json(const Prediction& first, double base, const std::vector<Row>& rows) {
   Json j;
   j["forewarp"] = FOREWARP_VERSION;
   j["gpu"] = first.gpu;
-  if (!changes.empty()) j["gpu_changes"] = changes;
+  report::add_changes(first.gpu_changes, j);
   Json& w = j["whatif"];
   w["case"] = first.case_id;
   w["time_ns"] = base;
@@ -202,7 +202,7 @@ int run_whatif(const Arguments& arguments) {
   for (const Prediction& p : as_is)
     for (const std::string& warning : p.warnings) warn(p.case_id + ": " + warning);
   write_results(write_text(as_is.front(), as_is.size(), base, rows), json_path,
-                json_path ? write_json(as_is.front(), c.changes(), base, rows) : "");
+                json_path ? write_json(as_is.front(), base, rows) : "");
   return kDone;
 }
 
