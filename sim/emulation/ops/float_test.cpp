@@ -345,6 +345,63 @@ TEST_CASE("bytes of fp8 unpack into halves of the same value", "[half]") {
   }
 }
 
+namespace {
+
+/// Of all bytes of the format, the nearest to the value, ties to the even one; NaN is 0x7f.
+u32 nearest_byte(double value, bool e5m2) {
+  if (value != value) return 0x7f;
+  const u32 most = e5m2 ? 0x7b : 0x7e;
+  const auto of = [&](u32 byte) {
+    const int kept = e5m2 ? 2 : 3, bias = e5m2 ? 15 : 7;
+    const int exponent = static_cast<int>(byte >> kept), fraction = static_cast<int>(byte & ((1u << kept) - 1));
+    return exponent == 0 ? std::ldexp(fraction, 1 - bias - kept)
+                         : std::ldexp((1 << kept) + fraction, exponent - bias - kept);
+  };
+  const double magnitude = std::fabs(value);
+  u32 best = 0;
+  for (u32 byte = 1; byte <= most; ++byte) {
+    const double now = std::fabs(of(byte) - magnitude), before = std::fabs(of(best) - magnitude);
+    if (now < before || (now == before && byte % 2 == 0)) best = byte;
+  }
+  if (magnitude > of(most)) best = most;
+  return best | (std::signbit(value) ? 0x80u : 0u);
+}
+
+}  // namespace
+
+TEST_CASE("floats and halves become bytes of fp8, beside those that were there", "[half]") {
+  for (const bool e5m2 : {false, true}) {
+    const std::string to = e5m2 ? "E5M2" : "E4M3";
+    Inputs in{edge_floats(), rotated(edge_floats(), 7), {}};
+    for (u32 i = 0; i < kWarpLanes; ++i) {
+      in.c[i] = 0x5a00u + i;
+      if (i % 2 == 0) in.a[i] = as_bits(std::ldexp(1.0f + 0.0625f * static_cast<float>(i), static_cast<int>(i) - 20));
+      if (i % 3 == 0) in.b[i] = as_bits(-400.0f - 4.0f * static_cast<float>(i));
+    }
+    const Outputs packed = execute("F2FP.SATFINITE." + to + ".F32.PACK_AB_MERGE_C R20, R10, R12, R14\nF2FP.SATFINITE.RELU." + to +
+                                       ".F32.PACK_AB_MERGE_C R21, R10, R12, RZ",
+                                   in, 90);
+    const Outputs halves = execute("F2FP.SATFINITE." + to + ".F16.UNPACK_B_MERGE_C R20, R10, R14\nMOV R21, RZ", in, 90);
+    for (std::size_t i = 0; i < kWarpLanes; ++i) {
+      INFO("lane " << i << std::hex << " " << in.a[i] << " " << in.b[i]);
+      const auto a = static_cast<double>(as_float(low(in.a[i]))), b = static_cast<double>(as_float(low(in.b[i])));
+      const auto c = low(in.c[i]);
+      CHECK(low(packed.d[i]) == (nearest_byte(b, e5m2) | nearest_byte(a, e5m2) << 8 | c << 16));
+      const auto clip = [](double v) { return v < 0 ? 0.0 : v; };
+      CHECK(low(packed.d[i] >> 32) == (nearest_byte(clip(b), e5m2) | nearest_byte(clip(a), e5m2) << 8));
+      const double first = half(low(in.a[i]) & 0xffffu), second = half(low(in.a[i]) >> 16);
+      CHECK(low(halves.d[i]) == (nearest_byte(first, e5m2) | nearest_byte(second, e5m2) << 8 | c << 16));
+    }
+  }
+}
+
+TEST_CASE("the least and the greatest of three halves", "[half]") {
+  const Inputs in{{0x3c00c000}, {0x40003c00}, {0x7e00b800}};  // 1 | -2, 2 | 1, NaN | -0.5
+  const Outputs plain = execute("VHMNMX R20, R10, R12, R14, !PT\nVHMNMX R21, R10, R12, R14, PT", in, 90);
+  CHECK(low(plain.d[0]) == 0x40003c00u);
+  CHECK(low(plain.d[0] >> 32) == 0x3c00c000u);
+}
+
 TEST_CASE("packing, bfloat16 and half comparisons", "[half]") {
   const Inputs in{edge_floats(), rotated(edge_floats(), 7), {}};
   const Outputs pack = execute("F2FP.F16.F32.PACK_AB R20, R10, R12\nF2FP.BF16.PACK_AB R21, R10, R12", in);

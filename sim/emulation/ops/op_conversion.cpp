@@ -287,6 +287,49 @@ void unpack_bytes(Exec& x, const Op& op) {
   });
 }
 
+/// The nearest fp8, ties to even; what is too large becomes the largest finite one, as with .satfinite.
+u32 narrow_to_byte(double value, bool e5m2) {
+  if (value != value) return 0x7f;
+  const int kept = e5m2 ? 2 : 3, lowest = e5m2 ? -16 : -9;  // bits behind the leading one; exponent of the least step
+  const double most = e5m2 ? 57344 : 448;
+  const u32 sign = std::signbit(value) ? 0x80u : 0u;
+  const double magnitude = std::fabs(value);
+  if (magnitude >= most) return sign | (e5m2 ? 0x7bu : 0x7eu);
+  const int unit = magnitude == 0 ? lowest : std::max(std::ilogb(magnitude) - kept, lowest);
+  const double steps = std::nearbyint(std::ldexp(magnitude, -unit));
+  // A significand of 2 << kept carries into the exponent.
+  return sign | ((static_cast<u32>(unit - lowest) << kept) + static_cast<u32>(steps));
+}
+
+/// Two values to two bytes in the lower half of the result, the lower half of c in the upper. variant: e5m2.
+template <class Pair>
+void pack_bytes(Exec& x, const Op& op, const Pair& pair) {
+  const u32* c = x.row(op.c);
+  const bool e5m2 = op.variant != 0, relu = (op.combine & kRelu) != 0;
+  const auto byte = [&](double v) { return narrow_to_byte(relu && v < 0 ? 0.0 : v, e5m2); };
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      const auto [low, high] = pair(i);
+      d[i] = byte(low) | byte(high) << 8 | c[i] << 16;
+    }
+  });
+}
+
+/// F2FP.E4M3.F32.PACK_AB_MERGE_C: two floats, the second source first.
+void pack_floats(Exec& x, const Op& op) {
+  const u32 *a = x.row(op.a), *b = x.row(op.b);
+  const FloatModifier ma(op.a), mb(op.b);
+  pack_bytes(x, op, [&](int i) {
+    return std::pair{static_cast<double>(as_float(mb(b[i]))), static_cast<double>(as_float(ma(a[i])))};
+  });
+}
+
+/// F2FP.E4M3.F16.UNPACK_B_MERGE_C: a pair of halves.
+void pack_halves(Exec& x, const Op& op) {
+  const u32* a = x.row(op.a);
+  pack_bytes(x, op, [&](int i) { return std::pair{Half::decode(a[i] & 0xffffu), Half::decode(a[i] >> 16)}; });
+}
+
 // --- decoding --------------------------------------------------------------------------------------------------------
 
 std::uint8_t rounding_bits(const OperandReader& r) {
@@ -347,6 +390,19 @@ bool emulate_f2fp(const OperandReader& r, Op& op) {
     op.immediate = 8u * r.value(0).byte;
     op.run = unpack_bytes;
     return op.a.flip == 0;
+  }
+  const bool to_bytes = r.has(Modifier::E4M3) != r.has(Modifier::E5M2) && r.has(Modifier::SATFINITE);
+  const bool of_floats = r.has(Modifier::PACK_AB_MERGE_C) && r.has(Modifier::F32) && r.values() == 3;
+  const bool of_halves = r.has(Modifier::UNPACK_B_MERGE_C) && r.has(Modifier::F16) && r.values() == 2;
+  if (to_bytes && (of_floats || of_halves)) {
+    op.a = of_floats ? r.single(0) : r.integer(0);
+    if (of_floats) op.b = r.single(1);
+    op.c = r.integer(of_floats ? 2 : 1);
+    op.variant = r.has(Modifier::E5M2);
+    op.combine = static_cast<std::uint8_t>(r.has(Modifier::RELU) ? kRelu : 0);
+    op.run = of_floats ? pack_floats : pack_halves;
+    const bool whole = of_floats || (op.a.flip == 0 && r.value(0).byte == 0 && r.value(0).half == HalfSelect::Packed);
+    return whole && op.c.flip == 0 && rounding_bits(r) == 0;
   }
   const bool merge = r.has(Modifier::PACK_AB_MERGE_C) || r.has(Modifier::MERGE_C) || r.has(Modifier::UNPACK_B);
   if (merge || r.has(Modifier::E4M3) || r.has(Modifier::E5M2) || r.has(Modifier::TF32) || r.values() != 2) return false;

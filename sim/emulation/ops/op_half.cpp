@@ -152,6 +152,27 @@ void hmnmx2(Exec& x, const Op& op) {
   });
 }
 
+/// The least or greatest of three, half by half.
+void vhmnmx(Exec& x, const Op& op) {
+  const u32 *a = x.row(op.a), *b = x.row(op.b), *c = x.row(op.c);
+  const FloatModifier ma(op.a), mb(op.b), mc(op.c);
+  const LaneMask minimum = x.predicate(op.p[0]);
+  const bool keep_nan = op.carry_out;
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      const bool least = (minimum >> i & 1u) != 0;
+      u32 out = 0;
+      for (int e = 0; e < 2; ++e) {
+        const u32 first = element(ma(a[i]), select_half(op, 0), e), second = element(mb(b[i]), select_half(op, 1), e);
+        const u32 third = element(mc(c[i]), select_half(op, 2), e);
+        const u32 of_two = choose_extreme(first, second, least, keep_nan, op.variant);
+        out |= choose_extreme(of_two, third, least, keep_nan, op.variant) << (16 * e);
+      }
+      d[i] = out;
+    }
+  });
+}
+
 // --- decoding --------------------------------------------------------------------------------------------------------
 
 void read_sources(const OperandReader& r, Op& op) {
@@ -219,6 +240,13 @@ bool emulate_hset2(const OperandReader& r, Op& op) {
   op.target = !r.has(Modifier::BF) ? 0xffffu : (op.variant & kBrain) != 0 ? 0x3f80u : 0x3c00u;
   op.run = hset2;
   return true;
+}
+
+bool emulate_vhmnmx(const OperandReader& r, Op& op) {
+  read_comparison(r, op);
+  op.carry_out = r.has(Modifier::Nan);
+  op.run = vhmnmx;
+  return r.values() == 3 && !r.has(Modifier::XORSIGN) && !r.has(Modifier::RELU);
 }
 
 bool emulate_hmnmx2(const OperandReader& r, Op& op) {

@@ -337,6 +337,24 @@ void idp4a(Exec& x, const Op& op) {
   });
 }
 
+/// IDP.2A: c + a's two halves times the lower or (immediate 16) the upper two bytes of b. variant as of idp4a.
+void idp2a(Exec& x, const Op& op) {
+  const u32 *a = x.row(op.a), *b = x.row(op.b), *c = x.row(op.c);
+  const bool sa = (op.variant & 1) != 0, sb = (op.variant & 2) != 0;
+  const int at = static_cast<int>(op.immediate);
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      u32 sum = c[i];
+      for (int k = 0; k < 2; ++k) {
+        const u32 bits = a[i] >> (16 * k) & 0xffffu;
+        const std::int32_t half = sa ? static_cast<std::int16_t>(bits) : static_cast<std::int32_t>(bits);
+        sum += static_cast<u32>(half) * static_cast<u32>(byte_of(b[i], at + 8 * k, sb));
+      }
+      d[i] = sum;
+    }
+  });
+}
+
 void viadd16x2(Exec& x, const Op& op) {
   const u32 *a = x.row(op.a), *b = x.row(op.b);
   write_row(x, op,
@@ -450,6 +468,15 @@ bool emulate_isetp(const OperandReader& r, Op& op) {
 }
 
 bool emulate_idp(const OperandReader& r, Op& op) {
+  if (r.has(Modifier::Dot2)) {
+    op.a = r.integer(0);
+    op.b = r.integer(1);
+    op.c = r.integer(2);
+    op.variant = static_cast<std::uint8_t>((r.has(Modifier::S16) ? 1 : 0) | (r.has(Modifier::S8) ? 2 : 0));
+    op.immediate = r.has(Modifier::HI) ? 16 : 0;
+    op.run = idp2a;
+    return r.has(Modifier::HI) != r.has(Modifier::LO);
+  }
   if (!r.has(Modifier::Dot4)) return false;
   op.a = r.integer(0);
   op.b = r.integer(1);
