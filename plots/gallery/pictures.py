@@ -14,6 +14,9 @@ _WARP_TILED = "matmul_07_warp_tiled_double_buffered"
 # Name of a result -> what `forewarp` is given to make it; RESULTS stands for the folder of results.
 RESULTS = {
     "measured": ["validate", "--suites", "plots/gallery/suites.yaml", "--suite", "gallery"],
+    "tensor": ["validate", "--suites", "plots/gallery/suites.yaml", "--suite", "tensor_gallery"],
+    "nanogpt_half_slow": _predict("attention_06_nanogpt_slow", "nanogpt_slow_64x6x256", cache="sequence"),
+    "nanogpt_half_flash": _predict("attention_07_nanogpt_flash", "nanogpt_flash_64x6x256", cache="sequence"),
     "waves_a100": _predict("matmul_06_vectorized", "sgemm_vectorized_1792", "sgemm_vectorized_1793", gpu="a100-sxm4-40gb"),
     "waves_h200": _predict(_WARP_TILED, "sgemm_warp_tiled_1408", "sgemm_warp_tiled_1409", launch="RESULTS/sweep.yaml"),
     "sweep": _predict(_WARP_TILED, launch="RESULTS/sweep.yaml"),
@@ -62,6 +65,9 @@ def _cases(*names):
 
 _LADDER = ["sgemm_naive_uncoalesced_1024", "sgemm_coalesced_1024", "sgemm_shared_tiled_1024", "sgemm_coarsened_1d_1024",
            "sgemm_coarsened_2d_1024", "sgemm_vectorized_1024", "sgemm_warp_tiled_1024"]
+
+_TENSOR_LADDER = ["mma_global_f16_4096", "mma_shared_f16_4096", "mma_padded_f16_4096", "mma_swizzled_f16_4096",
+                  "mma_async_2_f16_4096", "mma_async_3_f16_4096", "mma_async_4_f16_4096", "tensor_f16_4096"]
 
 PICTURES = [
     Picture("S1 Roofline", "s01_roofline", "roofline",
@@ -141,6 +147,11 @@ PICTURES = [
             "ReLU does one operation for 8 bytes in fp32 and for 4 in fp16, so its point moves right by a factor of two along "
             "the HBM roof, and its rate follows. The pipe's roof moves, too, but does not matter here.",
             "Roofline of ReLU in fp32, fp16 and pairs of fp16"),
+    Picture("S10 Precision", "s10_products", "roofline",
+            "@tensor\n" + _cases("sgemm_warp_tiled_4096", "tensor_tf32_4096", "tensor_f16_4096", "tensor_s8_4096"),
+            "Products of 4096 in fp32 on the FMA pipe and, on tensor cores by mma.sync, in tf32, fp16 and int8. Each halving of "
+            "the elements halves the bytes and doubles the pipe's rate, so the point moves right and its roof up together.",
+            "Roofline of products of 4096 in four precisions"),
     Picture("S11 Control divergence", "s11_divergence", "divergence", "@divergence",
             "Active lanes along one warp's instructions: four of 32 threads take the branch; four ways by lane; the same four "
             "ways regrouped by warp. Where lanes decide, the paths run one after another, each with part of the lanes. "
@@ -155,6 +166,14 @@ PICTURES = [
             "What resident warps do, predicted beside measured. The uncoalesced kernel queues for the load unit (lg throttle), "
             "the tiled one for shared memory (mio throttle); coarsening removes both. What remains is fixed latency.",
             "Shares of warp states of seven matrix product kernels, predicted and measured"),
+    Picture("S12 The matmul ladder", "s12_tensor", "ladder", "@tensor\n" + _cases(*_TENSOR_LADDER),
+            "The ladder goes on with tensor cores, N = 4096 in fp16: fragments from global memory, shared tiles read by ldmatrix, "
+            "the same without bank conflicts, copies that run ahead by two to four stages, and tiles of 128 x 256.",
+            "Rates of eight fp16 matrix product kernels, predicted and measured"),
+    Picture("S12 The matmul ladder", "s12_tensor_stalls", "stalls", "@tensor\n" + _cases(*_TENSOR_LADDER),
+            "Warps first wait for global memory (long scoreboard), then for the banks (short scoreboard, mio throttle), then for "
+            "barriers, and at last for the tensor pipe itself.",
+            "Shares of warp states of eight fp16 matrix product kernels, predicted and measured"),
     Picture("S13 Attention", "s13_attention", "traffic",
             "@measured\n" + _cases("attention_unfused_512", "attention_unfused_1024", "attention_unfused_2048", "flash_attention_512",
                                    "flash_attention_1024", "flash_attention_2048") + "\n--level\nHBM read\n--level\nHBM written",
@@ -162,6 +181,16 @@ PICTURES = [
             "FlashAttention's grows linearly. (An H200's L2 holds the matrices of the shorter lengths, so the square shows from "
             "1024 on.)",
             "HBM traffic of unfused and flash attention against length"),
+    Picture("S13 Attention", "s13_flash", "traffic",
+            "@tensor\n" + _cases("flash1_f16_64_2048", "flash2_f16_64_2048") + "\n--level\nHBM read\n--level\nHBM written" +
+            "\n--formula\nflash1_f16_64_2048:HBM read=3221225472:16 (Q + O) + K + V - O"
+            "\n--formula\nflash1_f16_64_2048:HBM written=2147483648:16 O"
+            "\n--formula\nflash2_f16_64_2048:HBM read=201326592:Q + K + V"
+            "\n--formula\nflash2_f16_64_2048:HBM written=67108864:O",
+            "256 heads of 64 at length 2048. FlashAttention-1 loops over keys outside: with tiles of 128 keys, Q is read and O (in "
+            "fp32) read and written once for each of 16 tiles. FlashAttention-2 loops over queries outside and keeps O in registers, "
+            "so everything passes through memory once. The last of what it writes is still in L2 when the kernel ends.",
+            "HBM traffic of FlashAttention-1 and -2 against the formulas"),
     Picture("S14 A student's FlashAttention", "s14_student", "timeline", "@student\n--measured\nvalidation/sequences/h200-sxm.csv",
             "Two kernels per tile, and one pair of launches for each. The time halves whenever the rows of a tile double, "
             "because a launch takes about as long however few blocks it has. The GPU looks busy all the time and does next to "
@@ -181,10 +210,31 @@ PICTURES = [
             "The same layer with FlashAttention: one kernel instead of three, in a third of their time (measured: 150 against "
             "397 microseconds), and most of the HBM traffic gone. The products on either side are unchanged.",
             "Timeline of nanoGPT's attention layer with FlashAttention"),
+    Picture("S15 nanoGPT's attention", "s15_half_slow", "timeline", "@nanogpt_half_slow",
+            "Forward and backward of one layer's attention on tensor cores in fp16, with dropout: products, scaling, mask, softmax "
+            "and dropout as kernels of their own, each passing 50 MB of S or P through memory.",
+            "Timeline of nanoGPT's attention, forward and backward, with separate kernels"),
+    Picture("S15 nanoGPT's attention", "s15_half_flash", "timeline", "@nanogpt_half_flash",
+            "The same by FlashAttention-2: one kernel forward and three backward, which recompute S and P from Q, K and a sum "
+            "a row.",
+            "Timeline of nanoGPT's attention, forward and backward, with FlashAttention-2"),
     Picture("S16 Launches", "s16_launches", "timeline", "@launches\n--mode\nstream\n--mode\ngraph\n--measured\nvalidation/sequences/h200-sxm.csv",
             "Five kernels of a few microseconds pay for five starts and ends, the fused one for one. The host queues launches "
             "ahead of the GPU, so a captured graph saves calls, and saves time only where kernels are shorter than a call.",
             "Timelines of five small kernels in a stream and as a graph, and of the fused one"),
+    Picture("S17 Asynchronous copies", "s17_copies", "stalls",
+            "@tensor\n" + _cases("staged_by_registers_32ki", "staged_async_1_32ki", "staged_async_2_32ki", "staged_async_4_32ki"),
+            "Tiles on their way to shared memory, through registers and by cp.async with one, two and four stages in flight. One "
+            "stage waits as long as registers do; with four the next tiles are there in time, and the kernel runs at the rate of "
+            "HBM.",
+            "Shares of warp states of tile copies through registers and by cp.async"),
+    Picture("S18 Sparsity", "s18_block_sparse", "ladder",
+            "@tensor\n" + _cases("tensor_block_sparse_f16_4096_keep_100", "tensor_block_sparse_f16_4096_keep_50",
+                                 "tensor_block_sparse_f16_4096_keep_25"),
+            "A product of 4096 in which all, half and a quarter of the first factor's blocks are kept: blocks of zeros are skipped, "
+            "and time falls nearly with them. (2:4 sparsity doubles what an instruction does, but mma.sp feeds the pipe at 1.47 "
+            "times the rate of mma.sync at most.)",
+            "Rates of a block-sparse product with all, half and a quarter of its blocks"),
     Picture("S19 Occupancy", "s19_occupancy", "occupancy", "@overhang\n--case\nsgemm_warp_tiled_256x256",
             "What limits the best product: at 130 registers per thread only one block of 256 threads fits. At 128 registers two "
             "would. Shared memory and warps would allow more.",
