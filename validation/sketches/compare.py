@@ -45,9 +45,10 @@ def main():
         print(f"{path.name:32s} {'sketch':>12s} {'measured':>12s} {'error':>8s}")
         for case in sketched(sys.argv[1], path):
             key = (case["id"], case["launch"])
-            if key not in reference:
-                sys.exit(f"{path}: {key[0]} launch {key[1]} has no measurement of that name")
             predicted = case["metrics"][CYCLES]
+            if key not in reference:  # launches of a kernel that was measured before in the same case are left out
+                print(f"  {key[0] + '#' + str(key[1]):30s} {predicted:12,.0f} {'-':>12s}")
+                continue
             error = predicted / reference[key] - 1
             errors.append(abs(error))
             print(f"  {key[0] + '#' + str(key[1]):30s} {predicted:12,.0f} {reference[key]:12,.0f} {100 * error:+7.1f}%")
