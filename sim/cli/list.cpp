@@ -181,6 +181,8 @@ int run_list(const Arguments& arguments) {
   c.model()("kernel", boost::program_options::value<std::string>()->value_name("NAME"), "that kernel alone");
   c.output()("launch-template", "write a launch file for the kernel");
   c.model()("no-code", "do not look at instructions, which takes minutes for a library of thousands of kernels");
+  c.model()("one-in", boost::program_options::value<int>()->value_name("N"),
+            "look at every Nth kernel alone, for a sample of a large library");
   c.add_architecture();
   c.add_json();
   c.add_cache();
@@ -192,6 +194,10 @@ int run_list(const Arguments& arguments) {
   options.texts = cache ? &*cache : nullptr;
   options.instructions = !c.has("no-code") && !c.has("launch-template");
   if (c.has("kernel")) options.kernels = {c.text("kernel")};
+  if (c.has("one-in")) {
+    if (c.whole_number("one-in") < 1) throw UsageError("--one-in is at least 1");
+    options.one_in = static_cast<std::size_t>(c.whole_number("one-in"));
+  }
   if (c.has("launch-template") || c.has("kernel")) {
     if (c.has("launch-template") && c.has("json")) throw UsageError("--launch-template writes YAML, not JSON");
     const Program program = load_program(path, options);

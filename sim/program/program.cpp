@@ -344,7 +344,7 @@ class ImageLoader {
     if (which == nullptr) {
       for (std::size_t k = 0; k < image.kernels().size(); ++k) {
         // The same symbol in another cubin is another instance of the same function.
-        if (alone() || seen_.emplace(image.kernels()[k]).second) all.push_back(k);
+        if ((alone() || seen_.emplace(image.kernels()[k]).second) && counted_++ % options_.one_in == 0) all.push_back(k);
       }
       which = &all;
     }
@@ -413,6 +413,7 @@ class ImageLoader {
   std::vector<EmbeddedCubin> cubins_;
   std::vector<std::uint8_t> buffer_;
   std::set<std::string, std::less<>> seen_;
+  std::size_t counted_ = 0;
   Program program_;
 };
 

@@ -89,6 +89,7 @@ struct ImageOptions {
   std::vector<std::string>* warnings = nullptr;
   const TextStore* texts = nullptr;  ///< disassembly made before
   bool instructions = true;          ///< false: what stands beside the code is enough
+  std::size_t one_in = 1;            ///< without `kernels`: every so-manieth kernel of the image
 };
 
 /// Reads the kernels of an image: a cubin, a fat binary, or a file that carries fat binaries (executable, library,
