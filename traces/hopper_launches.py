@@ -41,3 +41,33 @@ def hopper():
                               ladder("pipeline_3", "f16", few, 128, 128, 97),
         "matmul_23_warp_specialised": ladder("specialised", "bf16", SIZES, 256, 384, 193) +
                                       ladder("specialised", "f16", few, 256, 384, 193)})
+
+
+TRIPS = (100, 500)
+PHASE_TRIPS = (50, 250)
+
+
+def micro():
+    """Launches that calibrate: a quantity is the slope between two trip counts."""
+    sms = 132
+
+    def counted(name, kernel, trips, grid, threads, kib, arguments, buffers):
+        return [case(f"{name}_n{n}", buffers, launch(kernel, grid, threads, *arguments(n)) |
+                     ({"dynamic_shared_bytes": str(int(kib * KIB))} if kib else {})) for n in trips]
+
+    products = [one for columns in (128, 256) for kind in ("1", "2", "4", "8") for groups in (1, 2)
+                for one in counted(f"wgmma_{columns}_{kind}_g{groups}", f"wgmma_{columns}_{kind}", TRIPS, sms, 128 * groups, 72,
+                                   lambda n: ("out", n), {"out": zero(sms * 256)})]
+    phases = [one for kernel, threads in (("arrive_wait", 32), ("ping_pong", 64), ("arrive_only", 32))
+              for one in counted(kernel, kernel, PHASE_TRIPS, sms, threads, 0, lambda n: ("out", n), {"out": zero(sms * 2)})]
+
+    def boxes(box, ahead, grid, rows, place):
+        tensor = {"pointer": "in", "type": "bf16", "shape": [64, rows], "strides": [128], "box": [64, box], "swizzle": "128B"}
+        step = box * grid % rows
+        return counted(f"boxes_{box}_{ahead}_b{grid}_{place}", f"boxes_{box}_{ahead}", PHASE_TRIPS, grid, 32, ahead * box / 8,
+                       lambda n: (tensor, "out", n, step, rows), {"in": uniform(rows * 64, 1, "bf16"), "out": zero(grid)})
+    small, large = 16896, 16896 * 64  # rows of 128 bytes: 2 MiB stays in L2, 132 MiB does not
+    copies = [one for box, ahead in ((8, 1), (64, 1), (256, 1), (8, 4), (64, 4), (128, 4), (256, 4)) for grid in (1, sms)
+              for one in boxes(box, ahead, grid, small, "l2")] + \
+             [one for box, ahead in ((64, 4), (128, 4), (256, 4)) for one in boxes(box, ahead, sms, large, "dram")]
+    return {"micro_warpgroup": products, "micro_phases": phases + copies}

@@ -276,6 +276,7 @@ def files():
     from field_launches import field  # these files use this one
     from flash_launches import flash_attention
     from hopper_launches import hopper
+    from hopper_launches import micro as hopper_micro
     from large_launches import large
     from micro_launches import micro
     from sweep_launches import sweeps
@@ -283,6 +284,6 @@ def files():
     from wave_launches import waves
     return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
                   "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, tensor, hopper, flash_attention, micro,
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, tensor, hopper, flash_attention, micro, hopper_micro,
                        sweeps, waves, large)
             for stem, cases in folder().items()}

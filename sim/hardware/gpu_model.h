@@ -69,6 +69,18 @@ struct TensorSpec {
   int fp64_result_cycles = 0;     ///< from the last product of doubles to their sum
 };
 
+/// What an SM does beside its warps: products of warpgroups, barriers in shared memory, copies of boxes. sm_90.
+struct AsyncSpec {
+  int product_result_cycles = 0;  ///< from the end of a group's arithmetic until who waits for it goes on
+  int group_release_cycles = 0;   ///< from the last warp of a warpgroup that comes to WARPGROUP.ARRIVE
+  int phase_interval = 0;         ///< between two operations on barriers
+  int phase_check_cycles = 0;     ///< from the issue of a wait whose phase is over to its predicate
+  int phase_complete_cycles = 0;  ///< from the issue of the last arrival to the predicate of who waits
+  int box_start_cycles = 0;       ///< from the issue of a copy to its first request
+  int box_line_x16 = 0;           ///< between its requests, in sixteenths of a cycle
+  int box_complete_cycles = 0;    ///< from its last data to the predicate of who waits
+};
+
 struct IssueSpec {
   int sub_partitions = 0;
   int branch_cycles = 0;            ///< from issue of a taken branch to the next issue of that warp (branch_resolving)
@@ -265,6 +277,7 @@ struct GpuModel {
   IssueSpec issue;
   std::array<PipeSpec, static_cast<std::size_t>(Pipe::Count)> pipes{};
   TensorSpec tensor;
+  AsyncSpec async;
   InstructionCacheSpec icache;
   VariableLatencySpec latency;
   MemoryPipeSpec memory_pipe;

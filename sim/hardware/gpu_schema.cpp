@@ -209,6 +209,17 @@ void read_tensor(Group& g, TensorSpec& s) {
   s.fp64_result_cycles = g.cycles("fp64_result_cycles", 1, 255);
 }
 
+void read_async(Group& g, AsyncSpec& s) {
+  s.product_result_cycles = g.cycles("product_result_cycles", 1, 1024);
+  s.group_release_cycles = g.cycles("group_release_cycles", 1, 1024);
+  s.phase_interval = g.cycles("phase_interval", 1, 1024);
+  s.phase_check_cycles = g.cycles("phase_check_cycles", 1, 1024);
+  s.phase_complete_cycles = g.cycles("phase_complete_cycles", 1, 1024);
+  s.box_start_cycles = g.cycles("box_start_cycles", 1, 4096);
+  s.box_line_x16 = g.integer("box_line_x16", "cycles/16", 1, 4096);
+  s.box_complete_cycles = g.cycles("box_complete_cycles", 1, 4096);
+}
+
 void read_icache(Group& g, const IssueSpec& issue, InstructionCacheSpec& s) {
   constexpr int kMost = 1 << 24;
   s.l0_bytes = g.integer("l0_bytes", "bytes", 128, kMost);
@@ -399,6 +410,7 @@ GpuFile read_gpu(const Node& root, const std::string& path) {
     read_group(map, "issue", file, [&](Group& g) { read_issue(g, m.issue); });
     read_pipes(map, file);
     read_group(map, "tensor", file, [&](Group& g) { read_tensor(g, m.tensor); });
+    if (m.sm >= 90) read_group(map, "async", file, [&](Group& g) { read_async(g, m.async); });
     read_group(map, "icache", file, [&](Group& g) { read_icache(g, m.issue, m.icache); });
     read_group(map, "latency", file, [&](Group& g) { read_latency(g, m.latency); });
     read_group(map, "memory_pipe", file, [&](Group& g) { read_memory_pipe(g, m.memory_pipe); });

@@ -61,12 +61,14 @@ TEST_CASE("columns of the opcode table fit together") {
   each_opcode([](Opcode, const OpcodeTraits& t) {
     const bool constant = t.space == MemorySpace::Constant, moves = t.memory != MemoryKind::None;
     CHECK(moves == (t.space != MemorySpace::None));
-    CHECK((t.unit.timing == Timing::Memory) == (moves && !constant));
+    const Timing timing = t.unit.timing;
+    const bool to_memory = timing == Timing::Memory || timing == Timing::Box || timing == Timing::Phase;
+    CHECK(to_memory == (moves && !constant));
     const bool sized = t.width == Width::Data || t.width == Width::MatrixRows || t.width == Width::BarrierObject;
     if (sized) CHECK(moves);
     if (moves) CHECK((sized || t.width == Width::TensorCopy || t.width == Width::BulkCopy));
     CHECK((t.operation == OperationClass::Mma) == is_matrix(t.width));
-    CHECK((t.operation == OperationClass::Mma) == (t.unit.timing == Timing::Matrix));
+    CHECK((t.operation == OperationClass::Mma) == (timing == Timing::Matrix || timing == Timing::Product));
     if (t.operation == OperationClass::Mma || t.operation == OperationClass::Uniform) CHECK(t.slice == Slice::Warp);
     CHECK((t.counted == Counted::LaneAttribute) == (t.unit.timing == Timing::LaneAttribute));
     if (leaves_line(t.flow)) CHECK(t.unit.pipe90 == Pipe::Cbu);

@@ -351,6 +351,8 @@ class Slicer {
     const ProgramSlice before = slice_;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       if (!slice_.needed[i]) continue;
+      // A copy beside the warps is needed for the barrier that it completes, its data only where they are wanted.
+      if (kernel_.instructions[i].pipe == Pipe::Tma && !space_needed(steps_[i].writes_space)) continue;
       const MemorySpace space = steps_[i].reads_space;
       const bool any = space == MemorySpace::Generic;
       slice_.needs_shared_values |= any || space == MemorySpace::Shared;

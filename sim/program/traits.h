@@ -39,6 +39,10 @@ enum class Timing : std::uint8_t {
   LaneAttribute,  ///< S2R: the load/store unit delivers what differs between lanes, the ADU the rest
   Barrier,
   Fence,
+  Phase,    ///< something about a barrier in shared memory
+  Box,      ///< a copy by the unit for boxes
+  Group,    ///< of a warpgroup: its warps meet, or wait for its products
+  Product,  ///< of a warpgroup: beside its warps
   Depbar,
   Commit,  ///< closes a group of asynchronous copies
   Exit,

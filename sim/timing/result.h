@@ -19,6 +19,7 @@ namespace forewarp {
   X(Selected, "selected", "issued an instruction")                                                         \
   X(Barrier, "barrier", "waited for the other warps of its block at a barrier")                            \
   X(BranchResolving, "branch_resolving", "waited for a branch target to be computed")                      \
+  X(Gmma, "gmma", "waited for the other warps of its warpgroup, or for the group's products")              \
   X(DispatchStall, "dispatch_stall", "waited because the dispatcher held the warp back (register ports)")  \
   X(Drain, "drain", "waited after EXIT for its stores to leave")                                           \
   X(ImcMiss, "imc_miss", "waited for a miss of the immediate constant cache")                              \

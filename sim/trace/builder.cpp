@@ -160,6 +160,30 @@ void BlockTraceBuilder::arrive(int warp, LaneMask enabled, const BarrierArrival&
   add_record(warp, enabled, arrival.packed());
 }
 
+void BlockTraceBuilder::copy(int warp, std::uint32_t pc, const AccessPattern& box, std::uint64_t base,
+                             const BlockSlope& slope, const BoxTarget& target) {
+  if (recent_of_[pc] == 0) {
+    recent_.emplace_back();
+    recent_of_[pc] = static_cast<std::uint32_t>(recent_.size());
+  }
+  Recent& recent = recent_[recent_of_[pc] - 1];
+  Access access;
+  access.pattern = find_pattern(recent, box);
+  if (box.lanes != 0) {
+    access.base = base;
+    access.slope = find_slope(recent, slope);
+    std::uint64_t bytes = 1;
+    for (LaneMask m = box.lanes; m != 0; m &= m - 1)
+      bytes *= static_cast<std::uint64_t>(box.offsets[static_cast<std::size_t>(std::countr_zero(m))]);
+    counts_[pc].bytes += bytes;
+  }
+  if (keeps_) {
+    take_bytes(sizeof(Access));
+    warps_[static_cast<std::size_t>(warp)].accesses.push_back(access);
+  }
+  add_record(warp, 1, target.packed());
+}
+
 void BlockTraceBuilder::phase(int warp, LaneMask enabled, const PhaseRecord& record) {
   add_record(warp, enabled, record.packed());
 }

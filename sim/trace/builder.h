@@ -58,6 +58,9 @@ class BlockTraceBuilder {
 
   /// The BAR just executed, also when no lane is enabled.
   void arrive(int warp, LaneMask enabled, const BarrierArrival& arrival);
+  /// The copy by a unit beside the warps just executed: a box (is_box) or, with no lanes, nothing of the tensor.
+  void copy(int warp, std::uint32_t pc, const AccessPattern& box, std::uint64_t base, const BlockSlope& slope,
+            const BoxTarget& target);
   /// The SYNCS just executed, the same.
   void phase(int warp, LaneMask enabled, const PhaseRecord& record);
 

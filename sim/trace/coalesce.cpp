@@ -169,8 +169,52 @@ int wavefront_factor(const Instruction& instruction) {
   return traits(instruction.opcode).space == MemorySpace::Shared && compares ? 2 : 1;
 }
 
+namespace {
+
+/// A box's rows one after another; lines that rows share are joined.
+CoalescedCounts coalesce_box(const AccessPattern& box, std::vector<LineSectors>* lines) {
+  constexpr std::size_t kMostDims = 5;
+  std::vector<LineSectors> found;
+  std::array<std::int32_t, kMostDims> at{};
+  for (bool more = true; more;) {
+    std::int64_t begin = box.base_offset;
+    for (std::size_t d = 1; d < kMostDims; ++d) begin += std::int64_t{at[d]} * box.offsets[kBoxPitch + d];
+    const std::int64_t end = begin + box.offsets[0];
+    for (std::int64_t line = floor_divide(begin, kLineBytes); line * kLineBytes < end; ++line) {
+      const std::int64_t from = std::max(begin, line * kLineBytes), to = std::min(end, (line + 1) * kLineBytes);
+      LineSectors part{static_cast<std::int32_t>(line), 0, static_cast<std::uint8_t>(to - from)};
+      for (std::int64_t s = from / kSectorBytes; s * kSectorBytes < to; ++s)
+        part.sectors = static_cast<std::uint8_t>(part.sectors | 1u << (s & 3));
+      found.push_back(part);
+    }
+    more = false;
+    for (std::size_t d = 1; d < kMostDims && !more; ++d) {
+      if ((box.lanes >> d & 1) == 0) break;
+      more = ++at[d] < box.offsets[d];
+      if (!more) at[d] = 0;
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.line < b.line; });
+  CoalescedCounts counts;
+  for (std::size_t i = 0; i < found.size();) {
+    LineSectors whole = found[i];
+    for (++i; i < found.size() && found[i].line == whole.line; ++i) {
+      whole.sectors = static_cast<std::uint8_t>(whole.sectors | found[i].sectors);
+      whole.bytes = static_cast<std::uint8_t>(std::min(kLineBytes, whole.bytes + found[i].bytes));
+    }
+    ++counts.lines;
+    counts.sectors = static_cast<std::uint16_t>(counts.sectors + std::popcount(unsigned{whole.sectors}));
+    if (lines != nullptr) lines->push_back(whole);
+  }
+  counts.tag_sectors = counts.sectors;
+  return counts;
+}
+
+}  // namespace
+
 CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& rules,
                          std::vector<LineSectors>* lines) {
+  if (is_box(pattern)) return coalesce_box(pattern, lines);
   FW_CHECK(rules.banks <= 64 && std::has_single_bit(static_cast<unsigned>(rules.banks)) &&
                std::has_single_bit(static_cast<unsigned>(rules.bank_bytes)),
            "banks and their width are powers of two");

@@ -1,7 +1,9 @@
 #include "trace/coalesce.h"
 
+#include <bit>
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -326,4 +328,75 @@ TEST_CASE("sectors of scattered lanes agree with a set") {
     for (const LineSectors& l : found) from_masks += static_cast<std::size_t>(std::popcount(l.sectors));
     REQUIRE(from_masks == sectors.size());
   }
+}
+
+TEST_CASE("a box is the lines and sectors of its rows") {
+  // Every byte of every box, one by one.
+  const struct {
+    std::int32_t row, rows, pitch, planes, plane_pitch;
+    int base;
+  } boxes[] = {{128, 64, 8192, 1, 0, 0},      {128, 64, 128, 1, 0, 0},   {32, 8, 48, 1, 0, 16},
+               {128, 5, 1008, 3, 65536, 112}, {16, 100, 16, 2, 1600, 0}, {256, 3, 4096, 1, 0, 96},
+               {16, 1, 0, 1, 0, 64}};
+  for (const auto& b : boxes) {
+    AccessPattern box;
+    box.kind = MemoryKind::AsyncCopy;
+    box.space = MemorySpace::Global;
+    box.lanes = 7;
+    box.base_offset = static_cast<std::uint8_t>(b.base);
+    box.offsets[0] = b.row;
+    box.offsets[1] = b.rows;
+    box.offsets[2] = b.planes;
+    box.offsets[kBoxPitch + 1] = b.pitch;
+    box.offsets[kBoxPitch + 2] = b.plane_pitch;
+    REQUIRE(is_box(box));
+    std::map<std::int64_t, std::pair<unsigned, int>> expected;
+    std::set<std::int64_t> bytes;
+    for (std::int64_t z = 0; z < b.planes; ++z)
+      for (std::int64_t y = 0; y < b.rows; ++y)
+        for (std::int64_t x = 0; x < b.row; ++x) bytes.insert(b.base + z * b.plane_pitch + y * b.pitch + x);
+    for (const std::int64_t byte : bytes) {
+      auto& [sectors, count] = expected[byte / kLineBytes];
+      sectors |= 1u << (byte / kSectorBytes % 4);
+      ++count;
+    }
+    std::vector<LineSectors> lines;
+    const CoalescedCounts counts = coalesce(box, {}, &lines);
+    REQUIRE(lines.size() == expected.size());
+    CHECK(counts.lines == expected.size());
+    std::size_t i = 0;
+    int sectors = 0;
+    for (const auto& [line, what] : expected) {
+      CHECK(lines[i].line == line);
+      CHECK(lines[i].sectors == what.first);
+      CHECK(lines[i].bytes == what.second);
+      sectors += std::popcount(what.first);
+      ++i;
+    }
+    CHECK(counts.sectors == sectors);
+    CHECK(counts.wavefronts == 0);
+  }
+}
+
+TEST_CASE("records of barriers and boxes hold what was put into them") {
+  PhaseRecord arrive;
+  arrive.action = PhaseRecord::Action::Arrive;
+  arrive.leaves = true;
+  arrive.barrier = 0x3fff8;
+  arrive.arrivals = 0xfffff;
+  arrive.bytes = -(1 << 20) + 1;
+  CHECK(PhaseRecord::of(arrive.packed()) == arrive);
+  arrive.bytes = (1 << 20) - 1;
+  CHECK(PhaseRecord::of(arrive.packed()) == arrive);
+  PhaseRecord await;
+  await.action = PhaseRecord::Action::Await;
+  await.barrier = 8;
+  await.phase = 0xffffffff;
+  CHECK(PhaseRecord::of(await.packed()) == await);
+  Access record;
+  record.base = BoxTarget{0x38000, 0x3fff8, 0x20000}.packed();
+  const BoxTarget target = BoxTarget::of(record);
+  CHECK(target.shared == 0x38000);
+  CHECK(target.barrier == 0x3fff8);
+  CHECK(target.bytes == 0x20000);
 }

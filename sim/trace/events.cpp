@@ -10,6 +10,7 @@ TraceEvent event_of(const Instruction& in) {
   if (timing == Timing::Depbar) return {EventKind::Wait, 0};
   if (timing == Timing::Commit) return {EventKind::Commit, 0};
   if (in.memory == MemoryKind::None) return {};
+  if (traits(in.opcode).slice == Slice::BarrierObject) return {EventKind::Phase, 1};
   switch (in.space) {
     case MemorySpace::Global:
     case MemorySpace::Shared:

@@ -19,6 +19,7 @@ enum class EventKind : std::uint8_t {
   Issue,     ///< nothing beyond its issue; those in a row are an instruction run
   Access,    ///< a load, store, atomic or reduction: one record
   Transfer,  ///< an asynchronous copy: the record of what is read, then the one of where it is written
+  Phase,     ///< something about a barrier in shared memory: one record, a PhaseRecord
   Arrive,    ///< at a barrier of the block, to wait there or not: one record, a BarrierArrival
   Commit,  ///< closes the group of the warp's transfers since the last one: a scoreboard counts down when they are done
   Wait,    ///< until a scoreboard counts no more than a given number

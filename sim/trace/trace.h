@@ -37,6 +37,14 @@ struct AccessPattern {
   bool operator==(const AccessPattern&) const = default;
 };
 
+/// Boxes that a unit beside the warps copies (UTMALDG, UBLKCP) are patterns too, of kind AsyncCopy and no bytes a lane.
+/// The lanes stand for dimensions, innermost first: offsets[d] is the extent, in bytes for the innermost and in rows,
+/// planes, ... for the others, offsets[kBoxPitch + d] the bytes from one to the next.
+inline constexpr std::size_t kBoxPitch = 8;
+inline bool is_box(const AccessPattern& p) {
+  return p.kind == MemoryKind::AsyncCopy && p.bytes == 0 && p.lanes != 0 && p.space == MemorySpace::Global;
+}
+
 /// One executed memory instruction. Address of lane l in block b:
 ///   base + pattern.offsets[l] + slope . (b - class.representative)
 /// The base is the address of the lowest lane in the mask (0 when there is none). An asynchronous copy (LDGSTS) leaves
@@ -62,8 +70,8 @@ struct BarrierArrival {
   }
 };
 
-/// What an instruction does to a barrier in shared memory (mbarrier), or waits for there. The record of a SYNCS holds it
-/// as its base, and the lanes that take part in its pattern.
+/// What an instruction does to a barrier in shared memory (mbarrier), or waits for there. The record of a SYNCS holds
+/// it as its base, and the lanes that take part in its pattern.
 struct PhaseRecord {
   enum class Action : std::uint8_t { None, Init, Arrive, Await, Check /* without waiting */, Invalidate };
   Action action = Action::None;
@@ -74,11 +82,11 @@ struct PhaseRecord {
   std::uint32_t phase = 0;     ///< Await, Check: so many phases must be over
 
   std::uint64_t packed() const {
-    const auto most = static_cast<std::uint64_t>(action) | std::uint64_t{leaves} << 3 |
-                      std::uint64_t{barrier / 8 & 0x7fff} << 4;
+    const auto most =
+        static_cast<std::uint64_t>(action) | std::uint64_t{leaves} << 3 | std::uint64_t{barrier / 8 & 0x7fff} << 4;
     if (action == Action::Await || action == Action::Check) return most | std::uint64_t{phase} << 19;
-    return most | std::uint64_t{arrivals & 0xfffff} << 19 | std::uint64_t{static_cast<std::uint32_t>(bytes) & 0x3fffff}
-                                                                << 39;
+    return most | std::uint64_t{arrivals & 0xfffff} << 19 |
+           std::uint64_t{static_cast<std::uint32_t>(bytes) & 0x3fffff} << 39;
   }
   static PhaseRecord of(std::uint64_t packed) {
     PhaseRecord r;
@@ -94,6 +102,23 @@ struct PhaseRecord {
     return r;
   }
   bool operator==(const PhaseRecord&) const = default;
+};
+
+/// Where such a copy goes, and what its bytes complete: the second record of a box holds it as its base.
+struct BoxTarget {
+  std::uint32_t shared = 0;   ///< offset
+  std::uint32_t barrier = 0;  ///< offset, a multiple of 8
+  std::uint32_t bytes = 0;    ///< of the whole box, those beyond the tensor too
+
+  std::uint64_t packed() const {
+    return std::uint64_t{shared & 0x3ffff} | std::uint64_t{barrier / 8 & 0x7fff} << 18 |
+           std::uint64_t{bytes & 0x3ffff} << 33;
+  }
+  static BoxTarget of(const Access& record) {
+    return {static_cast<std::uint32_t>(record.base & 0x3ffff),
+            static_cast<std::uint32_t>(record.base >> 18 & 0x7fff) * 8,
+            static_cast<std::uint32_t>(record.base >> 33 & 0x3ffff)};
+  }
 };
 
 /// How many quotients of the block index a launch may have as further coordinates.

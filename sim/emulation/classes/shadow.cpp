@@ -383,6 +383,53 @@ void Shadow::follow_address(const Exec& x, const Op& op, LaneMask lanes, MemoryS
   }
 }
 
+/// Its coordinates move with the block; by how much it is cut at the tensor's edges must not.
+BlockSlope Shadow::copy(const Exec& x, const Op& op, const CopiedBox& box) {
+  lanes_ = x.enabled;
+  const ShadowPlan& plan = plans_[x.pc];
+  if (warp(x).waits) settle(x, plan.reads);
+  if (op.value_needed) shared_dims_ = kDataDim;
+  if (!any_tagged(x, plan)) return {};
+  const auto row = [](const Source& s, std::uint32_t i) {
+    return Source{s.row + i * kRowBytes, s.keep, s.flip, s.add};
+  };
+  const auto hold = [&](const Tag& t) {
+    if (t.kind != TagKind::None) fix(x, (tag_dims(t) & kDataDim) != 0 ? kAllDims : tag_dims(t));
+  };
+  Gathered sum;
+  if (box.map == nullptr) {
+    const Source& far = box.inward ? op.b : op.a;
+    if (!index_slope(x, far, true, true, lanes_, 1, sum)) {
+      fix(x, (sum.dims & kDataDim) != 0 ? kAllDims : sum.dims);
+      sum.slope = {};
+    }
+    hold(tag(x, box.inward ? op.a : op.b));
+    if (box.inward) hold(tag(x, row(op.a, 1)));
+    hold(tag(x, op.c));
+  } else {
+    const std::uint32_t first = box.inward ? 2 : 1;
+    for (std::uint32_t i = 0; i < first; ++i) hold(tag(x, row(op.a, i)));
+    hold(tag(x, op.b));
+    hold(high_tag(x, op.b));
+    for (std::uint32_t d = 0; d < static_cast<std::uint32_t>(box.rank); ++d) {
+      const Tag t = tag(x, row(op.a, first + d));
+      if (t.kind == TagKind::None) continue;
+      const std::int64_t at = box.coordinates[d], length = static_cast<std::int64_t>(box.map->shape[d]);
+      const std::int64_t last = at + std::int64_t{box.map->extent(static_cast<int>(d)) - 1} * box.map->steps[d];
+      if (t.kind != TagKind::Linear || t.dims != 0 || at < 0 || last >= length) {
+        hold(t);
+        continue;
+      }
+      conditions_.interval(t.slope, -at, length - 1 - last);
+      sum.slope = add(sum.slope, scale(t.slope, static_cast<std::int64_t>(box.map->strides[d])));
+    }
+  }
+  fix(x, sum.opaque);
+  sum.slope = without(sum.slope, sum.opaque);
+  if (!is_zero(sum.slope)) conditions_.residue(sum.slope, kLineBytes);
+  return sum.slope;
+}
+
 /// Whether a load's data belong to the place where several blocks find them.
 bool Shadow::finds_place(const Exec& x, const Op& op, Dims address_dims) {
   if ((address_dims & kDataDim) != 0 || (conditions_.extended_dims() & ~address_dims) == 0) return false;

@@ -16,6 +16,7 @@
 #include "emulation/classes/block_conditions.h"
 #include "emulation/machine/exec.h"
 #include "emulation/machine/machine.h"
+#include "emulation/machine/tensor_copy.h"
 #include "program/program.h"
 
 namespace forewarp::emulation {
@@ -100,6 +101,9 @@ class Shadow {
   }
   /// A memory instruction whose lanes' addresses are in x; gives the slope of the access and tags what it loads.
   BlockSlope access(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space);
+
+  /// A copy by a unit beside the warps; gives the slope of its global addresses.
+  BlockSlope copy(const Exec& x, const Op& op, const CopiedBox& box);
 
   const BlockConditions& conditions() const { return conditions_; }
   /// Data that no block writes and that several blocks find at the same place, as a table by row: from now on they
@@ -233,7 +237,7 @@ class Shadow {
   Dims shared_dims_ = 0;  ///< what the contents of shared memory depend on
   bool follows_places_ = false, met_places_ = false;
   std::vector<const GlobalMemory::Region*> relied_on_;  ///< regions whose data belong to their places
-  LaneMask lanes_ = 0;    ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
+  LaneMask lanes_ = 0;  ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
   std::uint32_t cause_ = kNowhere;
 };
 

@@ -41,8 +41,14 @@ void LaunchSetup::warn_of_calls(const EmulationOptions& options) const {
 
 void LaunchSetup::apply(const ProgramSlice& slice) {
   for (std::size_t i = 0; i < decoded_.ops.size(); ++i) {
-    if (slice.needed[i] != 0) continue;
     Op& op = decoded_.ops[i];
+    if (op.kind == OpKind::TensorCopy) {
+      const auto form = static_cast<CopyForm>(op.variant);
+      const bool inward = form == CopyForm::TensorIn || form == CopyForm::BulkIn;
+      op.value_needed = inward ? slice.needs_shared_values : slice.needs_global_values;
+      continue;
+    }
+    if (slice.needed[i] != 0) continue;
     if (op.kind == OpKind::Plain) op.kind = OpKind::Skip;
     op.value_needed = false;
     if (slice.unfollowed[i] == 0) continue;

@@ -1,11 +1,39 @@
 // Reports what a block executes to a BlockTraceBuilder, and to its Shadow what depends on the block index.
 #pragma once
 
+#include "base/error.h"
 #include "emulation/classes/shadow.h"
 #include "emulation/machine/address.h"
+#include "emulation/machine/tensor_copy.h"
 #include "trace/builder.h"
 
 namespace forewarp::emulation {
+
+/// `box` null: the copy is not made.
+inline void report_copy(BlockTraceBuilder& builder, const Exec& x, const CopiedBox* box, const BlockSlope& slope) {
+  AccessPattern pattern;
+  BoxTarget target;
+  pattern.kind = MemoryKind::AsyncCopy;
+  pattern.space = MemorySpace::Global;
+  if (box != nullptr) {
+    target = {box->shared, box->barrier, box->bytes};
+    if (box->any) {
+      pattern.lanes = (LaneMask{1} << box->rank) - 1;
+      pattern.base_offset = static_cast<std::uint8_t>(box->base % kLineBytes);
+      std::uint64_t reach = 0;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(box->rank); ++d) {
+        pattern.offsets[d] = static_cast<std::int32_t>(box->extent[d]);
+        if (d > 0) reach += (box->extent[d] - 1) * box->pitch[d];
+        // Of one row there is no next.
+        if (d > 0 && box->extent[d] > 1) pattern.offsets[kBoxPitch + d] = static_cast<std::int32_t>(box->pitch[d]);
+      }
+      if (reach >> 31 != 0)
+        throw InputError("instruction " + std::to_string(x.pc) + ": the rows of a box lie more than 2 GiB apart",
+                         "use a smaller box or smaller strides");
+    }
+  }
+  builder.copy(x.warp->index, x.pc, pattern, box != nullptr ? box->base : 0, slope, target);
+}
 
 class TraceObserver {
  public:
@@ -38,7 +66,10 @@ class TraceObserver {
 
   void phase(const Exec& x, const PhaseRecord& record) { builder_.phase(x.warp->index, x.enabled, record); }
 
-  void copy(const Exec&, const Op&, const CopiedBox*) {}
+  void copy(const Exec& x, const Op& op, const CopiedBox* box) {
+    const BlockSlope slope = box != nullptr ? shadow_.copy(x, op, *box) : BlockSlope{};
+    report_copy(builder_, x, box, slope);
+  }
 
  private:
   BlockTraceBuilder& builder_;
@@ -72,7 +103,7 @@ class CountObserver {
 
   void phase(const Exec& x, const PhaseRecord& record) { builder_.phase(x.warp->index, x.enabled, record); }
 
-  void copy(const Exec&, const Op&, const CopiedBox*) {}
+  void copy(const Exec& x, const Op&, const CopiedBox* box) { report_copy(builder_, x, box, {}); }
 
  private:
   BlockTraceBuilder& builder_;

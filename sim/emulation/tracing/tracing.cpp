@@ -686,10 +686,12 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   global.undo_writes();
 }
 
-/// Of units that timing does not have.
+/// What timing does not have: copies from shared memory and to L2 alone.
 const Instruction* find_asynchronous(const Kernel& kernel) {
   for (const Instruction& in : kernel.instructions) {
-    if (in.opcode == Opcode::SYNCS || in.opcode == Opcode::WARPGROUP || in.pipe == Pipe::Tma) return &in;
+    const bool outward =
+        in.opcode == Opcode::UTMASTG || (in.opcode == Opcode::UBLKCP && in.modifier_list[0] == Modifier::G);
+    if (outward || in.opcode == Opcode::UTMAPF || in.opcode == Opcode::UBLKPF) return &in;
   }
   return nullptr;
 }
@@ -799,10 +801,9 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   trace->sm = program.sm;
 
   if (const Instruction* in = find_asynchronous(*kernel))
-    throw InputError("kernel " + kernel->name + " uses " + opcode_text(in->opcode) +
-                         ": what runs beside its warps (warpgroup products, tensor copies, barriers in shared memory) is "
-                         "emulated, but not timed yet",
-                     "forewarp emulate computes its values");
+    throw InputError(
+        "kernel " + kernel->name + " uses " + opcode_text(in->opcode) + ", which is emulated, but not timed yet",
+        "forewarp emulate computes its values");
   const ProgramSlice slice =
       control_slice(*kernel, not_computed, options.every_guard ? Guards::Every : Guards::Known);
   if (slice.needs_global_values || options.all_values) {

@@ -39,6 +39,8 @@ std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, cons
 
 PathLoops find_loops(const WarpPath& path, const TimedProgram& program) {
   const std::vector<Run>& runs = path.runs;
+  // Warps that count phases of barriers in memory cannot be moved on without those.
+  if (program.phases()) return {};
   std::vector<PathLoop> found;
   std::size_t best = 0, compared = 0;  // runs of the longest repetition
   const auto covers = [](const PathLoop& loop) { return std::size_t{loop.iterations} * loop.period; };

@@ -350,6 +350,20 @@ bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<
 /// All sectors of a load are here: through the banks and into the registers.
 void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& releases) {
   Load& load = loads_[index];
+  if (load.owner == Owner::Box) {
+    Release release;
+    release.kind = Release::Kind::Boxed;
+    release.warp = load.warp;
+    release.at = now;
+    release.block = load.block;
+    release.barrier = load.barrier;
+    release.bytes = load.bytes;
+    releases.push_back(release);
+    load.next_free = free_load_;
+    free_load_ = index;
+    --live_boxes_;
+    return;
+  }
   // A copy past L1 writes what L2 sends beside what others read; one that L1 holds reads it and stores it.
   const int write = load.past_l1 ? gpu_.memory_pipe.fill_wavefront_cycles : gpu_.memory_pipe.shared_wavefront_cycles;
   const Cycle busy = load.wavefronts + static_cast<Cycle>(load.written) * static_cast<Cycle>(write);
@@ -368,6 +382,68 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
   load.next_free = free_load_;
   free_load_ = index;
   --live_loads_;
+}
+
+void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, std::uint8_t sectors) {
+  const std::uint32_t index = allocate_miss();
+  --miss_lines_;
+  Miss& miss = misses_[index];
+  miss.line = line;
+  miss.boxed = true;
+  miss.pending = sectors;
+  MemoryRequest request;
+  request.line = line;
+  request.tag = index;
+  request.sm = sm_;
+  request.sectors = sectors;
+  out_[out_tail_++ & kOutMask] = request;
+  std::uint32_t waiter;
+  if (free_waiter_ == kNone) {
+    waiters_.emplace_back();
+    waiter = static_cast<std::uint32_t>(waiters_.size() - 1);
+  } else {
+    waiter = free_waiter_;
+    free_waiter_ = waiters_[waiter].next;
+  }
+  waiters_[waiter] = {box.load, kNone, sectors};
+  misses_[index].waiters = waiter;
+  ++loads_[box.load].waiting;
+}
+
+/// One line after another, one box after another.
+Cycle MemoryPipe::serve_boxes(Cycle now, std::vector<Release>& releases) {
+  while (boxes_head_ < boxes_.size()) {
+    Box& box = boxes_[boxes_head_];
+    if (box.arrival > now) return box.arrival;
+    if (box.load == kNone) {
+      box.load = allocate_load();
+      --live_loads_;
+      ++live_boxes_;
+      Load& load = loads_[box.load];
+      load.owner = Owner::Box;
+      load.open = true;
+      load.warp = box.block_slot;
+      load.block = box.block;
+      load.barrier = box.barrier;
+      load.bytes = box.bytes;
+    }
+    const auto lines = patterns_.lines(box.pattern);
+    for (; box.next < lines.size(); ++box.next) {
+      if (box_free_x16_ >= (now + 1) * 16) return box_free_x16_ / 16;
+      if (out_full()) return kNever;  // send() says when there is room
+      const LineSectors& part = lines[box.next];
+      request_of_box(box, box.line_base + static_cast<std::uint64_t>(std::int64_t{part.line}), part.sectors);
+      box_free_x16_ = std::max(box_free_x16_, now * 16) + static_cast<Cycle>(gpu_.async.box_line_x16);
+    }
+    Load& load = loads_[box.load];
+    load.open = false;
+    if (load.waiting == 0) finish(box.load, now, releases);
+    if (++boxes_head_ == boxes_.size()) {
+      boxes_.clear();
+      boxes_head_ = 0;
+    }
+  }
+  return kNever;
 }
 
 void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases) {
@@ -401,7 +477,7 @@ void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>
   if (cached != nullptr) cached->miss = L1Cache::kNoMiss;
   miss.next_free = free_miss_;
   free_miss_ = reply.tag;
-  --miss_lines_;
+  miss_lines_ -= miss.boxed ? 0 : 1;
 }
 
 Cycle MemoryPipe::send(Cycle now, MemorySystem& memory) {
@@ -435,7 +511,10 @@ Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& re
   next = std::min(next, serve_next(now, releases));
   // 2. Requests leave for the crossbar, which makes room for new misses and stores.
   const bool full = stores_full();
+  next = std::min(next, serve_boxes(now, releases));
+  const bool held = boxes_head_ < boxes_.size() && out_full();
   next = std::min(next, send(now, memory));
+  if (held && !out_full()) next = now + 1;
   return full && !stores_full() && taken_head_ != taken_tail_ ? now + 1 : next;
 }
 

@@ -23,7 +23,7 @@ struct PatternTiming {
 
 /// A scoreboard of a warp is released at `at` (or a queue slot, or a store is acknowledged).
 struct Release {
-  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied };
+  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied, Boxed };
   Kind kind{};
   std::uint16_t warp = 0;
   std::uint8_t scoreboard = kNoScoreboard;
@@ -31,6 +31,8 @@ struct Release {
   std::uint16_t generation = 0;  ///< StoreAcknowledged: of the warp that stored
   bool global = false;           ///< QueueSlot: of an access to global or local memory
   std::uint8_t group = 0;        ///< Copied: of which group it was (CopyGroups)
+  // Boxed: a copy of a box is complete. `warp` is the block's slot then.
+  std::uint32_t block = 0, barrier = 0, bytes = 0;
 };
 
 /// A memory instruction in the pipe.
@@ -52,6 +54,8 @@ struct MemoryPipeCounters {
 };
 
 class MemoryPipe {
+  static constexpr std::uint32_t kNone = 0xffffffffu;
+
  public:
   MemoryPipe(const GpuModel&, std::uint16_t sm, std::uint32_t l1_bytes, const CoalescedPatterns&,
              std::span<const PatternTiming>);
@@ -61,9 +65,20 @@ class MemoryPipe {
     queue.entries[queue.tail++ & queue_mask_] = operation;
     ++waiting_;
   }
+  /// A box that is copied from global to shared memory beside the warps, line by line, past L1.
+  struct Box {
+    std::uint64_t line_base = 0;
+    std::uint32_t pattern = 0;
+    std::uint32_t block = 0, barrier = 0, bytes = 0;  ///< linear index; what it completes
+    std::uint32_t next = 0;                           ///< of its lines
+    std::uint32_t load = kNone;
+    std::uint16_t block_slot = 0;
+    Cycle arrival = 0;
+  };
+  void push_box(const Box& box) { boxes_.push_back(box); }
   bool idle() const {
-    return waiting_ == 0 && taken_head_ == taken_tail_ && out_head_ == out_tail_ && live_loads_ == 0 &&
-           stores_in_flight_ == 0;
+    return boxes_head_ == boxes_.size() && live_boxes_ == 0 && waiting_ == 0 && taken_head_ == taken_tail_ &&
+           out_head_ == out_tail_ && live_loads_ == 0 && stores_in_flight_ == 0;
   }
   /// One more, or fewer, warp waits at a fence: buffered stores then leave without waiting for others.
   void fence(int more) { fences_ += more; }
@@ -92,7 +107,7 @@ class MemoryPipe {
   Cycle lead_cycles() const { return lead_; }
 
  private:
-  enum class Owner : std::uint8_t { Registers, Copy };
+  enum class Owner : std::uint8_t { Registers, Copy, Box };
   struct Load {                 ///< an instruction waiting for sectors
     std::uint32_t waiting = 0;  ///< line parts still missing
     std::uint16_t warp = 0, wavefronts = 0;
@@ -104,6 +119,7 @@ class MemoryPipe {
     bool open = false;      ///< not all of its lines have been looked up yet
     bool past_l1 = false;   ///< Copy: its data go from L2 into shared memory at once
     std::uint32_t next_free = 0;
+    std::uint32_t block = 0, barrier = 0, bytes = 0;  ///< Box
   };
   struct Queue {  ///< of a sub-partition, a ring
     std::vector<MemoryOperation> entries;
@@ -124,8 +140,8 @@ class MemoryPipe {
     std::uint32_t waiters = kNone, next_free = kNone;
     std::uint8_t pending = 0;
     bool fills = false;  ///< data goes into L1
+    bool boxed = false;  ///< of a box, which takes no place of L1's misses
   };
-  static constexpr std::uint32_t kNone = 0xffffffffu;
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
   static constexpr std::uint32_t kOutMask = 63;
   static constexpr std::uint32_t kHeldMask = 63;
@@ -149,6 +165,8 @@ class MemoryPipe {
   Cycle further_latency(int wavefronts, int wide) const;
   void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
   void open_load(const MemoryOperation&);
+  Cycle serve_boxes(Cycle now, std::vector<Release>& releases);
+  void request_of_box(const Box&, std::uint64_t line, std::uint8_t sectors);
   void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   Cycle send(Cycle now, MemorySystem& memory);
   Cycle retry(Cycle now, const MemorySystem& memory) const;
@@ -202,6 +220,11 @@ class MemoryPipe {
   std::uint32_t free_miss_ = kNone;
   std::vector<Waiter> waiters_;
   std::uint32_t free_waiter_ = kNone;
+
+  std::vector<Box> boxes_;  ///< in order; those before boxes_head_ have asked for all their lines
+  std::size_t boxes_head_ = 0;
+  Cycle box_free_x16_ = 0;  ///< when the unit asks for the next line, in sixteenths
+  int live_boxes_ = 0;      ///< with lines under way
 
   std::uint64_t stores_in_flight_ = 0;  ///< sent or buffered, not acknowledged
   MemoryPipeCounters counters_;

@@ -8,7 +8,8 @@
 namespace forewarp {
 namespace {
 constexpr std::size_t kConstantLines = 4096;
-}
+constexpr std::size_t kGroupWarps = 4;
+}  // namespace
 
 Sm::Sm(const LaunchContext& context, std::uint16_t id)
     : context_(context),
@@ -37,6 +38,8 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   block.linear = linear;
   block.start = now;
   block.barriers = {};
+  block.phases.clear();
+  block.met.assign(cls.warps.size() / kGroupWarps + 1, 0);
   block.last_arrival = 0;
   block.live_warps = static_cast<int>(cls.warps.size());
   block.warps.clear();
@@ -156,6 +159,17 @@ void Sm::apply_releases(Cycle now) {
         release_scoreboard(warp, release.warp, release.scoreboard, release.at, now);
         if (warp.draining) retire(warp, now);
         break;
+      case Release::Kind::Boxed: {
+        Block& block = blocks_[release.warp];
+        if (!block.used || block.linear != release.block) break;
+        PhaseRecord record;
+        record.barrier = release.barrier;
+        record.bytes = -static_cast<std::int32_t>(release.bytes);
+        block.phases.change(record, release.at, [&](const PhaseBarriers::Waiter& waiter, Cycle at) {
+          wake_waiter(waiter, at + static_cast<Cycle>(context_.gpu.async.box_complete_cycles), now);
+        });
+        break;
+      }
       case Release::Kind::Copied:
         copies_.done(release.warp, release.group, release.at, [&](std::uint8_t scoreboard, Cycle at) {
           release_scoreboard(warp, release.warp, scoreboard, at, now);
@@ -208,6 +222,7 @@ void Sm::arrive_at_barrier(Warp& warp, const BarrierArrival& arrival, Cycle now,
   adu_free_ = block.last_arrival + static_cast<Cycle>(context_.gpu.issue.barrier_per_warp_cycles);
   if (waits) {
     warp.barrier = arrival.id;
+    warp.released_reason = Stall::Barrier;
     warp.released = kNever;
   }
   release_barrier_if_full(block, arrival.id, now);
@@ -223,9 +238,104 @@ void Sm::release_barrier_if_full(Block& block, int id, Cycle now) {
     Warp& other = warps_[index];
     if (!other.alive || other.barrier != id) continue;
     other.barrier = kNoBarrier;
+    other.released_reason = Stall::Barrier;
     other.released = at;
     if (subs_[other.sub_partition].ready[other.slot] == kNever) evaluate(other, now);
   }
+}
+
+/// The warps of a warpgroup go on together.
+void Sm::meet_group(Warp& warp, Cycle now) {
+  Block& block = blocks_[warp.block_slot];
+  const std::size_t place =
+      static_cast<std::size_t>(std::find(block.warps.begin(), block.warps.end(), index_of(warp)) - block.warps.begin());
+  const std::size_t first = place / kGroupWarps * kGroupWarps;
+  warp.released = kNever;
+  warp.released_reason = Stall::Gmma;
+  std::uint8_t live = 0;
+  const std::size_t end = std::min(first + kGroupWarps, block.warps.size());
+  for (std::size_t w = first; w < end; ++w)
+    live = static_cast<std::uint8_t>(live + (warps_[block.warps[w]].alive ? 1 : 0));
+  if (++block.met[place / kGroupWarps] < live) return;
+  block.met[place / kGroupWarps] = 0;
+  const Cycle at = now + static_cast<Cycle>(context_.gpu.async.group_release_cycles);
+  for (std::size_t w = first; w < end; ++w) {
+    Warp& other = warps_[block.warps[w]];
+    if (!other.alive || other.released_reason != Stall::Gmma || other.released != kNever) continue;
+    other.released = at;
+    if (&other != &warp && subs_[other.sub_partition].ready[other.slot] == kNever) evaluate(other, now);
+  }
+}
+
+void Sm::wake_waiter(const PhaseBarriers::Waiter& waiter, Cycle at, Cycle now) {
+  release_scoreboard(warps_[waiter.warp], waiter.warp, waiter.scoreboard, at, now);
+}
+
+/// SYNCS: what it changes counts when it is issued, what it waits for comes later.
+void Sm::operate_on_phase(Warp& warp, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
+  const AsyncSpec& spec = context_.gpu.async;
+  const Access& access = *warp.cursor.records();
+  const PhaseRecord record = PhaseRecord::of(access.base);
+  const Cycle start = std::max(now, phase_free_);
+  const Cycle checked = start + static_cast<Cycle>(spec.phase_check_cycles);
+  phase_free_ = start + static_cast<Cycle>(spec.phase_interval);
+  PhaseBarriers& phases = blocks_[warp.block_slot].phases;
+  switch (record.action) {
+    case PhaseRecord::Action::Init:
+      phases.init(record.barrier, record.arrivals);
+      break;
+    case PhaseRecord::Action::Arrive:
+      phases.change(record, start + static_cast<Cycle>(spec.phase_complete_cycles),
+                    [&](const PhaseBarriers::Waiter& waiter, Cycle at) { wake_waiter(waiter, at, now); });
+      break;
+    case PhaseRecord::Action::Await: {
+      const std::uint8_t s = in.write_barrier;
+      if (s == kNoScoreboard) break;
+      if (phases.over(record.barrier, record.phase)) {
+        const Cycle over = phases.await({warp_index, s, record.barrier, record.phase});
+        set_scoreboards(warp, in, std::max(checked, over), checked);
+        return;
+      }
+      ++warp.pending[s];
+      warp.scoreboard_at[s] = std::max(warp.scoreboard_at[s], checked);
+      warp.long_mask = static_cast<std::uint8_t>(warp.long_mask & ~(1u << s));
+      phases.await({warp_index, s, record.barrier, record.phase});
+      return;
+    }
+    case PhaseRecord::Action::None:
+    case PhaseRecord::Action::Check:
+    case PhaseRecord::Action::Invalidate:
+      break;
+  }
+  set_scoreboards(warp, in, checked, checked);
+}
+
+void Sm::copy_box(Warp& warp, const TimedInstruction& in, Cycle now) {
+  const Access& access = *warp.cursor.records();
+  const Block& block = blocks_[warp.block_slot];
+  const BoxTarget target = BoxTarget::of(warp.cursor.records()[1]);
+  MemoryPipe::Box box;
+  box.pattern = access.pattern;
+  box.line_base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
+  box.block_slot = warp.block_slot;
+  box.block = block.linear;
+  box.barrier = target.barrier;
+  box.bytes = target.bytes;
+  box.arrival = now + static_cast<Cycle>(context_.gpu.async.box_start_cycles);
+  if (target.bytes > 0) {
+    pipe_.push_box(box);
+    pipe_next_ = std::min(pipe_next_, box.arrival);
+  }
+  set_scoreboards(warp, in, now + in.latency, now + static_cast<Cycle>(context_.gpu.latency.global_read_release));
+}
+
+/// Goes to the tensor pipe behind what its sub-partition has given it; the warp goes on.
+void Sm::multiply_group(SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now) {
+  Cycle& free = sub.pipe_free[static_cast<std::size_t>(in.pipe)];
+  free = std::max(free, now) + in.interval;
+  sub.pipe_cycles[static_cast<std::size_t>(in.pipe)] += in.interval;
+  warp.product_done = free + static_cast<Cycle>(context_.gpu.async.product_result_cycles);
+  if (in.commits) warp.groups[warp.group_count++ % warp.groups.size()] = warp.product_done;
 }
 
 /// A fence that waits for nothing more: the SM's fences follow one another.

@@ -17,6 +17,7 @@
 #include "timing/sm/instruction_cache.h"
 #include "timing/sm/line_feed.h"
 #include "timing/sm/memory_pipe.h"
+#include "timing/sm/phase_barriers.h"
 #include "timing/sm/release_times.h"
 #include "timing/sm/timed_program.h"
 #include "timing/sm/warp.h"
@@ -143,6 +144,8 @@ class Sm {
     int live_warps = 0;
     bool used = false;
     std::array<BlockBarrier, 16> barriers{};
+    PhaseBarriers phases;
+    std::vector<std::uint8_t> met;     ///< by warpgroup: warps that have come to WARPGROUP.ARRIVE
     Cycle last_arrival = 0;            ///< at a barrier, as the SM's barrier unit sees it
     std::vector<std::int64_t> shifts;  ///< by slope: lines by which it moves this block's accesses
     std::vector<std::uint16_t> warps;
@@ -179,6 +182,11 @@ class Sm {
   void send_to_memory(SubPartition&, Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   Cycle constant_ready(const TimedInstruction&, Cycle now);
   Cycle enter_adu(SubPartition&, const TimedInstruction&, Cycle now);
+  void operate_on_phase(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  void copy_box(Warp&, const TimedInstruction&, Cycle now);
+  void wake_waiter(const PhaseBarriers::Waiter&, Cycle at, Cycle now);
+  void multiply_group(SubPartition&, Warp&, const TimedInstruction&, Cycle now);
+  void meet_group(Warp&, Cycle now);
   void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
   /// All that a warp waits for before its next instruction: visit(cycle at which it ends, its name), in the order in
   /// which Nsight Compute's stall reasons are charged; kNever while the end is not known.
@@ -206,6 +214,7 @@ class Sm {
   Cycle pipe_next_ = kNever;
   std::vector<Release> releases_;
   std::vector<FinishedBlock>* finished_ = nullptr;
+  Cycle phase_free_ = 0;                  ///< when the next operation on a barrier in shared memory goes
   Cycle adu_free_ = 0, membar_free_ = 0;  ///< when ADU and fences take the next warp
   Cycle warp_start_free_ = 0;             ///< when the SM can start the next warp
   CopyGroups copies_;
@@ -228,7 +237,7 @@ void Sm::for_each_wait(const SubPartition& sub, const Warp& warp, const TimedIns
     return (warp.long_mask >> s & 1) != 0 ? Stall::LongScoreboard : Stall::ShortScoreboard;
   };
   visit(warp.fixed_at, warp.fixed_reason);
-  if (!in.passes_barrier) visit(warp.released, Stall::Barrier);
+  if (!in.passes_barrier) visit(warp.released, warp.released_reason);
   for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
     const auto s = static_cast<std::size_t>(std::countr_zero(mask));
     visit(warp.pending[s] != 0 ? kNever : warp.scoreboard_at[s], scoreboard_wait(s));

@@ -154,6 +154,14 @@ bool Sm::structurally_free(SubPartition& sub, const TimedInstruction& in, Cycle 
     return until <= now;
   }
   const auto pipe = static_cast<std::size_t>(in.pipe);
+  if (in.path == Path::GroupProduct) return true;  // it waits beside its warp
+  if (in.path == Path::Phase) {
+    const Cycle backlog = static_cast<Cycle>(gpu.memory_pipe.queue_entries * gpu.async.phase_interval);
+    if (phase_free_ <= now + backlog) return true;
+    until = phase_free_ - backlog;
+    reason = Stall::MioThrottle;
+    return false;
+  }
   if (in.path == Path::Queued) {
     const Cycle backlog = static_cast<Cycle>(gpu.memory_pipe.queue_entries) * in.interval;
     if (sub.pipe_free[pipe] <= now + backlog) return true;
@@ -418,6 +426,27 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
       set_scoreboards(warp, in, start + in.latency, start + in.interval);
       break;
     }
+    case Path::Phase:
+      operate_on_phase(warp, warp_index, in, now);
+      break;
+    case Path::Box:
+      copy_box(warp, in, now);
+      break;
+    case Path::GroupProduct:
+      multiply_group(sub, warp, in, now);
+      set_scoreboards(warp, in, warp.product_done, now);
+      break;
+    case Path::GroupWait: {
+      // Groups end in order: the one before the last `count` decides.
+      if (warp.group_count <= in.count || in.count >= warp.groups.size()) break;
+      const Cycle done = warp.groups[(warp.group_count - 1 - in.count) % warp.groups.size()];
+      if (done > warp.fixed_at) {
+        warp.fixed_at = done;
+        warp.fixed_reason = Stall::Gmma;
+      }
+      break;
+    }
+    case Path::GroupMeet:
     case Path::Barrier:
     case Path::BarrierArrive:
     case Path::Membar:
@@ -463,6 +492,8 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
   }
   if (in.path == Path::Barrier || in.path == Path::BarrierArrive) {
     arrive_at_barrier(warp, BarrierArrival::of(*record), now, in.path == Path::Barrier);
+  } else if (in.path == Path::GroupMeet) {
+    meet_group(warp, now);
   } else if (in.path == Path::Membar) {
     warp.fixed_reason = Stall::Membar;
     if (!in.block_fence && warp.stores_in_flight > 0) {

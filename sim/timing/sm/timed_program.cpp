@@ -42,6 +42,10 @@ int result_latency(Timing timing, const VariableLatencySpec& latency) {
     case Timing::Depbar:
     case Timing::Exit:
     case Timing::Matrix:
+    case Timing::Phase:
+    case Timing::Box:
+    case Timing::Group:
+    case Timing::Product:
       break;
   }
   return 0;
@@ -114,6 +118,14 @@ Path path_of(const Instruction& in, Timing timing) {
       return in.has(Modifier::ARV) ? Path::BarrierArrive : Path::Barrier;
     case Timing::Fence:
       return Path::Membar;
+    case Timing::Phase:
+      return Path::Phase;
+    case Timing::Box:
+      return Path::Box;
+    case Timing::Group:
+      return in.has(Modifier::DEPBAR) ? Path::GroupWait : Path::GroupMeet;
+    case Timing::Product:
+      return Path::GroupProduct;
     case Timing::Depbar:
       return Path::Depbar;
     case Timing::Exit:
@@ -174,6 +186,13 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
     out.latency = static_cast<std::uint16_t>(result_latency(unit.timing, gpu.latency));
   if (matrix && out.path == Path::Scoreboarded)
     out.latency = static_cast<std::uint16_t>(matrix_latency(gpu.tensor, *matrix));
+  if (out.path == Path::GroupWait || out.path == Path::GroupProduct) {
+    for (int i = 0; i < in.operand_count; ++i) {
+      const Operand& operand = in.operands[static_cast<std::size_t>(i)];
+      out.commits |= operand.kind == OperandKind::Scoreboard;
+      if (operand.kind == OperandKind::Immediate) out.count = static_cast<std::uint8_t>(operand.immediate);
+    }
+  }
   out.block_fence = out.path == Path::Membar && in.has(Modifier::CTA);
   if (out.path == Path::Depbar) {
     // SB0, limit {, the set of those that must be zero}
@@ -234,6 +253,7 @@ TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) : events_(
   wait_for_factors(kernel, gpu.issue, instructions_);
   for (const TimedInstruction& in : instructions_) {
     if (in.path == Path::Depbar && in.count > 0) counted_scoreboards_ |= 1u << in.depbar_scoreboard;
+    phases_ |= in.path == Path::Phase;
     copies_ |= in.path == Path::Copy || in.path == Path::CopyCommit;
   }
   instructions_per_line_ = static_cast<std::uint32_t>(gpu.icache.line_bytes / 16);

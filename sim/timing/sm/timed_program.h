@@ -25,7 +25,12 @@ enum class Path : std::uint8_t {
   Barrier,        ///< BAR.SYNC and BAR.RED
   BarrierArrive,  ///< BAR.ARV
   Membar,
-  Depbar,  ///< waits until a scoreboard counts at most `count`, and those of a set none
+  Phase,         ///< SYNCS: the barriers of the block in shared memory
+  Box,           ///< the memory pipe's unit for boxes
+  GroupMeet,     ///< WARPGROUP.ARRIVE: its warps meet
+  GroupWait,     ///< WARPGROUP.DEPBAR: until at most `count` groups of products are under way
+  GroupProduct,  ///< the tensor pipe, beside its warps
+  Depbar,        ///< waits until a scoreboard counts at most `count`, and those of a set none
   Exit,
 };
 
@@ -50,6 +55,7 @@ struct TimedInstruction {
   bool memory_queue = false;        ///< takes a place of the sub-partition's queue to the memory pipe
   bool bypass_l1 = false;           ///< .STRONG.GPU and stronger loads go to L2
   bool long_wait = false;           ///< its scoreboards count as long (global, local) rather than short
+  bool commits = false;             ///< GroupProduct: the last of a group
   bool block_fence = false;         ///< MEMBAR of the block alone: waits for no store
   bool control = false;             ///< may leave the straight line
   bool passes_barrier = false;      ///< may issue while its warp waits at a barrier
@@ -74,6 +80,8 @@ class TimedProgram {
   /// Scoreboards that an instruction waits for to count down to more than zero.
   unsigned counted_scoreboards() const { return counted_scoreboards_; }
   bool copies() const { return copies_; }
+  /// Its warps wait for phases of barriers in shared memory.
+  bool phases() const { return phases_; }
   /// Instruction-cache lines of the code.
   std::uint32_t code_lines() const { return code_lines_; }
   std::uint32_t instructions_per_line() const { return instructions_per_line_; }
@@ -82,6 +90,7 @@ class TimedProgram {
   EventTable events_;
   unsigned counted_scoreboards_ = 0;
   bool copies_ = false;
+  bool phases_ = false;
   std::vector<TimedInstruction> instructions_;
   std::uint32_t code_lines_ = 0, instructions_per_line_ = 8;
 };

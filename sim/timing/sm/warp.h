@@ -45,6 +45,11 @@ struct Warp {
   std::uint32_t cls = 0, path = 0;    ///< which class and path it replays
   std::uint32_t age = 0;              ///< of its block: order of arrival at the SM
   std::uint8_t barrier = kNoBarrier;  ///< the barrier it waits at
+  Stall released_reason = Stall::Barrier;
+  // Products of its warpgroup: when those issued last are done, and the groups that were committed, the oldest first.
+  Cycle product_done = 0;
+  std::array<Cycle, 8> groups{};
+  std::uint32_t group_count = 0;
   bool alive = false;
   bool first = true;         ///< has not issued yet
   bool needs_fetch = false;  ///< its first instruction has not been asked for
