@@ -15,8 +15,6 @@ _WARP_TILED = "matmul_07_warp_tiled_double_buffered"
 RESULTS = {
     "measured": ["validate", "--suites", "plots/gallery/suites.yaml", "--suite", "gallery"],
     "tensor": ["validate", "--suites", "plots/gallery/suites.yaml", "--suite", "tensor_gallery"],
-    "nanogpt_half_slow": _predict("attention_06_nanogpt_slow", "nanogpt_slow_64x6x256", cache="sequence"),
-    "nanogpt_half_flash": _predict("attention_07_nanogpt_flash", "nanogpt_flash_64x6x256", cache="sequence"),
     "waves_a100": _predict("matmul_06_vectorized", "sgemm_vectorized_1792", "sgemm_vectorized_1793", gpu="a100-sxm4-40gb"),
     "waves_h200": _predict(_WARP_TILED, "sgemm_warp_tiled_1408", "sgemm_warp_tiled_1409", launch="RESULTS/sweep.yaml"),
     "sweep": _predict(_WARP_TILED, launch="RESULTS/sweep.yaml"),
@@ -147,11 +145,6 @@ PICTURES = [
             "ReLU does one operation for 8 bytes in fp32 and for 4 in fp16, so its point moves right by a factor of two along "
             "the HBM roof, and its rate follows. The pipe's roof moves, too, but does not matter here.",
             "Roofline of ReLU in fp32, fp16 and pairs of fp16"),
-    Picture("S10 Precision", "s10_products", "roofline",
-            "@tensor\n" + _cases("sgemm_warp_tiled_4096", "tensor_tf32_4096", "tensor_f16_4096", "tensor_s8_4096"),
-            "Products of 4096 in fp32 on the FMA pipe and, on tensor cores by mma.sync, in tf32, fp16 and int8. Each halving of "
-            "the elements halves the bytes and doubles the pipe's rate, so the point moves right and its roof up together.",
-            "Roofline of products of 4096 in four precisions"),
     Picture("S11 Control divergence", "s11_divergence", "divergence", "@divergence",
             "Active lanes along one warp's instructions: four of 32 threads take the branch; four ways by lane; the same four "
             "ways regrouped by warp. Where lanes decide, the paths run one after another, each with part of the lanes. "
@@ -210,14 +203,6 @@ PICTURES = [
             "The same layer with FlashAttention: one kernel instead of three, in a third of their time (measured: 150 against "
             "397 microseconds), and most of the HBM traffic gone. The products on either side are unchanged.",
             "Timeline of nanoGPT's attention layer with FlashAttention"),
-    Picture("S15 nanoGPT's attention", "s15_half_slow", "timeline", "@nanogpt_half_slow",
-            "Forward and backward of one layer's attention on tensor cores in fp16, with dropout: products, scaling, mask, softmax "
-            "and dropout as kernels of their own, each passing 50 MB of S or P through memory.",
-            "Timeline of nanoGPT's attention, forward and backward, with separate kernels"),
-    Picture("S15 nanoGPT's attention", "s15_half_flash", "timeline", "@nanogpt_half_flash",
-            "The same by FlashAttention-2: one kernel forward and three backward, which recompute S and P from Q, K and a sum "
-            "a row.",
-            "Timeline of nanoGPT's attention, forward and backward, with FlashAttention-2"),
     Picture("S16 Launches", "s16_launches", "timeline", "@launches\n--mode\nstream\n--mode\ngraph\n--measured\nvalidation/sequences/h200-sxm.csv",
             "Five kernels of a few microseconds pay for five starts and ends, the fused one for one. The host queues launches "
             "ahead of the GPU, so a captured graph saves calls, and saves time only where kernels are shorter than a call.",
@@ -228,13 +213,6 @@ PICTURES = [
             "stage waits as long as registers do; with four the next tiles are there in time, and the kernel runs at the rate of "
             "HBM.",
             "Shares of warp states of tile copies through registers and by cp.async"),
-    Picture("S18 Sparsity", "s18_block_sparse", "ladder",
-            "@tensor\n" + _cases("tensor_block_sparse_f16_4096_keep_100", "tensor_block_sparse_f16_4096_keep_50",
-                                 "tensor_block_sparse_f16_4096_keep_25"),
-            "A product of 4096 in which all, half and a quarter of the first factor's blocks are kept: blocks of zeros are skipped, "
-            "and time falls nearly with them. (2:4 sparsity doubles what an instruction does, but mma.sp feeds the pipe at 1.47 "
-            "times the rate of mma.sync at most.)",
-            "Rates of a block-sparse product with all, half and a quarter of its blocks"),
     Picture("S19 Occupancy", "s19_occupancy", "occupancy", "@overhang\n--case\nsgemm_warp_tiled_256x256",
             "What limits the best product: at 130 registers per thread only one block of 256 threads fits. At 128 registers two "
             "would. Shared memory and warps would allow more.",
