@@ -1,5 +1,5 @@
-// Keeps finished traces and timings, and disassembly. Reports are always rebuilt from them, so a change to a report or plot costs no
-// simulation.
+// Keeps finished traces and timings, and disassembly. Reports are always rebuilt from them, so a change to a report or
+// plot costs no simulation.
 #pragma once
 
 #include <memory>

@@ -117,8 +117,8 @@ int run_addresses(const Arguments& arguments) {
   const std::string launch_file = c.text("launch"), out = c.text("out");
   check_writable(out);
   const std::optional<PredictionCache> cache = c.cache();
-  const Workload workload = load_workload(
-      c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
+  const Workload workload = load_workload(c.text("IMAGE"), launch_file,
+                                          {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
   const Case& item = choose_one_case(*workload.launches, c.texts("case"));
   const Buffers buffers(item);
   std::string text = "# buffers:";

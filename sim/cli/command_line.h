@@ -50,7 +50,7 @@ class CommandLine {
   SimulateOptions simulation() const;
   Effort effort() const;
   unsigned threads() const;
-  int architecture() const;  ///< of --sm, 0 if it was not given
+  int architecture() const;                      ///< of --sm, 0 if it was not given
   std::optional<PredictionCache> cache() const;  ///< nothing if switched off or without a folder
 
  private:

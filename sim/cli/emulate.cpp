@@ -70,8 +70,8 @@ int run_emulate(const Arguments& arguments) {
   const std::string launch_file = c.text("launch");
   if (!c.has("dump")) throw UsageError("--dump is missing: name the buffers to write");
   const std::optional<PredictionCache> cache = c.cache();
-  const Workload workload = load_workload(
-      c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
+  const Workload workload = load_workload(c.text("IMAGE"), launch_file,
+                                          {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
   const Case& item = choose_one_case(*workload.launches, c.texts("case"));
   const std::vector<Dump> dumps = read_dumps(c.texts("dump"), item);
 

@@ -14,7 +14,8 @@ CommandLine make_command_line() {
   CommandLine c(
       "predict IMAGE --launch FILE --gpu NAME|FILE [options]",
       "Predicts how the launches of a kernel perform on a GPU, from the kernel's machine code (IMAGE) and\n"
-      "a launch file that says on which grids and buffers it runs. No GPU is needed. IMAGE is a cubin, a fat binary, or an\n"
+      "a launch file that says on which grids and buffers it runs. No GPU is needed. IMAGE is a cubin, a fat binary, "
+      "or an\n"
       "executable, library or object with fat binaries inside; the GPU decides which architecture's code is taken.",
       {"forewarp predict traces/sm_90/matmul_03_shared_tiled.cubin --launch traces/matmul_03_shared_tiled.yaml \\\n"
        "      --gpu h200-sxm --case sgemm_shared_tiled_1024",
@@ -47,8 +48,8 @@ int run_predict(const Arguments& arguments) {
   if (json_path) check_writable(*json_path);
 
   const GpuModel model = c.gpu();
-  const Workload workload = load_workload(
-      c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), model.sm, cache ? &*cache : nullptr});
+  const Workload workload =
+      load_workload(c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), model.sm, cache ? &*cache : nullptr});
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
   for (const Case* item : cases) check_case(model, workload, *item);
   options.threads = threads_for_each(threads, cases.size());

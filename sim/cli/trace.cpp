@@ -50,8 +50,8 @@ int run_trace(const Arguments& arguments) {
     throw InputError({out}, "is no regular file", "name a file to write, or - for standard output");
   const Effort effort = c.effort();
   const std::optional<PredictionCache> cache = c.cache();
-  const Workload workload = load_workload(
-      c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
+  const Workload workload = load_workload(c.text("IMAGE"), launch_file,
+                                          {c.has("assume-opcodes"), c.architecture(), cache ? &*cache : nullptr});
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
 
   report::Table table({{"case", report::Table::Left},

@@ -31,7 +31,8 @@ constexpr std::uint64_t kMostArgumentBytes = 32764;  // of all arguments togethe
 constexpr double kMostF16 = 65504;
 constexpr double kMostE4m3 = 448;
 
-constexpr const char* kAcceptedValues = "accepted: pointer, i32, u32, i64, u64, f32, f64, f16, bf16, bytes, struct, tensor_map";
+constexpr const char* kAcceptedValues =
+    "accepted: pointer, i32, u32, i64, u64, f32, f64, f16, bf16, bytes, struct, tensor_map";
 
 // Where device memory starts in a CUDA process on Linux, roughly, and the granularity of its pages.
 constexpr std::uint64_t kFirstAddress = 0x7f40'0000'0000;
@@ -214,8 +215,8 @@ Argument read_tensor_map(const config::Node& node, const std::vector<Buffer>& bu
   Pointer pointer;
   node.read_map([&](config::Map& m) {
     pointer = read_pointer(m.at("pointer"), m, buffers);
-    map.type = static_cast<TensorType>(m.at("type").choice({"u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64",
-                                                            "bf16", "f32_ftz", "tf32", "tf32_ftz"}));
+    map.type = static_cast<TensorType>(m.at("type").choice(
+        {"u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz"}));
     const config::Node shape = m.at("shape");
     const std::size_t rank = shape.list(1, kMostTensorDims).size();
     map.rank = static_cast<int>(rank);
@@ -235,7 +236,7 @@ Argument read_tensor_map(const config::Node& node, const std::vector<Buffer>& bu
       throw by->error("is not supported yet: pointer", "take the map as a __grid_constant__ parameter");
   });
   if (map.interleave == TensorInterleave::None) map.steps[0] = 1;  // the driver ignores it
-  map.address = pointer.offset;  // buffers are aligned
+  map.address = pointer.offset;                                    // buffers are aligned
   if (const std::string fault = tensor_map_fault(map); !fault.empty())
     throw node.error("would be refused by the driver: " + fault);
   const std::uint64_t bytes = buffers[static_cast<std::size_t>(pointer.buffer)].bytes;
@@ -277,7 +278,8 @@ Argument read_struct(const config::Node& node, const std::vector<Buffer>& buffer
         std::copy(field->bytes.begin(), field->bytes.end(), whole.bytes.begin() + at);
         for (const Argument::PlacedPointer& p : field->pointers) whole.pointers.push_back({at + p.at, p.pointer});
         for (const std::uint32_t map : field->maps) {
-          if ((at + map) % kTensorMapAlignment != 0) throw place.error("is no multiple of 64, as a tensor map takes it");
+          if ((at + map) % kTensorMapAlignment != 0)
+            throw place.error("is no multiple of 64, as a tensor map takes it");
           whole.maps.push_back(at + map);
         }
       });

@@ -64,7 +64,8 @@ struct Argument {
     bool operator==(const PlacedPointer&) const = default;
   };
   std::vector<PlacedPointer> pointers;
-  std::vector<std::uint32_t> maps;  ///< offsets of tensor maps, in our own encoding; their pointers are among `pointers`
+  std::vector<std::uint32_t>
+      maps;  ///< offsets of tensor maps, in our own encoding; their pointers are among `pointers`
   SourcePosition where;
 
   static Argument pointer(int buffer, std::uint64_t offset = 0);

@@ -1,6 +1,6 @@
 // Tensor maps: what a kernel hands to the tensor memory accelerator (CUtensorMap). A launch file says what
-// cuTensorMapEncodeTiled is told; the rules are the driver's. The 128 bytes of a real map are the driver's own affair: the
-// simulator passes an encoding of its own, which only it reads, and the runner replaces it by the driver's.
+// cuTensorMapEncodeTiled is told; the rules are the driver's. The 128 bytes of a real map are the driver's own affair:
+// the simulator passes an encoding of its own, which only it reads, and the runner replaces it by the driver's.
 #pragma once
 
 #include <array>

@@ -18,8 +18,9 @@ namespace {
 Argument argument(const std::string& text) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("tensor_map_test_" + std::to_string(::getpid()) + ".yaml")).string();
-  write_file(path, "c:\n  kernel: k\n  grid: [1]\n  block: [32]\n  buffers: {a: {bytes: 1048576, fill: zero}}\n  args: [" +
-                       text + "]\n");
+  write_file(path,
+             "c:\n  kernel: k\n  grid: [1]\n  block: [32]\n  buffers: {a: {bytes: 1048576, fill: zero}}\n  args: [" +
+                 text + "]\n");
   try {
     const LaunchFile file = read_launch_file(path);
     std::filesystem::remove(path);
@@ -44,9 +45,9 @@ std::string map_of(const std::string& more) { return "{tensor_map: {pointer: a, 
 }  // namespace
 
 TEST_CASE("a tensor map is what cuTensorMapEncodeTiled is told") {
-  const Argument whole = argument(map_of(
-      "offset: 256, type: bf16, shape: [300, 200], strides: [640], box: [64, 128], element_strides: [3, 2], "
-      "interleave: none, swizzle: 128B, l2_promotion: 128B, fill: nan, by: value"));
+  const Argument whole = argument(
+      map_of("offset: 256, type: bf16, shape: [300, 200], strides: [640], box: [64, 128], element_strides: [3, 2], "
+             "interleave: none, swizzle: 128B, l2_promotion: 128B, fill: nan, by: value"));
   CHECK(whole.kind == ArgumentKind::TensorMap);
   CHECK(whole.size() == 128);
   CHECK(whole.maps == std::vector<std::uint32_t>{0});

@@ -235,8 +235,7 @@ class CubinImage::Reader {
   }
   static bool is_code(const Section& section) { return section.name.starts_with(kCodePrefix); }
   std::uint32_t instructions(const Section& section) const {
-    if (!has_content(section) || section.bytes.size() % sizeof(CodeWord) != 0 ||
-        section.bytes.size() > ~0u)
+    if (!has_content(section) || section.bytes.size() % sizeof(CodeWord) != 0 || section.bytes.size() > ~0u)
       fail("section " + std::string(section.name) + " is no sequence of 16-byte instructions",
            "write the cubin again with nvcc -cubin");
     return static_cast<std::uint32_t>(section.bytes.size() / sizeof(CodeWord));
@@ -341,8 +340,8 @@ class CubinImage::Reader {
     result.code.resize(first + count);
     if (count > 0) std::memcpy(&result.code[first], sections_[section].bytes.data(), sections_[section].bytes.size());
     firsts[section] = static_cast<std::uint32_t>(first);
-    result.pieces.push_back({std::string(sections_[section].name.substr(kCodePrefix.size())),
-                             static_cast<std::uint32_t>(first), count});
+    result.pieces.push_back(
+        {std::string(sections_[section].name.substr(kCodePrefix.size())), static_cast<std::uint32_t>(first), count});
   }
 
   /// Every function that the code of a piece names, by a call or to take its address.
@@ -458,8 +457,8 @@ class CubinImage::Reader {
     }
   }
 
-  void read_kernel_sections(std::size_t entry, LinkedKernel& result,
-                            const std::map<std::size_t, std::uint32_t>& firsts, Program& program) const {
+  void read_kernel_sections(std::size_t entry, LinkedKernel& result, const std::map<std::size_t, std::uint32_t>& firsts,
+                            Program& program) const {
     Kernel& kernel = result.kernel;
     const auto module = module_attributes_.find(symbol_of_entry_.at(entry));
     if (module != module_attributes_.end()) {
@@ -573,7 +572,7 @@ class CubinImage::Reader {
   const Section* symbols_ = nullptr;
   const Section* indices_ = nullptr;
   std::vector<std::string_view> kernels_;
-  std::vector<std::size_t> entries_;  ///< sections of the kernels
+  std::vector<std::size_t> entries_;                                    ///< sections of the kernels
   std::unordered_map<std::size_t, std::vector<CodeSymbol>> functions_;  ///< of each section of code, by offset
   std::unordered_map<std::size_t, std::uint32_t> symbol_of_entry_;
   std::unordered_map<std::uint32_t, ModuleAttributes> module_attributes_;  ///< by symbol

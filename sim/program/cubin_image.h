@@ -26,7 +26,7 @@ struct LinkedKernel {
 
   Kernel kernel;  ///< everything but instructions and text
   std::vector<CodeWord> code;
-  std::vector<Piece> pieces;  ///< the entry's section first
+  std::vector<Piece> pieces;                                                            ///< the entry's section first
   std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> indirect_branches;  ///< byte offsets
   /// Calls whose target a linker fills in: byte offsets of the call and of its target, kOutsideTarget if that is not in
   /// the cubin.

@@ -182,10 +182,11 @@ std::string run_nvdisasm(const std::string& image, int sm, const std::string& co
   const int spawned = posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (spawned != 0) {
-    throw InputError(SourcePosition{image, 0, 0},
-                     "there is no disassembly: " + image + ".json does not exist and nvdisasm is not on the PATH",
-                     "install nvdisasm (the wheel nvidia-cuda-nvdisasm carries it), or write the disassembly of a cubin "
-                     "elsewhere with: nvdisasm -json FILE.cubin > FILE.cubin.json");
+    throw InputError(
+        SourcePosition{image, 0, 0},
+        "there is no disassembly: " + image + ".json does not exist and nvdisasm is not on the PATH",
+        "install nvdisasm (the wheel nvidia-cuda-nvdisasm carries it), or write the disassembly of a cubin "
+        "elsewhere with: nvdisasm -json FILE.cubin > FILE.cubin.json");
   }
   output.close_end(1);
   std::string text = read_all(output.ends[0]);
@@ -230,8 +231,8 @@ struct TextKey {
   std::uint64_t high = 0, low = 0;
 };
 TextKey key_of(const std::vector<CodeWord>& code, int sm) {
-  const XXH128_hash_t hash = XXH3_128bits_withSeed(code.data(), code.size() * sizeof(CodeWord),
-                                                   static_cast<XXH64_hash_t>(sm));
+  const XXH128_hash_t hash =
+      XXH3_128bits_withSeed(code.data(), code.size() * sizeof(CodeWord), static_cast<XXH64_hash_t>(sm));
   return {hash.high64, hash.low64};
 }
 
@@ -274,10 +275,10 @@ std::vector<CodeText> disassemble(const std::string& path, int sm,
   for (DisassembledFunction& function : printed.functions)
     std::move(function.instructions.begin(), function.instructions.end(), std::back_inserter(all));
   if (all.size() * sizeof(CodeWord) != bytes)
-    throw InputError(SourcePosition{path, 0, 0},
-                     "nvdisasm gave " + std::to_string(all.size()) + " instructions for " +
-                         std::to_string(bytes / sizeof(CodeWord)),
-                     "take nvdisasm of CUDA 12.8 to 13.5");
+    throw InputError(
+        SourcePosition{path, 0, 0},
+        "nvdisasm gave " + std::to_string(all.size()) + " instructions for " + std::to_string(bytes / sizeof(CodeWord)),
+        "take nvdisasm of CUDA 12.8 to 13.5");
   auto next = all.begin();
   for (const std::size_t i : missing) {
     const auto end = next + static_cast<std::ptrdiff_t>(sequences[i]->size());

@@ -71,7 +71,7 @@ void read_entries(Bytes entries, std::vector<EmbeddedCubin>& cubins) {
     EmbeddedCubin cubin;
     cubin.sm = static_cast<int>(entry.sm & 0xffff);
     cubin.accelerated = (entry.flags & kAcceleratedFlag) != 0;
-    cubin.packing = (entry.flags & kZstdFlag) != 0 ? Packing::Zstd
+    cubin.packing = (entry.flags & kZstdFlag) != 0  ? Packing::Zstd
                     : (entry.flags & kLz4Flag) != 0 ? Packing::Lz4
                                                     : Packing::None;
     if (cubin.packing == Packing::None) {
@@ -91,8 +91,8 @@ void scan(Bytes part, std::vector<EmbeddedCubin>& cubins) {
   while (at + sizeof(FatbinHeader) <= part.size()) {
     FatbinHeader header;
     std::memcpy(&header, part.data() + at, sizeof header);
-    if (header.magic != kFatbinMagic || header.header_bytes < sizeof header ||
-        header.header_bytes > part.size() - at || header.bytes > part.size() - at - header.header_bytes) {
+    if (header.magic != kFatbinMagic || header.header_bytes < sizeof header || header.header_bytes > part.size() - at ||
+        header.bytes > part.size() - at - header.header_bytes) {
       at += 4;
       continue;
     }
@@ -162,7 +162,9 @@ bool unpack_lz4(Bytes in, std::span<std::uint8_t> out) {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) {
-  const auto fail = [&](const std::string& why) { throw InputError(SourcePosition{path, 0, 0}, "cannot be read: " + why); };
+  const auto fail = [&](const std::string& why) {
+    throw InputError(SourcePosition{path, 0, 0}, "cannot be read: " + why);
+  };
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) fail(std::strerror(errno));
   struct stat status {};

@@ -159,8 +159,8 @@ TEST_CASE("cubins are found in what carries them, packed or not") {
     CHECK(unpacked({90, 0x8011, zstd, std::uint64_t{1} << 60}).empty());
     CHECK(unpacked({90, 0x8011, zstd, cubin.size() + 1}).empty());
     CHECK(unpacked({90, 0x2011, {0xf0}, 100}).empty());
-    CHECK(unpacked({90, 0x2011, {0x10, 7, 2, 0}, 100}).empty());    // copies from before the start
-    CHECK(unpacked({90, 0x2011, {0x10, 7, 0, 0}, 100}).empty());    // copies from itself
+    CHECK(unpacked({90, 0x2011, {0x10, 7, 2, 0}, 100}).empty());     // copies from before the start
+    CHECK(unpacked({90, 0x2011, {0x10, 7, 0, 0}, 100}).empty());     // copies from itself
     CHECK(unpacked({90, 0x2011, {0x1f, 7, 1, 0, 255}, 9}).empty());  // copies past the end
     Bytes cut = fatbin_of({{90, 0x11, cubin, 0}});
     for (std::size_t size = 0; size < cut.size(); size += 97) find_cubins(std::span(cut).first(size));

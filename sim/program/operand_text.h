@@ -29,11 +29,11 @@ struct CodeWord {
 /// The context that parsing an operand needs.
 struct OperandContext {
   CodeWord code;
-  std::uint32_t address = 0;     ///< byte offset of the instruction in its section
-  std::uint32_t code_bytes = 0;  ///< length of the section: targets must lie within
-  std::uint32_t base = 0;        ///< printed addresses count from here
-  std::optional<std::uint32_t> target;       ///< byte offset that a linker fills in, whatever is printed
-  std::optional<std::uint32_t> immediate;    ///< the same of an immediate: 32@lo(symbol)
+  std::uint32_t address = 0;               ///< byte offset of the instruction in its section
+  std::uint32_t code_bytes = 0;            ///< length of the section: targets must lie within
+  std::uint32_t base = 0;                  ///< printed addresses count from here
+  std::optional<std::uint32_t> target;     ///< byte offset that a linker fills in, whatever is printed
+  std::optional<std::uint32_t> immediate;  ///< the same of an immediate: 32@lo(symbol)
   std::function<std::optional<std::uint32_t>(std::string_view)> symbol;  ///< byte offset of a function's entry
 };
 

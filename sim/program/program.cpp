@@ -63,8 +63,8 @@ class Assembler {
  public:
   Assembler(const std::string& path, int sm, UnknownForms& unknown) : path_(path), sm_(sm), unknown_(unknown) {}
 
-  /// `text`: one entry for each of the kernel's instructions. Printed addresses count from `base`, or, without one, from
-  /// the first instruction of each section.
+  /// `text`: one entry for each of the kernel's instructions. Printed addresses count from `base`, or, without one,
+  /// from the first instruction of each section.
   Kernel assemble(LinkedKernel&& linked, const std::vector<const TextInstruction*>& text,
                   std::optional<std::uint32_t> base, const std::string& origin) const {
     Kernel kernel = std::move(linked.kernel);
@@ -89,8 +89,8 @@ class Assembler {
       context.operand.target.reset();
       if (call != linked.calls.end() && call->first == offset) context.operand.target = call->second;
       if (!guard_matches(*text[i], linked.code[i])) {
-        fail_foreign(origin, "the guard of '" + readable(*text[i]) + "' at " + context.place +
-                                 " is another one in the code");
+        fail_foreign(origin,
+                     "the guard of '" + readable(*text[i]) + "' at " + context.place + " is another one in the code");
       }
       kernel.instructions.push_back(decode(*text[i], context, unknown_));
       kernel.text.push_back(readable(*text[i]));
@@ -295,8 +295,8 @@ class ImageLoader {
     std::string list;
     for (const int each : architectures) list += (list.empty() ? "sm_" : ", sm_") + std::to_string(each);
     throw InputError(SourcePosition{path_, 0, 0},
-                     "it holds code for " + list + (sm == 0 ? "; sm_80 and sm_90 are understood"
-                                                            : ", none for sm_" + std::to_string(sm)),
+                     "it holds code for " + list +
+                         (sm == 0 ? "; sm_80 and sm_90 are understood" : ", none for sm_" + std::to_string(sm)),
                      "compile with nvcc -gencode arch=compute_90,code=sm_90 (or 80)");
   }
 
@@ -344,7 +344,8 @@ class ImageLoader {
     if (which == nullptr) {
       for (std::size_t k = 0; k < image.kernels().size(); ++k) {
         // The same symbol in another cubin is another instance of the same function.
-        if ((alone() || seen_.emplace(image.kernels()[k]).second) && counted_++ % options_.one_in == 0) all.push_back(k);
+        if ((alone() || seen_.emplace(image.kernels()[k]).second) && counted_++ % options_.one_in == 0)
+          all.push_back(k);
       }
       which = &all;
     }
@@ -381,10 +382,10 @@ class ImageLoader {
         for (const TextInstruction& line : texts[i].instructions) lines.push_back(&line);
       }
       UnknownForms unknown;
-      Kernel kernel = Assembler(path_, program_.sm, unknown)
-                          .assemble(std::move(batch[i]), lines,
-                                    written != nullptr ? std::nullopt : std::optional(texts[i].base),
-                                    written != nullptr ? written->origin() : "nvdisasm -json of " + name);
+      Kernel kernel =
+          Assembler(path_, program_.sm, unknown)
+              .assemble(std::move(batch[i]), lines, written != nullptr ? std::nullopt : std::optional(texts[i].base),
+                        written != nullptr ? written->origin() : "nvdisasm -json of " + name);
       if (!unknown.forms.empty()) program_.not_understood[kernel.name] = unknown.list();
       use(part, std::move(kernel));
     }
@@ -434,8 +435,8 @@ void for_each_kernel(const std::string& path, const ImageOptions& options,
 
 Program load_program(const std::string& path, const ImageOptions& options) {
   std::vector<Kernel> kernels;
-  Program program = ImageLoader(path, options).run(
-      [&](const ImagePart&, Kernel&& kernel) { kernels.push_back(std::move(kernel)); });
+  Program program =
+      ImageLoader(path, options).run([&](const ImagePart&, Kernel&& kernel) { kernels.push_back(std::move(kernel)); });
   program.kernels = std::move(kernels);
   if (program.kernels.empty() && program.others.empty())
     throw InputError(SourcePosition{path, 0, 0}, "there is no kernel in this cubin", "declare one __global__");
@@ -463,8 +464,7 @@ const Kernel& Program::kernel(const std::string& name) const {
   std::vector<std::string> names;
   if (!matches.empty()) {
     for (const Kernel* match : matches) names.push_back(match->demangled);
-    throw InputError(SourcePosition{path, 0, 0},
-                     "more than one kernel begins with '" + name + "':" + listing(names),
+    throw InputError(SourcePosition{path, 0, 0}, "more than one kernel begins with '" + name + "':" + listing(names),
                      "write more of the name");
   }
   for (const Kernel& candidate : kernels) names.push_back(candidate.demangled);

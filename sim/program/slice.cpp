@@ -222,8 +222,7 @@ class Slicer {
     std::vector<Locations> reached(steps_.size());  // behind each instruction
     std::array<bool, static_cast<std::size_t>(MemorySpace::Generic) + 1> spaces{};
     const auto space_reached = [&](MemorySpace space) {
-      if (space == MemorySpace::Generic)
-        return std::any_of(spaces.begin(), spaces.end(), [](bool r) { return r; });
+      if (space == MemorySpace::Generic) return std::any_of(spaces.begin(), spaces.end(), [](bool r) { return r; });
       return spaces[static_cast<std::size_t>(space)] || spaces[static_cast<std::size_t>(MemorySpace::Generic)];
     };
     const auto in_front = [&](std::uint32_t i) {
@@ -237,8 +236,8 @@ class Slicer {
         const Step& step = steps_[i];
         Locations locations = in_front(i);
         const bool loads = step.reads_space != MemorySpace::None && space_reached(step.reads_space);
-        const bool carries = (hard_[i] && !slice_.needed[i]) || loads ||
-                             (locations & (step.values | step.always | step.guard)).any();
+        const bool carries =
+            (hard_[i] && !slice_.needed[i]) || loads || (locations & (step.values | step.always | step.guard)).any();
         if (carries && step.writes_space != MemorySpace::None && !space_reached(step.writes_space)) {
           spaces[static_cast<std::size_t>(step.writes_space)] = true;
           grown = true;
@@ -252,8 +251,7 @@ class Slicer {
         grown = true;
       }
     }
-    for (std::uint32_t i = 0; i < steps_.size(); ++i)
-      steps_[i].follows_guard |= (in_front(i) & steps_[i].guard).none();
+    for (std::uint32_t i = 0; i < steps_.size(); ++i) steps_[i].follows_guard |= (in_front(i) & steps_[i].guard).none();
   }
 
   bool space_needed(MemorySpace space) const {

@@ -187,7 +187,8 @@ TEST_CASE("the scaling of denormals is no reason to compute products of matrices
 }
 
 TEST_CASE("without products of matrices every guard is followed") {
-  for (const char* cubin : {"sm_90/elementwise_02_elu.cubin", "sm_90/attention_03_flash.cubin", "sm_90/field_04_math.cubin"}) {
+  for (const char* cubin :
+       {"sm_90/elementwise_02_elu.cubin", "sm_90/attention_03_flash.cubin", "sm_90/field_04_math.cubin"}) {
     const Program program = load_program(test::trace(cubin));
     for (const Kernel& kernel : program.kernels) {
       INFO(kernel.name);

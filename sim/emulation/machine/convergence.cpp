@@ -381,8 +381,8 @@ class Controller {
     result_.next = Next::Switch;
   }
 
-  /// The four warps of a group go on together: products read what all of them have made ready, and nobody gives away what
-  /// another still has to read.
+  /// The four warps of a group go on together: products read what all of them have made ready, and nobody gives away
+  /// what another still has to read.
   void warp_group() {
     self().wait = Wait::Group;
     result_.next = Next::Switch;

@@ -92,8 +92,9 @@ void change(Exec& x, PhaseBarrier& barrier, u32 arrivals, std::int64_t bytes, bo
   BlockState& block = *x.block;
   Word word = Word::of(load(block, barrier.offset));
   if (arrivals > word.missing)
-    fail(x, "arrives " + std::to_string(arrivals) + " times at the barrier at shared offset " + hex(barrier.offset) +
-                ", where " + std::to_string(word.missing) + " arrivals are missing in this phase",
+    fail(x,
+         "arrives " + std::to_string(arrivals) + " times at the barrier at shared offset " + hex(barrier.offset) +
+             ", where " + std::to_string(word.missing) + " arrivals are missing in this phase",
          "the count given to mbarrier.init is too small, or a thread arrives twice in a phase");
   word.bytes += bytes;
   if (word.bytes > kMostBytes || word.bytes < -kMostBytes)

@@ -1,6 +1,6 @@
-// Barriers in shared memory (mbarrier): 64 bits that count arrivals and bytes down; when both are through, the next phase
-// begins. A waiter names the parity of the phase whose end it waits for. However often hardware asks, a wait is one event
-// here: the lanes stay where they are until the phase is over.
+// Barriers in shared memory (mbarrier): 64 bits that count arrivals and bytes down; when both are through, the next
+// phase begins. A waiter names the parity of the phase whose end it waits for. However often hardware asks, a wait is
+// one event here: the lanes stay where they are until the phase is over.
 //
 // The bits are those that the compiler's code makes and reads: arrivals that are missing and expected are kept as 2^20
 // less their number, from bits 1 and 43 on, the bytes from bit 21 on, the parity in bit 63 (sass.md 2.7).

@@ -34,12 +34,14 @@ u32 shared_offset(const Exec& x, u32 address, u32 bytes, u32 alignment, const ch
          "distributed shared memory is not supported");
   const u32 inside = address & kSharedMask;
   if (inside % alignment != 0)
-    fail(x, std::string(what) + " at shared address " + hex(address) + " is not aligned to " +
-                std::to_string(alignment) + " bytes",
+    fail(x,
+         std::string(what) + " at shared address " + hex(address) + " is not aligned to " + std::to_string(alignment) +
+             " bytes",
          "a real GPU reports a fault here; align the shared memory that the copy names");
   if (inside < block.shared_base || inside - block.shared_base + u64{bytes} > block.shared.size())
-    fail(x, std::string(what) + " at shared address " + hex(address) + " (" + std::to_string(bytes) +
-                " bytes) is outside the block's " + std::to_string(block.shared.size()) + " bytes of shared memory",
+    fail(x,
+         std::string(what) + " at shared address " + hex(address) + " (" + std::to_string(bytes) +
+             " bytes) is outside the block's " + std::to_string(block.shared.size()) + " bytes of shared memory",
          "check dynamic_shared_bytes in the launch file");
   return inside - block.shared_base;
 }
@@ -94,8 +96,9 @@ std::uint8_t* open(Exec& x, u64 address, u64 bytes, std::uint8_t how) {
   GlobalView& global = *x.block->global;
   GlobalMemory::Region* region = global.find(address, bytes);
   if (region == nullptr)
-    fail(x, "global address " + hex(address) + " (" + std::to_string(bytes) + " bytes) is in no buffer: " +
-                global.describe(address),
+    fail(x,
+         "global address " + hex(address) + " (" + std::to_string(bytes) +
+             " bytes) is in no buffer: " + global.describe(address),
          "check the tensor map, its coordinates and the buffers' sizes in the launch file");
   std::uint8_t* data = global.open(*region, address, bytes, how);
   return data == nullptr ? nullptr : data + (address - region->begin);
@@ -172,8 +175,8 @@ CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map) {
   if (form == CopyForm::TensorIn || form == CopyForm::TensorOut) {
     read_map(x, pair(far, far + kWarpLanes), map);
     if (map.rank != static_cast<int>(op.combine))
-      fail(x, "a copy of " + std::to_string(op.combine) + " dimensions with a tensor map of " +
-                  std::to_string(map.rank),
+      fail(x,
+           "a copy of " + std::to_string(op.combine) + " dimensions with a tensor map of " + std::to_string(map.rank),
            "a real GPU reports a fault here; check the shape in the launch file");
     box.map = &map;
     box.rank = map.rank;
@@ -193,8 +196,9 @@ CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map) {
       fail(x, "misaligned address " + hex(box.base) + " for a bulk copy", "a real GPU reports a fault here");
     box.shared = shared_offset(x, form == CopyForm::BulkIn ? near[0] : far[0], box.bytes, 16, "the stretch");
     if (box.any && x.block->global->find(box.base, box.bytes) == nullptr)
-      fail(x, "global address " + hex(box.base) + " (" + std::to_string(box.bytes) + " bytes) is in no buffer: " +
-                  x.block->global->describe(box.base),
+      fail(x,
+           "global address " + hex(box.base) + " (" + std::to_string(box.bytes) +
+               " bytes) is in no buffer: " + x.block->global->describe(box.base),
            "check grid, block, arguments and the buffers' sizes in the launch file");
   }
   if (box.inward) box.barrier = shared_offset(x, word(near, 1), 8, 8, "the barrier");

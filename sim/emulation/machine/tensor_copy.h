@@ -19,9 +19,9 @@ struct CopiedBox {
   std::uint64_t base = 0;  ///< global address of the first byte that is accessed
   std::array<std::uint32_t, kMostTensorDims> extent{1, 1, 1, 1, 1};  ///< bytes, rows, ... that are
   std::array<std::uint64_t, kMostTensorDims> pitch{};                ///< bytes from one to the next
-  std::uint32_t shared = 0;   ///< offset
-  std::uint32_t barrier = 0;  ///< offset, of copies inward
-  std::uint32_t bytes = 0;    ///< of the whole box
+  std::uint32_t shared = 0;                                          ///< offset
+  std::uint32_t barrier = 0;                                         ///< offset, of copies inward
+  std::uint32_t bytes = 0;                                           ///< of the whole box
   // Of a tensor: how the coordinates that the kernel gave lie in it.
   const TensorMap* map = nullptr;
   std::array<std::int32_t, kMostTensorDims> coordinates{};

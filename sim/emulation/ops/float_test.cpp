@@ -378,9 +378,10 @@ TEST_CASE("floats and halves become bytes of fp8, beside those that were there",
       if (i % 2 == 0) in.a[i] = as_bits(std::ldexp(1.0f + 0.0625f * static_cast<float>(i), static_cast<int>(i) - 20));
       if (i % 3 == 0) in.b[i] = as_bits(-400.0f - 4.0f * static_cast<float>(i));
     }
-    const Outputs packed = execute("F2FP.SATFINITE." + to + ".F32.PACK_AB_MERGE_C R20, R10, R12, R14\nF2FP.SATFINITE.RELU." + to +
-                                       ".F32.PACK_AB_MERGE_C R21, R10, R12, RZ",
-                                   in, 90);
+    const Outputs packed =
+        execute("F2FP.SATFINITE." + to + ".F32.PACK_AB_MERGE_C R20, R10, R12, R14\nF2FP.SATFINITE.RELU." + to +
+                    ".F32.PACK_AB_MERGE_C R21, R10, R12, RZ",
+                in, 90);
     const Outputs halves = execute("F2FP.SATFINITE." + to + ".F16.UNPACK_B_MERGE_C R20, R10, R14\nMOV R21, RZ", in, 90);
     for (std::size_t i = 0; i < kWarpLanes; ++i) {
       INFO("lane " << i << std::hex << " " << in.a[i] << " " << in.b[i]);

@@ -119,9 +119,8 @@ TEST_CASE("IDP.2A multiplies halves by bytes", "[integer]") {
   check32("IDP.2A.HI.S16.S8 R20, R10, R12, R14", [](u32 a, u32 b, u32 c) {
     return c + u32(std::int16_t(a) * std::int8_t(b >> 16)) + u32(std::int16_t(a >> 16) * std::int8_t(b >> 24));
   });
-  check32("IDP.2A.LO.U16.U8 R20, R10, R12, R14", [](u32 a, u32 b, u32 c) {
-    return c + (a & 0xffff) * (b & 0xff) + (a >> 16) * (b >> 8 & 0xff);
-  });
+  check32("IDP.2A.LO.U16.U8 R20, R10, R12, R14",
+          [](u32 a, u32 b, u32 c) { return c + (a & 0xffff) * (b & 0xff) + (a >> 16) * (b >> 8 & 0xff); });
 }
 
 TEST_CASE("LEA scales, adds and carries", "[integer]") {

@@ -68,8 +68,8 @@ enum class OpKind : std::uint8_t {
   PhaseBarrier,  ///< SYNCS: a barrier in shared memory
   WarpGroup,     ///< its four warps meet
   TensorCopy,    ///< boxes and stretches between global and shared memory
-  Skip,     ///< counts, does nothing
-  Refused,  ///< cannot be emulated: a warp that reaches it stops
+  Skip,          ///< counts, does nothing
+  Refused,       ///< cannot be emulated: a warp that reaches it stops
 };
 
 /// Comparison as bits: less, equal, greater, unordered.

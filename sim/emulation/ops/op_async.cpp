@@ -1,5 +1,5 @@
-// What sm_90 does beside its warps: copies by the tensor memory accelerator, barriers in shared memory, warpgroups. Only
-// operands are read here; machine/phases and machine/tensor_copy carry them out.
+// What sm_90 does beside its warps: copies by the tensor memory accelerator, barriers in shared memory, warpgroups.
+// Only operands are read here; machine/phases and machine/tensor_copy carry them out.
 #include "emulation/machine/phases.h"
 #include "emulation/machine/tensor_copy.h"
 #include "emulation/ops/handlers.h"

@@ -80,8 +80,8 @@ bool decode_as(Op& op, OpKind kind) {
 bool emulate_bra(const OperandReader& r, Op& op) {
   if (r.target() == nullptr) return false;
   op.target = r.target()->immediate;
-  op.p[0] = r.predicate(0);  // BRA P1, target: taken where guard and predicate hold
-  op.a = r.integer(0);       // BRA.DIV UR4, target
+  op.p[0] = r.predicate(0);             // BRA P1, target: taken where guard and predicate hold
+  op.a = r.integer(0);                  // BRA.DIV UR4, target
   op.carry_out = r.has(Modifier::ANY);  // BRA.U.ANY: where it holds for one lane, all go
   op.kind = r.has(Modifier::DIV)    ? OpKind::BranchDivergent
             : r.has(Modifier::CONV) ? OpKind::BranchConverged

@@ -1,7 +1,7 @@
-// Products of a warpgroup (wgmma): 64 rows over its four warps, the second factor in shared memory, the first there or in
-// registers. Each warp makes its own 16 rows; WARPGROUP keeps the four together, so that what they read is still there.
-// Sums are formed in double and rounded once; the tensor core cuts bits off on the way, so that it may differ in the last
-// places.
+// Products of a warpgroup (wgmma): 64 rows over its four warps, the second factor in shared memory, the first there or
+// in registers. Each warp makes its own 16 rows; WARPGROUP keeps the four together, so that what they read is still
+// there. Sums are formed in double and rounded once; the tensor core cuts bits off on the way, so that it may differ in
+// the last places.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -93,7 +93,14 @@ double read_register(const u32* rows, Factor factor, u32 row, u32 k) {
   return decode(factor, packed == 1 ? word : word >> k % packed * 16 & 0xffffu);
 }
 
-enum Form : std::uint8_t { kFromRegisters = 1, kAcrossA = 2, kAcrossB = 4, kNegateA = 8, kNegateB = 16, kHalfSums = 32 };
+enum Form : std::uint8_t {
+  kFromRegisters = 1,
+  kAcrossA = 2,
+  kAcrossB = 4,
+  kNegateA = 8,
+  kNegateB = 16,
+  kHalfSums = 32
+};
 
 /// op.a: the descriptors; op.b: A in registers; op.c: the sums so far, which op.p[0] takes in; columns in op.target,
 /// depth in op.immediate, the form in op.variant, the factors' type in op.combine.
@@ -113,8 +120,8 @@ void multiply_group(Exec& x, const Op& op) {
   std::array<std::array<double, kMostDepth>, kMostColumns> b{};
   for (u32 r = 0; r < kWarpRows; ++r) {
     for (u32 k = 0; k < depth; ++k) {
-      const double v = in_registers ? read_register(x.row(op.b), factor, r, k)
-                                    : read(x, of_a.address(first + r, k, bytes), factor);
+      const double v =
+          in_registers ? read_register(x.row(op.b), factor, r, k) : read(x, of_a.address(first + r, k, bytes), factor);
       a[r][k] = (op.variant & kNegateA) != 0 ? -v : v;
     }
   }
@@ -167,10 +174,10 @@ bool emulate_hgmma(const OperandReader& r, Op& op) {
                                          : r.has(Modifier::BF16) ? Factor::Brain
                                                                  : Factor::Half);
   const bool negative_a = r.has(Modifier::negA) || (in_registers && r.value(0).negate);
-  op.variant = static_cast<std::uint8_t>((in_registers ? kFromRegisters : 0) | (r.has(Modifier::tnspA) ? kAcrossA : 0) |
-                                         (r.has(Modifier::tnspB) ? kAcrossB : 0) | (negative_a ? kNegateA : 0) |
-                                         (r.has(Modifier::negB) ? kNegateB : 0) |
-                                         (r.has(Modifier::F32) ? 0 : kHalfSums));
+  op.variant =
+      static_cast<std::uint8_t>((in_registers ? kFromRegisters : 0) | (r.has(Modifier::tnspA) ? kAcrossA : 0) |
+                                (r.has(Modifier::tnspB) ? kAcrossB : 0) | (negative_a ? kNegateA : 0) |
+                                (r.has(Modifier::negB) ? kNegateB : 0) | (r.has(Modifier::F32) ? 0 : kHalfSums));
   op.run = multiply_group;
   return true;
 }

@@ -715,11 +715,12 @@ void warn_of_guards(const KernelTrace& trace, const ProgramSlice& slice, const E
   if (taken == 0) return;
   char share[32];
   std::snprintf(share, sizeof share, "%.2g", 100.0 * static_cast<double>(taken) / static_cast<double>(all));
-  options.warnings->push_back(
-      "the guards of " + std::to_string(instructions) +
-      " instructions decide nothing but which threads these count for, and hang on products of matrices; they are taken "
-      "to hold: smsp__thread_inst_executed_pred_on and the counts by operation (..._pred_on) may be too high, by up to " +
-      share + " % of all (--exact follows them); no other counter depends on them");
+  options.warnings->push_back("the guards of " + std::to_string(instructions) +
+                              " instructions decide nothing but which threads these count for, and hang on products of "
+                              "matrices; they are taken "
+                              "to hold: smsp__thread_inst_executed_pred_on and the counts by operation (..._pred_on) "
+                              "may be too high, by up to " +
+                              share + " % of all (--exact follows them); no other counter depends on them");
 }
 
 /// A GPU starts about a block a cycle.
@@ -804,8 +805,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     throw InputError(
         "kernel " + kernel->name + " uses " + opcode_text(in->opcode) + ", which is emulated, but not timed yet",
         "forewarp emulate computes its values");
-  const ProgramSlice slice =
-      control_slice(*kernel, not_computed, options.every_guard ? Guards::Every : Guards::Known);
+  const ProgramSlice slice = control_slice(*kernel, not_computed, options.every_guard ? Guards::Every : Guards::Known);
   if (slice.needs_global_values || options.all_values) {
     run_launches_before(launch_index);
     trace->launch.inputs_incomplete = state_->incomplete;

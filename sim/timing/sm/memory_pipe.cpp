@@ -374,8 +374,8 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
   counters_.data_cycles += busy;
   const Cycle extra = further_latency(load.wavefronts, load.wide);
   if (load.owner == Owner::Copy)
-    releases.push_back({Release::Kind::Copied, load.warp, kNoScoreboard,
-                        start + std::max<Cycle>(busy, load.written), 0, false, load.group});
+    releases.push_back({Release::Kind::Copied, load.warp, kNoScoreboard, start + std::max<Cycle>(busy, load.written), 0,
+                        false, load.group});
   else if (load.scoreboard != kNoScoreboard)
     releases.push_back({Release::Kind::Write, load.warp, load.scoreboard,
                         start + static_cast<Cycle>(gpu_.l1.hit_cycles) - lead_ + extra});
