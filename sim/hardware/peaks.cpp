@@ -9,9 +9,12 @@
 namespace forewarp {
 namespace {
 
+constexpr int kHopper = 90, kGroupRows = 64, kGroupColumns = 256;
+constexpr int kFp8From = 89;
+
 /// Products of a warp's matrices, two operations each.
-double tensor_peak(const GpuModel& g, MatrixType type, int rows, int depth, bool sparse = false) {
-  const MatrixWork work{.type = type, .sparse = sparse, .rows = rows, .columns = 8, .depth = depth};
+double tensor_peak(const GpuModel& g, MatrixType type, int rows, int depth, bool sparse = false, int columns = 8) {
+  const MatrixWork work{.type = type, .sparse = sparse, .rows = rows, .columns = columns, .depth = depth};
   const double units = g.pipe(Pipe::Tensor).per_sm ? 1 : g.issue.sub_partitions;
   return units * static_cast<double>(work.operations()) / matrix_interval(g.tensor, work) * g.chip.sm_count *
          g.chip.sm_clock_mhz * 1e6;
@@ -60,6 +63,32 @@ std::vector<Peak> derived_peaks(const GpuModel& g) {
                    "B/s"});
   peaks.push_back({"HBM", g.hbm.bytes_per_ns * 1e9, "B/s"});
   return peaks;
+}
+
+std::vector<Peak> arithmetic_roofs(const GpuModel& g) {
+  std::vector<Peak> roofs{{"fp32", pipe_peak(g, Pipe::Fma, 2), "FLOP/s"},
+                          {"fp16", 2 * pipe_peak(g, Pipe::Fp16, 4), "FLOP/s"},
+                          {"fp64", pipe_peak(g, Pipe::Fp64, 2), "FLOP/s"},
+                          {"int32", pipe_peak(g, Pipe::Alu, 1), "OP/s"}};
+  struct Type {
+    const char* name;
+    MatrixType type;
+    int depth;
+    const char* unit;
+  };
+  constexpr Type kTypes[]{
+      {"tensor_fp16", MatrixType::Half, 16, "FLOP/s"},  {"tensor_bf16", MatrixType::Bfloat, 16, "FLOP/s"},
+      {"tensor_tf32", MatrixType::Tfloat, 8, "FLOP/s"}, {"tensor_fp8", MatrixType::Byte, 32, "FLOP/s"},
+      {"tensor_int8", MatrixType::Int8, 32, "OP/s"},    {"tensor_fp64", MatrixType::Double, 16, "FLOP/s"}};
+  for (const Type& t : kTypes) {
+    const int products = t.type == MatrixType::Double ? g.tensor.fp64_products : g.tensor.product_bits;
+    if (products == 0 || (t.type == MatrixType::Byte && g.sm < kFp8From)) continue;
+    double peak = tensor_peak(g, t.type, MatrixWork::kWarpRows, t.depth);
+    if (g.sm >= kHopper && t.type != MatrixType::Double)
+      peak = std::max(peak, tensor_peak(g, t.type, kGroupRows, t.depth, false, kGroupColumns));
+    roofs.push_back({t.name, peak, t.unit});
+  }
+  return roofs;
 }
 
 double dram_latency_ns(const GpuModel& g) {

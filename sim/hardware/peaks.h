@@ -19,6 +19,9 @@ struct Peak {
 double pipe_peak(const GpuModel&, Pipe, double operations);
 /// Operations by type of number, then bandwidths from L1 to DRAM.
 std::vector<Peak> derived_peaks(const GpuModel&);
+/// Of each type of number, in the instructions that do most of it a cycle: the roofs of a roofline. Named as the rows
+/// of a kernel's work: "fp32", "int32", "tensor_bf16", ...
+std::vector<Peak> arithmetic_roofs(const GpuModel&);
 /// A load's idle latency from DRAM, to a line of the near partition.
 double dram_latency_ns(const GpuModel&);
 /// What does not add up, a sentence each.

@@ -31,6 +31,27 @@ TEST_CASE("peaks are those of the data sheets") {
   CHECK(peak(h200, "L1") == Approx(132 * 128 * 1.98e-3));
 }
 
+TEST_CASE("roofs are those of the data sheets, at the model's clock") {
+  const auto roof = [](const GpuModel& g, const std::string& name) {
+    for (const Peak& p : arithmetic_roofs(g))
+      if (p.name == name) return p.per_second / 1e12;
+    return 0.0;
+  };
+  const GpuModel a100 = load_gpu_model("a100-sxm4-80gb"), h100 = load_gpu_model("h100-sxm5");
+  CHECK(roof(a100, "tensor_bf16") == Approx(312).epsilon(0.01));
+  CHECK(roof(a100, "tensor_tf32") == Approx(156).epsilon(0.01));
+  CHECK(roof(a100, "tensor_int8") == Approx(624).epsilon(0.01));
+  CHECK(roof(a100, "tensor_fp64") == Approx(19.5).epsilon(0.01));
+  CHECK(roof(a100, "tensor_fp8") == 0);
+  CHECK(roof(a100, "fp16") == Approx(78).epsilon(0.01));
+  const double boost = h100.chip.sm_clock_mhz / 1830;  // that of the data sheet
+  CHECK(roof(h100, "tensor_fp16") == Approx(989 * boost).epsilon(0.01));
+  CHECK(roof(h100, "tensor_tf32") == Approx(494 * boost).epsilon(0.01));
+  CHECK(roof(h100, "tensor_fp8") == Approx(1979 * boost).epsilon(0.01));
+  CHECK(roof(h100, "tensor_int8") == Approx(1979 * boost).epsilon(0.01));
+  CHECK(roof(h100, "tensor_fp64") == Approx(66.9).epsilon(0.01));
+}
+
 TEST_CASE("shipped models add up") {
   for (const std::string& name : gpu_model_names()) {
     INFO(name);

@@ -7,13 +7,11 @@
 namespace forewarp {
 namespace {
 
-constexpr int kWarpRows = 16;  // of a warp group's matrices
-
 int round_up(int a, int b) { return (a + b - 1) / b; }
 
 /// Cycles of the multipliers.
 int arithmetic_cycles(const TensorSpec& spec, const MatrixWork& work) {
-  const int products = std::min(work.rows, kWarpRows) * work.columns * work.depth;
+  const int products = work.warp_rows() * work.columns * work.depth;
   if (work.type == MatrixType::Double) return round_up(products, spec.fp64_products);
   return round_up(products * factor_bits(work.type) / (work.sparse ? 2 : 1), spec.product_bits);
 }
@@ -21,7 +19,7 @@ int arithmetic_cycles(const TensorSpec& spec, const MatrixWork& work) {
 /// Cycles in which the operands of a warp come: each pair of registers of the first factor takes its time beside those
 /// of the second and the sums.
 int fetch_cycles(const TensorSpec& spec, const MatrixWork& work) {
-  if (work.rows > kWarpRows) return 0;
+  if (work.rows > MatrixWork::kWarpRows) return 0;
   const int registers = work.rows * work.depth * factor_bits(work.type) / (work.sparse ? 2 : 1) / (32 * kWarpLanes);
   return spec.fetch_cycles + spec.fetch_pair_cycles * round_up(registers, 2) +
          (work.sparse ? spec.fetch_metadata_cycles : 0);

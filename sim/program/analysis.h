@@ -70,14 +70,21 @@ constexpr int factor_bits(MatrixType type) {
   return kBits[static_cast<std::size_t>(type)];
 }
 
-/// What a warp's matrix instruction computes, a multiplication and an addition for each element of the inner dimension.
-/// The zeros that a sparse factor leaves out count, as in Nsight Compute's sm__ops_path_tensor_*.
+/// What a matrix instruction computes, a multiplication and an addition for each element of the inner dimension. The
+/// zeros that a sparse factor leaves out count, as in Nsight Compute's sm__ops_path_tensor_*.
 struct MatrixWork {
+  static constexpr int kWarpRows =
+      16;  ///< the most that one warp computes; a warp group's products have four times that
+
   MatrixType type = MatrixType::Half;
   bool sparse = false;
   int rows = 0, columns = 0, depth = 0;
 
-  std::uint64_t operations() const { return std::uint64_t{2} * static_cast<std::uint64_t>(rows * columns * depth); }
+  int warp_rows() const { return rows < kWarpRows ? rows : kWarpRows; }
+  /// Of one warp.
+  std::uint64_t operations() const {
+    return std::uint64_t{2} * static_cast<std::uint64_t>(warp_rows() * columns * depth);
+  }
 };
 std::optional<MatrixWork> matrix_work(const Instruction&);
 

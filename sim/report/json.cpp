@@ -274,10 +274,14 @@ void add_changes(const std::vector<std::string>& changes, Json& j) {
 Json machine_json(const Prediction& p) {
   Json numbers = Json::object();
   for (std::size_t i = 0; i < p.leaves.size(); ++i) numbers[provenance_text(static_cast<Provenance>(i))] = p.leaves[i];
+  Json roofs = Json::array();
+  for (const Peak& roof : p.roofs)
+    roofs.push_back({{"name", roof.name}, {"peak_per_second", roof.per_second}, {"unit", roof.unit}});
   return {{"title", p.gpu_title},
           {"numbers", numbers},
           {"sm_count", p.sm_count},
           {"clock_mhz", p.clock_mhz},
+          {"roofs", std::move(roofs)},
           {"stream_gap_us", p.costs.stream_gap_us},
           {"graph_gap_us", p.costs.graph_gap_us},
           {"hand_over_us", p.costs.hand_over_us},

@@ -52,6 +52,7 @@ Prediction build_prediction(const GpuModel& model, const Kernel& kernel, const K
   p.leaves = model.leaves;
   p.sm_count = model.chip.sm_count;
   p.clock_mhz = model.chip.sm_clock_mhz;
+  p.roofs = arithmetic_roofs(model);
   p.caches = caches;
   p.occupancy = occupancy;
   p.coverage = timing.coverage;

@@ -11,6 +11,7 @@
 #include "counters/metrics.h"
 #include "hardware/gpu_model.h"
 #include "hardware/occupancy.h"
+#include "hardware/peaks.h"
 #include "program/program.h"
 #include "timing/result.h"
 #include "timing/simulate.h"
@@ -185,6 +186,7 @@ struct Prediction {
       leaves{};  ///< the GPU's numbers, by where they come from
   int sm_count = 0;
   double clock_mhz = 0;
+  std::vector<Peak> roofs;  ///< of every type of number, whether the kernel computes with it or not
   CacheState caches = CacheState::Cold;
 
   MetricSet metrics;

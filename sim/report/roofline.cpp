@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "counters/summary.h"
+#include "hardware/peaks.h"
 #include "hardware/tensor.h"
 #include "program/analysis.h"
 #include "report/analysis.h"
@@ -33,12 +34,10 @@ constexpr const char* kMatrixNames[] = {"tensor_fp16", "tensor_fp16", "tensor_bf
                                         "tensor_int8", "tensor_int4", "tensor_int1", "tensor_fp64"};
 static_assert(std::size(kMatrixNames) == kMatrixTypes);
 
-/// Peak of a fused multiply-add stream through a pipe: lanes per cycle times operations times clock.
-double pipe_peak(const Inputs& in, Pipe pipe, double operations) {
-  const PipeSpec& spec = in.model.pipe(pipe);
-  if (spec.interval <= 0) return 0;
-  const double units = spec.per_sm ? in.sms : in.sub_partitions;
-  return units * kWarpLanes / spec.interval * operations * in.model.chip.sm_clock_mhz * 1e6;
+double roof(const GpuModel& model, std::string_view name) {
+  for (const Peak& peak : arithmetic_roofs(model))
+    if (peak.name == name) return peak.per_second;
+  return 0;
 }
 
 /// Work of matrix instructions, a row for each element type that occurs. The roof is what the tensor pipe sustains with
@@ -64,10 +63,8 @@ void count_matrix_work(const Inputs& in, std::vector<RooflineWork>& work) {
 }
 
 std::vector<RooflineWork> count_work(const Inputs& in) {
-  // FP16 has a pipe of its own on GA100 only; later chips run packed halves through the FMA pipes.
-  const double half_peak = in.model.sm < 86 ? pipe_peak(in, Pipe::Fp16, 4) : pipe_peak(in, Pipe::Fma, 4);
-  std::vector<RooflineWork> work{
-      {"fp32", 0, pipe_peak(in, Pipe::Fma, 2)}, {"fp16", 0, half_peak}, {"fp64", 0, pipe_peak(in, Pipe::Fp64, 2)}};
+  std::vector<RooflineWork> work;
+  for (const char* name : {"fp32", "fp16", "fp64"}) work.push_back({name, 0, roof(in.model, name)});
   for (std::size_t i = 0; i < in.totals.size(); ++i) {
     const Instruction& instruction = in.kernel.instructions[i];
     if (is_disguised_move(instruction)) continue;
