@@ -1,5 +1,5 @@
-"""Pictures of rates: roofline, ladder, stalls, sweep."""
-from .results import InputError, distinct, labels, si, tidy
+"""Pictures of rates: ladder, stalls, sweep."""
+from .results import InputError, distinct, labels, si
 
 _LEVEL_COUNTERS = {
     "L2": (("lts__t_sectors_srcunit_tex.sum", 32),),
@@ -18,89 +18,6 @@ def measured_bytes(launch, level):
         return 32 * sum(sectors) + 128 * sum(wavefronts)
     values = [launch.measured(name) for name, _ in _LEVEL_COUNTERS[level]]
     return None if None in values else sum(v * scale for v, (_, scale) in zip(values, _LEVEL_COUNTERS[level]))
-
-
-def _ceilings(machines, low, high):
-    """Lines of every machine: slopes of the memory levels up to the highest pipe, and the pipes."""
-    lines, names = [], []
-    for machine in machines:
-        top = max(machine["pipes"].values())
-        short = machine["name"]
-        prefix = f"{short}: " if len(machines) > 1 else ""
-        for level, peak in machine["levels"].items():
-            ridge = top / peak
-            name = f"{prefix}{level} {si(peak, 'B/s')}"
-            base = {"level": level, "machine": short, "name": name, "peak": si(peak, "B/s")}
-            if low < ridge:
-                lines += [base | {"intensity": low, "rate": low * peak}, base | {"intensity": ridge, "rate": top}]
-                # Right of the slope, where the next one is still far.
-                at = low ** 0.7 * ridge ** 0.3
-                names.append({"level": level, "text": name, "intensity": at, "rate": 0.82 * at * peak})
-        first = min(top / peak for peak in machine["levels"].values())
-        for pipe, peak in machine["pipes"].items():
-            name = f"{prefix}{pipe} {si(peak, 'FLOP/s')}"
-            base = {"level": "compute", "machine": short, "name": name, "peak": si(peak, "FLOP/s")}
-            start = max(low, first * peak / top)
-            lines += [base | {"intensity": start, "rate": peak}, base | {"intensity": high, "rate": peak}]
-            names.append({"level": "compute", "text": name, "intensity": max(start, high / 14), "rate": peak})
-    return lines, names
-
-
-def _machine_of(launch, used):
-    roofline = launch.case["roofline"]
-    return {"name": launch.gpu,
-            "pipes": {w["precision"]: w["peak_per_second"] for w in roofline["work"]
-                      if w["peak_per_second"] > 0 and w["precision"] in used},
-            "levels": {level["level"]: level["peak_bytes_per_second"] for level in roofline["levels"]}}
-
-
-def roofline(launches, options):
-    work = lambda one: options.work.get(one.id, one.operations)
-    launches = [one for one in launches if work(one) > 0]
-    if not launches and not options.machines:
-        raise InputError("none of the launches does floating-point work, so none has a place on a roofline",
-                         "give others, say with --work what counts as work, or draw `traffic`")
-    points, pairs = [], []
-    several = len(launches) > 1
-    for order, (launch, name) in enumerate(zip(launches, labels(launches))):
-        roof = launch.case["roofline"]
-        error = "" if launch.error_pct is None else f"{launch.error_pct:+.1f} %"
-        base = {"case": name, "kernel": launch.short_kernel, "gpu": launch.gpu, "error": error, "order": order,
-                "mark": str(order + 1) if several else ""}
-        for level in roof["levels"]:
-            if level["bytes"] <= 0:
-                continue
-            point = base | {"level": level["level"], "origin": "predicted", "intensity": work(launch) / level["bytes"],
-                            "rate": work(launch) / launch.nanoseconds * 1e9}
-            points.append(point)
-            seen = measured_bytes(launch, level["level"])
-            if seen and launch.measured_nanoseconds:
-                second = base | {"level": level["level"], "origin": "measured", "intensity": work(launch) / seen,
-                                 "rate": work(launch) / launch.measured_nanoseconds * 1e9}
-                points.append(second)
-                pairs.append({"intensity": point["intensity"], "rate": point["rate"], "intensity2": second["intensity"],
-                              "rate2": second["rate"]})
-    by_gpu = {}
-    for launch in launches:
-        by_gpu.setdefault(launch.gpu, []).append(launch)
-    machines = [_machine_of(of[0], {one.case["roofline"]["precision"] for one in of} - {"none"} or {"fp32"})
-                for of in by_gpu.values()]
-    machines += options.machines
-    intensities = [p["intensity"] for p in points] + \
-        [max(m["pipes"].values()) / peak for m in machines for peak in m["levels"].values()]
-    low, high = min(intensities) / 3, max(intensities) * 6
-    lines, names = _ceilings(machines, low, high)
-    rates = [row["rate"] for row in points + lines]
-    changes = {f"layer.{layer}.encoding.{axis}.scale": {"type": "log", "nice": False, "domain": domain}
-               for layer in range(6) for axis, domain in (("x", [low, high]), ("y", [min(rates) / 1.3, max(rates) * 1.8]))}
-    shapes = {"predicted": "circle", "measured": "diamond", "published": "triangle-up"}
-    origins = [o for o in shapes if any(p["origin"] == o for p in points)]
-    changes["layer.4.encoding.shape.scale"] = {"domain": origins, "range": [shapes[o] for o in origins]}
-    notes = []
-    if several:
-        listed = [f"{i + 1} {name}" for i, name in enumerate(labels(launches))]
-        notes = ["    ".join(listed[i:i + 4]) for i in range(0, len(listed), 4)]
-    return {"ceilings": lines, "ceiling_names": names, "pairs": pairs, "points": points}, notes, tidy(changes)
 
 
 def ladder(launches, options):

@@ -197,6 +197,12 @@ def si(value, unit=""):
     return f"{value:.3g} {unit}".strip()
 
 
+def numeric_name(name):
+    """A type of number as people write it: tensor_bf16 is bf16 tensor."""
+    return name[len("tensor_"):].replace(" ", " tensor ", 1) if name.startswith("tensor_") and " " in name else \
+        name[len("tensor_"):] + " tensor" if name.startswith("tensor_") else name
+
+
 def duration(nanoseconds):
     for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         if nanoseconds >= scale:

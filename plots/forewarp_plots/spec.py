@@ -5,13 +5,13 @@ import os
 import re
 import textwrap
 
-from . import accuracy, exploration, launching, memory, performance
+from . import accuracy, exploration, launching, memory, performance, roofline
 from .results import InputError, distinct, tidy
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 KINDS = {
-    "roofline": (performance.roofline, "Roofline"),
+    "roofline": (roofline.roofline, "Roofline"),
     "sweep": (performance.sweep, "Rate against size"),
     "waves": (launching.waves, "Blocks on SMs over time"),
     "coalescing": (memory.coalescing, "Lanes against sections of memory"),
@@ -39,7 +39,7 @@ class Options:
 
     def __init__(self, **given):
         self.machines, self.points, self.formulas, self.levels = [], [], [], []
-        self.pc, self.join, self.title = None, None, None
+        self.pc, self.join, self.title, self.width = None, None, None, None
         self.modes, self.wholes = ["stream"], {}
         self.work = {}
         self.__dict__.update(given)
