@@ -8,7 +8,8 @@ asks `forewarp list` about a sample of its kernels. nvdisasm must be on the PATH
 `pip download --no-deps NAME`.
 
 supported   no instruction is refused or unknown (a trap in code that never runs does not count)
-async       of the others: warpgroup products, TMA and barriers in shared memory, which a prediction does not time yet
+usable      and every value that an address, a predicate or a branch depends on is computed
+async       of those that are not: what stops them is of warpgroup products, TMA, clusters and barriers in shared memory alone
 """
 import argparse
 import collections
@@ -24,7 +25,10 @@ import zipfile
 # Refused where they run, but compilers put them where nothing goes: a failed check, the end of a function.
 COLD = {"BPT"}
 ASYNCHRONOUS = {"SYNCS", "ARRIVES", "UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED", "UTMAPF", "UTMACCTL",
-                "UTMACMDFLUSH", "UBLKPF", "HGMMA", "IGMMA", "QGMMA", "BGMMA", "WARPGROUP", "WARPGROUPSET", "USETMAXREG"}
+                "UTMACMDFLUSH", "UBLKPF", "HGMMA", "IGMMA", "QGMMA", "BGMMA", "WARPGROUP", "WARPGROUPSET", "USETMAXREG",
+                "STAS", "REDAS", "UCGABAR_ARV", "UCGABAR_WAIT", "UCGABAR_SET", "UCGABAR_GET", "USETSHMSZ"}
+# Copies that are emulated, but not timed: a prediction refuses the kernel.
+UNTIMED = {"UTMASTG", "UTMAPF", "UBLKPF"}
 FATBIN = b"\x50\xed\x55\xba"
 
 
@@ -60,21 +64,25 @@ def files_of(path):
 class Row:
     def __init__(self, name):
         self.name = name
-        self.kernels = self.looked_at = self.supported = self.asynchronous = 0
+        self.kernels = self.looked_at = self.supported = self.usable = self.asynchronous = 0
         self.blocks = collections.Counter()
 
     def add(self, other):
         self.kernels += other.kernels
         self.looked_at += other.looked_at
         self.supported += other.supported
+        self.usable += other.usable
         self.asynchronous += other.asynchronous
         self.blocks += other.blocks
 
+    def share(self, part, of):
+        return f"{100 * part / of:.1f} %" if of else "-"
+
     def line(self):
-        share = f"{100 * self.supported / self.looked_at:.1f} %" if self.looked_at else "-"
-        later = f"{100 * self.asynchronous / self.looked_at:.1f} %" if self.looked_at else "-"
+        others = self.looked_at - self.asynchronous
         blocks = ", ".join(f"{name} {count}" for name, count in self.blocks.most_common(4))
-        return f"| {self.name} | {self.kernels} | {self.looked_at} | {share} | {later} | {blocks} |"
+        return (f"| {self.name} | {self.kernels} | {self.looked_at} | {self.share(self.asynchronous, self.looked_at)} | "
+                f"{self.share(self.supported, others)} | {self.share(self.usable, others)} | {blocks} |")
 
 
 def ask(forewarp, image, sm, timeout, *options):
@@ -82,6 +90,8 @@ def ask(forewarp, image, sm, timeout, *options):
                             timeout=timeout, text=True, errors="replace")
     if result.returncode == 0:
         return json.loads(result.stdout)["kernels"], ""
+    if result.returncode not in (1, 2):
+        return [], f"ended with exit code {result.returncode}"
     return [], result.stderr.strip().split("\n")[0]
 
 
@@ -103,14 +113,20 @@ def survey(forewarp, image, name, sm, sample, timeout):
         row.blocks[error[-70:]] += 1
     for kernel in kernels:
         row.looked_at += 1
-        refused = set(kernel["refused"]) - COLD
-        blocked = {form_of(u) for u in kernel["not_understood"]}
-        if not refused and not blocked and not set(kernel["not_timed"]) & ASYNCHRONOUS:
+        refused = (set(kernel["refused"]) - COLD) | (set(kernel["not_timed"]) & UNTIMED)
+        uncomputed = set(kernel["not_computed"])
+        later = {name for name in uncomputed if name.split(".")[0] in ASYNCHRONOUS}
+        unknown = {form_of(u) for u in kernel["not_understood"]}
+        later |= {u for u in unknown if u.split(" of ")[-1] in ASYNCHRONOUS}
+        own = (refused - ASYNCHRONOUS) | (unknown - later)
+        if not refused and not unknown and not uncomputed:
             row.supported += 1
-        elif not refused - ASYNCHRONOUS and not blocked:
+            row.usable += 1
+        elif (refused & ASYNCHRONOUS or later) and not own and not uncomputed - later:
             row.asynchronous += 1
         else:
-            row.blocks.update((refused - ASYNCHRONOUS) | blocked)
+            row.supported += not own
+            row.blocks.update(own | (uncomputed - later))
     return row
 
 
@@ -154,7 +170,7 @@ def main():
         finally:
             if folder:
                 shutil.rmtree(folder)
-    print("| image | kernels | looked at | supported | async | blocks |\n|---|--:|--:|--:|--:|---|")
+    print("| image | kernels | looked at | async | supported | usable | blocks |\n|---|--:|--:|--:|--:|--:|---|")
     total = Row("all")
     for row in rows.values():
         print(row.line())

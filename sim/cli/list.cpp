@@ -31,10 +31,12 @@ struct Support {
   bool understood = true;
   std::vector<std::string> unknown;  ///< forms that the tables do not list; they stop a warp, too
   std::set<std::string> refused;     ///< stop a warp that reaches them
+  std::set<std::string> uncomputed;  ///< forms whose values are not computed, though an address or a branch needs them
   std::set<std::string> untimed;     ///< take an issue slot alone
 
   std::string text() const {
     std::set<std::string> stops = refused;
+    stops.insert(uncomputed.begin(), uncomputed.end());
     if (!understood) stops.insert("instructions that are not understood");
     if (!stops.empty()) return "unless it reaches " + joined(stops);
     return untimed.empty() ? "yes" : "yes; not timed: " + joined(untimed);
@@ -56,6 +58,10 @@ Support support_of(const Program& program, const Kernel& kernel) {
       support.refused.insert(name);
     else if (traits(in.opcode).timed == Timed::No)
       support.untimed.insert(name);
+  }
+  for (const std::uint32_t i : stopping_instructions(kernel)) {
+    const Instruction& in = kernel.instructions[i];
+    if (in.understood && emulated(in.opcode) != Emulated::Refused) support.uncomputed.insert(mnemonic(in));
   }
   return support;
 }
@@ -96,10 +102,12 @@ class Listing {
              {"parameters", std::move(parameters)},
              {"understood", support.understood},
              {"refused", support.refused},
+             {"not_computed", support.uncomputed},
              {"not_timed", support.untimed},
              {"not_understood", support.unknown}};
     if (!instructions_)
-      for (const char* unseen : {"instructions", "understood", "refused", "not_timed", "not_understood"})
+      for (const char* unseen :
+           {"instructions", "understood", "refused", "not_computed", "not_timed", "not_understood"})
         row.erase(unseen);
     kernels_.push_back(std::move(row));
     rows_.push_back({printable(k.demangled), std::to_string(part.cubin + 1), std::to_string(k.instructions.size()),

@@ -32,6 +32,14 @@ struct EmulationOptions {
 /// values, or a warp that reaches it stops.
 enum class Emulated : std::uint8_t { Values, NoEffect, Counted, Refused };
 Emulated emulated(Opcode);
+/// Counted or refused.
+bool not_computed(const Instruction&);
+
+/// Where a prediction of the kernel stops a warp: what is refused or not understood, and what cannot be computed though
+/// an address, a predicate or a branch depends on it. Indices of instructions; what no warp reaches does not matter.
+std::vector<std::uint32_t> stopping_instructions(const Kernel&);
+/// Its opcode with its modifiers.
+std::string mnemonic(const Instruction&);
 
 struct EmulatedCase {
   std::vector<std::vector<std::uint8_t>> buffers;  ///< contents after the last launch, as in Case::buffers

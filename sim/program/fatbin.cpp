@@ -85,23 +85,37 @@ void read_entries(Bytes entries, std::vector<EmbeddedCubin>& cubins) {
   }
 }
 
+/// Whether a fat binary begins here; its entries then.
+bool read_fatbin(Bytes at, std::vector<EmbeddedCubin>& cubins, std::uint64_t& bytes) {
+  FatbinHeader header;
+  if (!read_at(at, 0, header) || header.magic != kFatbinMagic || header.header_bytes < sizeof header ||
+      header.header_bytes > at.size() || header.bytes > at.size() - header.header_bytes)
+    return false;
+  read_entries(at.subspan(header.header_bytes, header.bytes), cubins);
+  bytes = header.header_bytes + header.bytes;
+  return true;
+}
+
 /// Fat binaries lie on multiples of 8, of 4 in some objects.
 void scan(Bytes part, std::vector<EmbeddedCubin>& cubins) {
-  std::uint64_t at = 0;
-  while (at + sizeof(FatbinHeader) <= part.size()) {
-    FatbinHeader header;
-    std::memcpy(&header, part.data() + at, sizeof header);
-    if (header.magic != kFatbinMagic || header.header_bytes < sizeof header || header.header_bytes > part.size() - at ||
-        header.bytes > part.size() - at - header.header_bytes) {
-      at += 4;
-      continue;
-    }
-    read_entries(part.subspan(at + header.header_bytes, header.bytes), cubins);
-    at += header.header_bytes + (header.bytes + 3) / 4 * 4;
+  for (std::uint64_t at = 0, bytes = 0; at + sizeof(FatbinHeader) <= part.size();)
+    at += read_fatbin(part.subspan(at), cubins, bytes) ? (bytes + 3) / 4 * 4 : 4;
+}
+
+/// In a program's data they lie anywhere: a library that loads its kernels by itself keeps them as arrays of bytes.
+void search(Bytes part, std::vector<EmbeddedCubin>& cubins) {
+  while (part.size() >= sizeof(FatbinHeader)) {
+    const void* found = memmem(part.data(), part.size(), &kFatbinMagic, sizeof kFatbinMagic);
+    if (found == nullptr) return;
+    part = part.subspan(static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - part.data()));
+    std::uint64_t bytes = 1;
+    read_fatbin(part, cubins, bytes);
+    part = part.subspan(bytes);
   }
 }
 
-/// The sections of an executable, library or object that hold fat binaries; what was linked comes before what was not.
+/// The sections of an executable, library or object that hold fat binaries: what was linked comes before what was not,
+/// and that before what lies in other data.
 void scan_elf(Bytes file, std::vector<EmbeddedCubin>& cubins) {
   struct Header {
     std::uint32_t name, type;
@@ -109,23 +123,36 @@ void scan_elf(Bytes file, std::vector<EmbeddedCubin>& cubins) {
     std::uint32_t link, info;
     std::uint64_t alignment, entry_bytes;
   };
+  constexpr std::uint32_t kContent = 1;     // SHT_PROGBITS
+  constexpr std::uint64_t kExecutable = 4;  // SHF_EXECINSTR
   std::uint64_t table = 0;
   std::uint16_t count = 0, names_at = 0;
   if (!read_at(file, 0x28, table) || !read_at(file, 0x3c, count) || !read_at(file, 0x3e, names_at)) return;
   const auto header_of = [&](std::uint64_t i, Header& h) { return read_at(file, table + i * sizeof(Header), h); };
   Header names;
   if (table > file.size() || !header_of(names_at, names)) return;
-  for (const char* wanted : {".nv_fatbin", "__nv_relfatbin"}) {
+  const auto is_named = [&](const Header& h, const char* wanted) {
+    const std::uint64_t name = names.offset + h.name;
+    const std::size_t length = std::strlen(wanted) + 1;
+    return name <= file.size() && file.size() - name >= length && std::memcmp(file.data() + name, wanted, length) == 0;
+  };
+  const char* const linked = ".nv_fatbin";
+  const char* const separate = "__nv_relfatbin";
+  const auto each = [&](const auto& use) {
     for (std::uint64_t i = 0; i < count; ++i) {
       Header h;
-      if (!header_of(i, h) || h.offset > file.size() || h.size > file.size() - h.offset) continue;
-      const std::uint64_t name = names.offset + h.name;
-      const std::size_t length = std::strlen(wanted) + 1;
-      if (name > file.size() || file.size() - name < length || std::memcmp(file.data() + name, wanted, length) != 0)
-        continue;
-      scan(file.subspan(h.offset, h.size), cubins);
+      if (header_of(i, h) && h.offset <= file.size() && h.size <= file.size() - h.offset) use(h);
     }
+  };
+  for (const char* wanted : {linked, separate}) {
+    each([&](const Header& h) {
+      if (is_named(h, wanted)) scan(file.subspan(h.offset, h.size), cubins);
+    });
   }
+  each([&](const Header& h) {
+    if (h.type == kContent && (h.flags & kExecutable) == 0 && !is_named(h, linked) && !is_named(h, separate))
+      search(file.subspan(h.offset, h.size), cubins);
+  });
 }
 
 /// A block of LZ4: runs of bytes as they are, each followed by a copy of earlier ones. Whether it gave all bytes.

@@ -62,6 +62,46 @@ Bytes fatbin_of(const std::vector<Entry>& entries) {
   return file;
 }
 
+struct DataSection {
+  std::string name;
+  std::uint64_t flags;
+  Bytes content;
+  std::size_t shift;  ///< bytes in front of the content
+};
+
+/// An ELF file of a host with these sections.
+Bytes program_with(const std::vector<DataSection>& sections) {
+  Bytes file(64), headers(64), names{0};
+  const auto add = [&](const std::string& name, std::uint32_t type, std::uint64_t flags, std::uint64_t offset,
+                       std::uint64_t size) {
+    put(headers, static_cast<std::uint32_t>(names.size()));
+    put(headers, type);
+    for (const std::uint64_t field :
+         {flags, std::uint64_t{0}, offset, size, std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0}})
+      put(headers, field);
+    names.insert(names.end(), name.begin(), name.end());
+    names.push_back(0);
+  };
+  for (const DataSection& s : sections) {
+    const std::size_t at = file.size();
+    file.insert(file.end(), s.shift, 0);
+    file.insert(file.end(), s.content.begin(), s.content.end());
+    add(s.name, 1, s.flags, at, file.size() - at);
+  }
+  add(".shstrtab", 3, 0, file.size(), 0);
+  file.insert(file.end(), names.begin(), names.end());
+  const std::uint64_t table = file.size();
+  const auto count = static_cast<std::uint16_t>(headers.size() / 64);
+  file.insert(file.end(), headers.begin(), headers.end());
+  std::memcpy(file.data(), "\177ELF\2\1\1", 7);
+  file[18] = 62;  // EM_X86_64
+  std::memcpy(file.data() + 0x28, &table, 8);
+  std::memcpy(file.data() + 0x3c, &count, 2);
+  const auto last = static_cast<std::uint16_t>(count - 1);
+  std::memcpy(file.data() + 0x3e, &last, 2);
+  return file;
+}
+
 void write(const std::string& path, const Bytes& bytes) {
   write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
@@ -153,6 +193,16 @@ TEST_CASE("cubins are found in what carries them, packed or not") {
     CHECK(cubins[0].sm == 80);
     CHECK(!cubins[1].accelerated);
     CHECK(cubins[2].accelerated);
+  }
+  SECTION("in a program's data, at any place; behind those in the sections that are meant for them") {
+    const auto cubins = find_cubins(program_with({{".ldata", 2, fatbin_of({{80, 0x11, cubin, 0}}), 3},
+                                                  {".text", 4, fatbin_of({{90, 0x11, cubin, 0}}), 0},
+                                                  {".nv_fatbin", 2, fatbin_of({{90, 0x100011, cubin, 0}}), 0}}));
+    REQUIRE(cubins.size() == 2);
+    CHECK(cubins[0].accelerated);
+    CHECK(cubins[1].sm == 80);
+    std::vector<std::uint8_t> buffer;
+    CHECK(unpack(cubins[1], buffer).size() == (cubin.size() + 7) / 8 * 8);
   }
   SECTION("what is damaged gives nothing, and takes no memory") {
     CHECK(unpacked({90, 0x8011, {1, 2, 3}, 1000}).empty());

@@ -8,6 +8,7 @@
 #include "emulation/ops/handlers.h"
 #include "emulation/ops/op.h"
 #include "program/analysis.h"
+#include "program/slice.h"
 #include "program/traits.h"
 
 namespace forewarp::emulation {
@@ -62,15 +63,6 @@ bool decode_one(const OperandReader& r, Op& op) {
   const Opcode opcode = r.instruction().opcode;
   op.uniform = traits(opcode).operation == OperationClass::Uniform;
   return kEmulate[static_cast<std::size_t>(opcode)](r, op);
-}
-
-std::string opcode_of(const Kernel& kernel, std::size_t i) {
-  const Instruction& in = kernel.instructions[i];
-  std::string text = opcode_text(in.opcode);
-  for (int m = 0; m < in.modifier_count; ++m) {
-    text += std::string(".") + modifier_text(in.modifier_list[static_cast<std::size_t>(m)]);
-  }
-  return text;
 }
 
 struct Missing {
@@ -328,7 +320,7 @@ DecodedKernel decode_kernel(const Kernel& kernel, const ConstantBanks& constants
       if (!unneeded) {
         if (unknown == UnknownInstruction::Reject) op.kind = OpKind::Refused;
         if (unknown == UnknownInstruction::Ignore) {
-          Missing& m = ignored[opcode_of(kernel, i)];
+          Missing& m = ignored[mnemonic(in)];
           if (m.count++ == 0) m.first = i;
         }
       }
@@ -354,6 +346,29 @@ Emulated emulated(Opcode opcode) {
   if (emulate == emulate_refused) return Emulated::Refused;
   if (emulate == emulate_counted) return Emulated::Counted;
   return emulate == emulate_nothing ? Emulated::NoEffect : Emulated::Values;
+}
+
+bool not_computed(const Instruction& in) {
+  const Emulated how = emulated(in.opcode);
+  return how == Emulated::Counted || how == Emulated::Refused;
+}
+
+std::vector<std::uint32_t> stopping_instructions(const Kernel& kernel) {
+  using namespace emulation;
+  const ProgramSlice slice = control_slice(kernel, not_computed);
+  const DecodedKernel decoded =
+      decode_kernel(kernel, ConstantBanks{kernel.constants}, UnknownInstruction::Reject, &slice.needed);
+  std::vector<std::uint32_t> stops;
+  for (std::uint32_t i = 0; i < decoded.ops.size(); ++i)
+    if (decoded.ops[i].kind == OpKind::Refused) stops.push_back(i);
+  return stops;
+}
+
+std::string mnemonic(const Instruction& in) {
+  std::string text = opcode_text(in.opcode);
+  for (int m = 0; m < in.modifier_count; ++m)
+    text += std::string(".") + modifier_text(in.modifier_list[static_cast<std::size_t>(m)]);
+  return text;
 }
 
 }  // namespace forewarp

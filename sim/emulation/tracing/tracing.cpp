@@ -696,11 +696,6 @@ const Instruction* find_asynchronous(const Kernel& kernel) {
   return nullptr;
 }
 
-bool not_computed(const Instruction& in) {
-  const Emulated how = emulated(in.opcode);
-  return how == Emulated::Counted || how == Emulated::Refused;
-}
-
 /// Guards that are not followed leave open which threads an instruction counts for.
 void warn_of_guards(const KernelTrace& trace, const ProgramSlice& slice, const EmulationOptions& options) {
   if (options.warnings == nullptr) return;
