@@ -160,14 +160,17 @@ bool computes_alone(const Instruction& instruction) {
 
 class Slicer {
  public:
-  Slicer(const Kernel& kernel, const std::function<bool(const Instruction&)>& hard) : kernel_(kernel), flow_(kernel) {
+  Slicer(const Kernel& kernel, const SliceOptions& options)
+      : kernel_(kernel), flow_(kernel), leaves_stores_(options.stores == Stores::Left) {
     steps_.reserve(kernel.instructions.size());
     for (const Instruction& instruction : kernel.instructions) {
       steps_.push_back(make_step(instruction));
       Step& step = steps_.back();
       step.guard_counts_threads = step.guarded && !step.root && computes_alone(instruction);
+      // Who waits for a copy to global memory is decided where it is carried out.
+      leaves_stores_ &= !may_execute(instruction) || !copies_outward(instruction);
       hard_.push_back(may_execute(instruction) &&
-                      (instruction.operation == OperationClass::Mma || (hard && hard(instruction))));
+                      (instruction.operation == OperationClass::Mma || (options.hard && options.hard(instruction))));
     }
   }
 
@@ -202,6 +205,7 @@ class Slicer {
 
   ProgramSlice finish() {
     slice_.unfollowed.assign(steps_.size(), 0);
+    slice_.leaves_stores = leaves_stores_ && slice_.needs_global_values;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       if (!steps_[i].follows_guard && !slice_.needed[i]) slice_.unfollowed[i] = 1;
       if (is_control(kernel_.instructions[i].opcode)) slice_.needed[i] = 1;
@@ -238,7 +242,8 @@ class Slicer {
         const bool loads = step.reads_space != MemorySpace::None && space_reached(step.reads_space);
         const bool carries =
             (hard_[i] && !slice_.needed[i]) || loads || (locations & (step.values | step.always | step.guard)).any();
-        if (carries && step.writes_space != MemorySpace::None && !space_reached(step.writes_space)) {
+        const bool leaves = leaves_stores_ && step.writes_space == MemorySpace::Global;
+        if (carries && !leaves && step.writes_space != MemorySpace::None && !space_reached(step.writes_space)) {
           spaces[static_cast<std::size_t>(step.writes_space)] = true;
           grown = true;
         }
@@ -254,16 +259,17 @@ class Slicer {
     for (std::uint32_t i = 0; i < steps_.size(); ++i) steps_[i].follows_guard |= (in_front(i) & steps_[i].guard).none();
   }
 
+  /// Whether what is stored there is needed.
   bool space_needed(MemorySpace space) const {
     switch (space) {
       case MemorySpace::Shared:
         return slice_.needs_shared_values;
       case MemorySpace::Global:
-        return slice_.needs_global_values;
+        return slice_.needs_global_values && !leaves_stores_;
       case MemorySpace::Local:
         return slice_.needs_local_values;
       case MemorySpace::Generic:
-        return slice_.needs_shared_values || slice_.needs_global_values || slice_.needs_local_values;
+        return slice_.needs_shared_values || slice_.needs_local_values || space_needed(MemorySpace::Global);
       default:
         return false;
     }
@@ -364,6 +370,7 @@ class Slicer {
 
   const Kernel& kernel_;
   ControlFlow flow_;
+  bool leaves_stores_;
   std::vector<Step> steps_;
   std::vector<bool> hard_;
   std::vector<Demand> demand_;  ///< in front of each instruction
@@ -376,8 +383,8 @@ std::size_t ProgramSlice::count() const {
   return static_cast<std::size_t>(std::count(needed.begin(), needed.end(), std::uint8_t{1}));
 }
 
-ProgramSlice control_slice(const Kernel& kernel, const std::function<bool(const Instruction&)>& hard, Guards guards) {
-  return Slicer(kernel, hard).run(guards);
+ProgramSlice control_slice(const Kernel& kernel, const SliceOptions& options) {
+  return Slicer(kernel, options).run(options.guards);
 }
 
 }  // namespace forewarp

@@ -22,16 +22,23 @@ struct ProgramSlice {
   bool needs_shared_values = false;
   bool needs_global_values = false;
   bool needs_local_values = false;
+  /// Stores to global memory are left out although loads from it are needed (Stores::Left).
+  bool leaves_stores = false;
 
   std::size_t count() const;  ///< needed instructions
 };
 
 /// Works backward, by instruction and location, from every guard, every operand of branches, barriers and convergence
 /// instructions, and every address of a memory instruction. Descriptors of global accesses do not count.
-/// `hard`: instructions that cannot be computed, or that cost much, beside products of matrices. With Guards::Known the
-/// guard of an instruction whose result nothing needs is no reason to compute one.
+/// With Guards::Known the guard of an instruction whose result nothing needs is no reason to compute what is hard. With
+/// Stores::Left a launch is taken to load for its slice only what it does not store; an emulator has to watch that.
 enum class Guards : std::uint8_t { Known, Every };
-ProgramSlice control_slice(const Kernel&, const std::function<bool(const Instruction&)>& hard = {},
-                           Guards = Guards::Known);
+enum class Stores : std::uint8_t { Followed, Left };
+struct SliceOptions {
+  std::function<bool(const Instruction&)> hard = {};  ///< beside products of matrices: costs much, or cannot be computed
+  Guards guards = Guards::Known;
+  Stores stores = Stores::Followed;
+};
+ProgramSlice control_slice(const Kernel&, const SliceOptions& = {});
 
 }  // namespace forewarp

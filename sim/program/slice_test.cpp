@@ -74,6 +74,11 @@ TEST_CASE("data that steers control or addresses keeps what it comes from") {
     CHECK(needed(kernel, slice, Opcode::LDG) > 0);
     CHECK(needed(kernel, slice, Opcode::VOTE) > 0);
     CHECK(needed(kernel, slice, Opcode::STG) > 0);  // it might store what another thread loads
+    const ProgramSlice left = control_slice(kernel, {.stores = Stores::Left});
+    CHECK(left.leaves_stores);
+    CHECK(left.needs_global_values);
+    CHECK(needed(kernel, left, Opcode::STG) == 0);
+    CHECK(left.count() < slice.count());
   }
   SECTION("a table in local memory feeds values alone") {
     const Kernel& kernel = program.kernel("calls");
@@ -167,7 +172,7 @@ std::pair<int, int> unfollowed(const Kernel& kernel, const ProgramSlice& slice, 
 TEST_CASE("the scaling of denormals is no reason to compute products of matrices") {
   const Program program = load_program(test::trace("sm_90/attention_05_flash2.cubin"));
   const Kernel& kernel = program.kernel("flash2_backward_f16_64");
-  const ProgramSlice known = control_slice(kernel), every = control_slice(kernel, {}, Guards::Every);
+  const ProgramSlice known = control_slice(kernel), every = control_slice(kernel, {.guards = Guards::Every});
   CHECK(needed(kernel, known, Opcode::HMMA) == 0);
   CHECK(needed(kernel, every, Opcode::HMMA) > 0);
   CHECK(known.count() < every.count());
@@ -192,7 +197,7 @@ TEST_CASE("without products of matrices every guard is followed") {
     const Program program = load_program(test::trace(cubin));
     for (const Kernel& kernel : program.kernels) {
       INFO(kernel.name);
-      const ProgramSlice known = control_slice(kernel), every = control_slice(kernel, {}, Guards::Every);
+      const ProgramSlice known = control_slice(kernel), every = control_slice(kernel, {.guards = Guards::Every});
       CHECK(known.needed == every.needed);
       CHECK(std::count(known.unfollowed.begin(), known.unfollowed.end(), 1) == 0);
     }

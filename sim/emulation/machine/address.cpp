@@ -279,6 +279,21 @@ void move_data(Exec& x, const Op& op) {
   x.full = full;
 }
 
+void leave_store(Exec& x, const Op& op) {
+  GlobalView& global = *x.block->global;
+  const bool generic = op.space == MemorySpace::Generic;
+  const LaneMask lanes = generic ? x.generic[0] : x.space == MemorySpace::Global ? x.enabled : 0;
+  if (lanes == 0) return;
+  if (!generic) {
+    if (GlobalMemory::Region* all = global.find(x.lowest, x.highest - x.lowest + op.bytes)) {
+      global.leave(*all);
+      return;
+    }
+  }
+  for (LaneMask m = lanes; m != 0; m &= m - 1)
+    global.leave(*global.find(x.address[static_cast<std::size_t>(first_lane(m))], op.bytes));
+}
+
 LaneMask compute_copy_source(Exec& x, const Op& op) {
   raw_addresses(x, op.a, op.b, op, false);
   return settle(x, op, x.enabled, MemorySpace::Global);

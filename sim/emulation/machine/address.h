@@ -14,6 +14,9 @@ LaneMask compute_addresses(Exec& x, const Op& op);
 /// Calls op.run for the enabled lanes, once for each region of memory they access, with x.data and x.origin set.
 void move_data(Exec& x, const Op& op);
 
+/// Notes where an access whose addresses were just computed would have stored to global memory.
+void leave_store(Exec& x, const Op& op);
+
 /// The global and the shared side of an asynchronous copy. The first fills x.address with the global addresses.
 LaneMask compute_copy_source(Exec& x, const Op& op);
 LaneMask compute_copy_target(Exec& x, const Op& op);

@@ -215,7 +215,10 @@ class BlockExecutor {
     x_.full = false;
     const LaneMask lanes = compute_addresses(x_, op);
     observer.access(x_, op, lanes, x_.space);
-    if (!op.value_needed) return;
+    if (!op.value_needed) {
+      if (op.leaves_store) leave_store(x_, op);
+      return;
+    }
     x_.full = x_.enabled == x_.warp->live;
     move_data(x_, op);
   }

@@ -158,7 +158,9 @@ void GlobalMemory::undo_writes() {
 
 void GlobalMemory::note(Region& region, std::uint8_t how) {
   const std::lock_guard lock(mutex_);
-  std::atomic_ref(region.touched).fetch_or(how, std::memory_order_relaxed);
+  const std::uint8_t before = std::atomic_ref(region.touched).fetch_or(how, std::memory_order_relaxed);
+  constexpr std::uint8_t kBoth = kRead | kLeft;
+  if (((before | how) & kBoth) == kBoth) throw StoresMatter();
   if (any_order_ && order_matters()) throw OrderMatters();
 }
 
@@ -171,7 +173,7 @@ bool GlobalMemory::allow_any_order() {
 bool GlobalMemory::order_matters() const {
   std::uint64_t chunks = held_;
   for (const Region& region : regions_) {
-    if (region.touched == (kRead | kWritten)) return true;
+    if ((region.touched & (kRead | kWritten)) == (kRead | kWritten)) return true;
     if ((region.touched & kRead) == 0) continue;
     chunks += static_cast<std::uint64_t>(
         std::count_if(region.chunks.begin(), region.chunks.end(), [](Chunk chunk) { return !is_there(chunk); }));

@@ -17,6 +17,12 @@
 
 namespace forewarp::emulation {
 
+/// Thrown when the values of stores were left out (GlobalMemory::kLeft) and matter after all.
+class StoresMatter : public std::exception {
+ public:
+  const char* what() const noexcept override { return "a launch loads what it stores"; }
+};
+
 /// Thrown when blocks run in any order (GlobalMemory::allow_any_order) and the order matters after all.
 class OrderMatters : public std::exception {
  public:
@@ -36,8 +42,8 @@ class GlobalMemory {
   };
   static constexpr std::uint64_t kChunkBytes = 256 << 10;
 
-  /// Bits: what blocks did with a region.
-  static constexpr std::uint8_t kRead = 1, kWritten = 2;
+  /// Bits: what blocks did with a region. Left: they stored there, but the values were left out.
+  static constexpr std::uint8_t kRead = 1, kWritten = 2, kLeft = 4;
 
   struct Region {
     std::uint64_t begin = 0, end = 0;
@@ -84,7 +90,8 @@ class GlobalMemory {
       save(region, address, size);
   }
 
-  /// Must be told of every access whose order among blocks matters; `how`: kRead, kWritten or both.
+  /// Must be told of every access whose order among blocks matters; `how`: kRead, kWritten, both, or kLeft. Throws
+  /// StoresMatter where a region was read and left.
   void touch(Region& region, std::uint8_t how) {
     const std::uint8_t before = std::atomic_ref(region.touched).load(std::memory_order_relaxed);
     if (before != how && (any_order_ || (before & how) != how)) [[unlikely]]
@@ -161,6 +168,9 @@ class GlobalView {
     }
     return memory_.bytes(region, address, size);
   }
+
+  /// A store whose values are left out.
+  void leave(GlobalMemory::Region& region) { memory_.touch(region, GlobalMemory::kLeft); }
 
   std::string describe(std::uint64_t address) const { return memory_.describe(address); }
 

@@ -128,6 +128,21 @@ TEST_CASE("any order is right until something is both read and written") {
   CHECK_FALSE(memory.allow_any_order());
 }
 
+TEST_CASE("a buffer that is read must not have been left without what was stored there") {
+  const Case item = case_of(4096, FillZero{}, 2);
+  GlobalMemory memory(item);
+  GlobalView view(memory, GlobalView::Writes::Done);
+  GlobalMemory::Region &a = *memory.find(memory.addresses()[0], 1), &b = *memory.find(memory.addresses()[1], 1);
+  view.open(a, a.begin, 4, GlobalMemory::kRead);
+  view.leave(b);
+  view.open(b, b.begin, 4, GlobalMemory::kWritten);
+  CHECK(memory.allow_any_order());
+  CHECK_THROWS_AS(view.leave(a), emulation::StoresMatter);
+  CHECK_THROWS_AS(view.open(b, b.begin, 4, GlobalMemory::kRead), emulation::StoresMatter);
+  memory.forget_touches();
+  CHECK_NOTHROW(view.leave(a));
+}
+
 TEST_CASE("where more is read than can be held, order matters") {
   const Case item = case_of(std::uint64_t{400} << 20, FillIota{}, 2);
   GlobalMemory memory(item);

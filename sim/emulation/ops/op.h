@@ -83,7 +83,8 @@ struct Op {
   OpKind kind = OpKind::Skip;
   std::uint8_t guard = kPredicateTrue;
   bool uniform = false;      ///< uniform datapath: writes whole rows
-  bool value_needed = true;  ///< false in sliced emulation when no address, predicate or branch depends on it
+  bool value_needed = true;   ///< false in sliced emulation when no address, predicate or branch depends on it
+  bool leaves_store = false;  ///< it would store to global memory, from which values are loaded that are needed
   LaneMask guard_flip = 0;
 
   Source a, b, c, d;
@@ -107,6 +108,10 @@ struct Op {
   std::int64_t offset = 0;
   LaneMask lanes = ~0u;  ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
 };
+
+inline bool stores(const Op& op) {
+  return op.memory == MemoryKind::Store || op.memory == MemoryKind::Reduction || op.memory == MemoryKind::Atomic;
+}
 
 /// An atomic in global memory whose result decides ways or addresses: of blocks that run side by side, the order in
 /// which they come to it decides what each gets.

@@ -51,6 +51,7 @@ void LaunchSetup::apply(const ProgramSlice& slice) {
     if (slice.needed[i] != 0) continue;
     if (op.kind == OpKind::Plain) op.kind = OpKind::Skip;
     op.value_needed = false;
+    op.leaves_store = slice.leaves_stores && stores(op) && op.space != MemorySpace::Shared;
     if (slice.unfollowed[i] == 0) continue;
     op.guard = kPredicateTrue;
     op.guard_flip = 0;

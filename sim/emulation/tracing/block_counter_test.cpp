@@ -93,18 +93,21 @@ TEST_CASE("blocks that read what none writes are counted in any order", "[counte
   CHECK(check_counts(kLoad + "STG.E [R12.64], R10" + kDecide) == 1);
 }
 
+// Where a launch loads what it stores, the first block says so, and all begins again with the stores carried out.
+constexpr int kStoresMatter = 1;
+
 TEST_CASE("blocks that read what others write are counted in order", "[counter]") {
   // Every block takes the oddness of the next one's elements.
-  CHECK(check_counts(kLoad + "STG.E [R8.64+0x100], RZ" + kDecide) == 1);
-  CHECK(check_counts(kLoad + "MOV R14, RZ\nATOMG.E.EXCH.STRONG.GPU PT, R15, [R8.64+0x100], R14" + kDecide) == 1);
+  CHECK(check_counts(kLoad + "STG.E [R8.64+0x100], RZ" + kDecide) == 1 + kStoresMatter);
+  CHECK(check_counts(kLoad + "MOV R14, RZ\nATOMG.E.EXCH.STRONG.GPU PT, R15, [R8.64+0x100], R14" + kDecide) == 1 + kStoresMatter);
 }
 
 TEST_CASE("counts start again where blocks turn out to need their order", "[counter]") {
   // Blocks 5, 37 and 69 take the oddness of blocks 21, 53 and 85.
-  CHECK(check_counts(kLoad + kUnseen + "@P3 STG.E [R8.64+0x1000], RZ" + kDecide) == 2);
+  CHECK(check_counts(kLoad + kUnseen + "@P3 STG.E [R8.64+0x1000], RZ" + kDecide) == 2 + kStoresMatter);
   // The last block has a class of its own, which is begun when the others have been counted; it reads what they write.
   CHECK(check_counts(kLoad + "STG.E [R12.64], RZ\nISETP.GE.AND P4, PT, R3, 0x63, PT\n@P4 LDG.E R10, [R12.64+-0x100]" +
-                     kDecide) == 2);
+                     kDecide) == 2 + kStoresMatter);
 }
 
 TEST_CASE("launches between those that were counted may write what they read", "[counter]") {

@@ -686,6 +686,22 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   global.undo_writes();
 }
 
+void trace_in_any_order(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options) {
+  GlobalMemory& global = *setup.state().global;
+  const KernelTrace begun = trace;
+  try {
+    trace_grid(trace, setup, options, false);
+  } catch (const StoresMatter&) {
+    throw;
+  } catch (...) {
+    if (!global.any_order()) throw;
+    // In order, the counts are right, or the first block that fails says so.
+    global.undo_writes();
+    trace = begun;
+    trace_grid(trace, setup, options, true);
+  }
+}
+
 /// What timing does not have: copies from shared memory and to L2 alone.
 const Instruction* find_asynchronous(const Kernel& kernel) {
   for (const Instruction& in : kernel.instructions) {
@@ -800,24 +816,31 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     throw InputError(
         "kernel " + kernel->name + " uses " + opcode_text(in->opcode) + ", which is emulated, but not timed yet",
         "forewarp emulate computes its values");
-  const ProgramSlice slice = control_slice(*kernel, not_computed, options.every_guard ? Guards::Every : Guards::Known);
+  SliceOptions sliced{not_computed, options.every_guard ? Guards::Every : Guards::Known, Stores::Left};
+  ProgramSlice slice = control_slice(*kernel, sliced);
   if (slice.needs_global_values || options.all_values) {
     run_launches_before(launch_index);
     trace->launch.inputs_incomplete = state_->incomplete;
   }
-  GlobalMemory& global = state_->global;
-  const LaunchSetup setup(program, *kernel, launch, global, options.emulation, options.all_values ? nullptr : &slice);
   const KernelTrace begun = *trace;
+  std::vector<std::string>* warnings = options.emulation.warnings;
+  const std::size_t warned = warnings != nullptr ? warnings->size() : 0;
+  const auto follow = [&] {
+    const LaunchSetup setup(program, *kernel, launch, state_->global, options.emulation,
+                            options.all_values ? nullptr : &slice);
+    trace_in_any_order(*trace, setup, options);
+    setup.warn_of_calls(options.emulation);
+  };
   try {
-    trace_grid(*trace, setup, options, false);
-  } catch (...) {
-    if (!global.any_order()) throw;
-    // In order, the counts are right, or the first block that fails says so.
-    global.undo_writes();
+    follow();
+  } catch (const StoresMatter&) {
+    state_->global.undo_writes();
+    if (warnings != nullptr) warnings->resize(warned);
     *trace = begun;
-    trace_grid(*trace, setup, options, true);
+    sliced.stores = Stores::Followed;
+    slice = control_slice(*kernel, sliced);
+    follow();
   }
-  setup.warn_of_calls(options.emulation);
   if (!options.all_values) warn_of_guards(*trace, slice, options.emulation);
   state_->order.traced(launch_index, *trace);
   std::uint64_t& length = state_->lengths[static_cast<std::size_t>(launch_index)].emplace(0);
