@@ -35,7 +35,8 @@ struct ProgramSlice {
 enum class Guards : std::uint8_t { Known, Every };
 enum class Stores : std::uint8_t { Followed, Left };
 struct SliceOptions {
-  std::function<bool(const Instruction&)> hard = {};  ///< beside products of matrices: costs much, or cannot be computed
+  std::function<bool(const Instruction&)> hard =
+      {};  ///< beside products of matrices: costs much, or cannot be computed
   Guards guards = Guards::Known;
   Stores stores = Stores::Followed;
 };

@@ -158,7 +158,23 @@ void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, Dims dims) {
     const bool same = first.kind == TagKind::Opaque && first.dims == dims && (lanes_ & ~first.lanes) == 0;
     if (!same || now.part[1].lanes != 0) set(x, row * kRowBytes, t);
   }
-  if (!plan.predicate_writes.empty()) fix(x, dims);
+  set_opaque_predicates(x, plan, dims);
+}
+
+/// Only what reads them decides something.
+void Shadow::set_opaque_predicates(const Exec& x, const ShadowPlan& plan, Dims dims) {
+  for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{lanes_, {}, dims, false});
+}
+
+/// What the predicates that an instruction reads depend on.
+Dims Shadow::predicate_dims(const Exec& x, const ShadowPlan& plan) {
+  Dims dims = 0;
+  if (warp(x).carry_lanes == 0) return dims;
+  for (const std::uint8_t slot : plan.predicate_reads) {
+    const Carry c = carry(x, {slot, 0});
+    if (c.lanes != 0) dims = static_cast<Dims>(dims | carry_dims(c, c));
+  }
+  return dims;
 }
 
 void Shadow::clear(const Exec& x, const ShadowPlan& plan) {
@@ -346,6 +362,8 @@ BlockSlope Shadow::access(const Exec& x, const Op& op, LaneMask lanes, MemorySpa
   const ShadowPlan& plan = plans_[x.pc];
   lanes_ = x.enabled;
   if (lanes == 0) return {};
+  // Which lanes of a copy read their source.
+  if (op.kind == OpKind::Copy) fix(x, predicate_dims(x, plan));
   if (warp(x).waits) settle(x, plan.reads);
   Gathered sum;
   if (any_tagged(x, plan)) follow_address(x, op, lanes, space, sum);

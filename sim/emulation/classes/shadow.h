@@ -167,6 +167,8 @@ class Shadow {
   void assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask lanes);
   void set(const Exec& x, std::uint32_t offset, const Tag& t) { assign(x, offset, t, lanes_); }
   void set_opaque(const Exec& x, const ShadowPlan& plan, Dims dims);
+  void set_opaque_predicates(const Exec& x, const ShadowPlan& plan, Dims dims);
+  Dims predicate_dims(const Exec& x, const ShadowPlan& plan);
   void clear(const Exec& x, const ShadowPlan& plan);
   void fix(const Exec& x, Dims dims) {
     const Dims before = conditions_.fixed();
@@ -193,7 +195,7 @@ class Shadow {
   void apply_shift_left_high(const Exec& x, const Op& op);
   void apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_permute(const Exec& x, const Op& op, const ShadowPlan& plan);
-  void apply_select(const Exec& x, const Op& op);
+  void apply_select(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_min_max(const Exec& x, const Op& op, Operand l, Operand r, bool is_unsigned);
   void apply_shuffle(const Exec& x, const Op& op, const ShadowPlan& plan);

@@ -136,7 +136,7 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
       apply_permute(x, op, plan);
       break;
     case Rule::Select:
-      apply_select(x, op);
+      apply_select(x, op, plan);
       break;
     case Rule::Compare:
       apply_compare(x, op, plan);
@@ -183,14 +183,7 @@ void Shadow::apply_generic(const Exec& x, const ShadowPlan& plan) {
       dims = static_cast<Dims>(dims | part.dims | dims_of(part.slope));
     }
   }
-  if (w.carry_lanes != 0) {
-    for (const std::uint8_t slot : plan.predicate_reads) {
-      const Carry c = carry(x, {slot, 0});
-      if (c.lanes != 0) dims = static_cast<Dims>(dims | carry_dims(c, c));
-    }
-    for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{});
-  }
-  set_opaque(x, plan, dims);
+  set_opaque(x, plan, static_cast<Dims>(dims | predicate_dims(x, plan)));
 }
 
 void Shadow::apply_sum(const Exec& x, const Op& op, const Gathered& g) {
@@ -522,9 +515,12 @@ void Shadow::apply_permute(const Exec& x, const Op& op, const ShadowPlan& plan) 
   set(x, op.dst, {TagKind::Linear, 0, t.lanes, up, 0});
 }
 
-void Shadow::apply_select(const Exec& x, const Op& op) {
+void Shadow::apply_select(const Exec& x, const Op& op, const ShadowPlan& plan) {
+  if (predicate_dims(x, plan) != 0) {
+    apply_generic(x, plan);
+    return;
+  }
   const LaneMask take = x.predicate(op.p[0]);
-  if (warp(x).carry_lanes != 0) read_predicate(x, op.p[0].slot);
   const Tag a = tag(x, op.a), b = tag(x, op.b);
   assign(x, op.dst, a, lanes_ & take);
   assign(x, op.dst, b, lanes_ & ~take);
@@ -538,14 +534,14 @@ void Shadow::apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan) 
     return;
   }
   const Operand l = operand(x, op.a, plan.is_unsigned), r = operand(x, op.b, plan.is_unsigned);
-  for (const Operand* o : {&l, &r}) {
-    fix(x, o->tag.dims);
-    if (o->tag.kind == TagKind::High) fix(x, dims_of(o->tag.slope));
-    keep_range(x, o->tag, o->value, plan.is_unsigned);
+  const auto lost = [](const Tag& t) { return t.dims != 0 || t.kind == TagKind::High; };
+  if (lost(l.tag) || lost(r.tag) || predicate_dims(x, plan) != 0) {
+    apply_generic(x, plan);
+    return;
   }
-  if (l.tag.kind != TagKind::High && r.tag.kind != TagKind::High) keep_outcome(l, r, lanes_, op.variant);
+  for (const Operand* o : {&l, &r}) keep_range(x, o->tag, o->value, plan.is_unsigned);
+  keep_outcome(l, r, lanes_, op.variant);
   if (warp(x).carry_lanes == 0) return;
-  for (const PredicateSource& p : op.p) read_predicate(x, p.slot);
   for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
 }
 
@@ -553,6 +549,7 @@ void Shadow::apply_min_max(const Exec& x, const Op& op, Operand l, Operand r, bo
   Gathered g;
   g.take(l.tag);
   g.take(r.tag);
+  if (warp(x).carry_lanes != 0) read_predicate(x, op.p[0].slot);
   const bool lost = g.opaque != 0 || g.high != 0;
   if (lost) {
     set(x, op.dst, opaque(g.dims, g.lanes));

@@ -99,7 +99,8 @@ constexpr int kStoresMatter = 1;
 TEST_CASE("blocks that read what others write are counted in order", "[counter]") {
   // Every block takes the oddness of the next one's elements.
   CHECK(check_counts(kLoad + "STG.E [R8.64+0x100], RZ" + kDecide) == 1 + kStoresMatter);
-  CHECK(check_counts(kLoad + "MOV R14, RZ\nATOMG.E.EXCH.STRONG.GPU PT, R15, [R8.64+0x100], R14" + kDecide) == 1 + kStoresMatter);
+  CHECK(check_counts(kLoad + "MOV R14, RZ\nATOMG.E.EXCH.STRONG.GPU PT, R15, [R8.64+0x100], R14" + kDecide) ==
+        1 + kStoresMatter);
 }
 
 TEST_CASE("counts start again where blocks turn out to need their order", "[counter]") {
