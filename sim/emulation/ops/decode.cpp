@@ -355,7 +355,7 @@ bool not_computed(const Instruction& in) {
 
 std::vector<std::uint32_t> stopping_instructions(const Kernel& kernel) {
   using namespace emulation;
-  const ProgramSlice slice = control_slice(kernel, not_computed);
+  const ProgramSlice slice = control_slice(kernel, {.hard = not_computed, .stores = Stores::Left});
   const DecodedKernel decoded =
       decode_kernel(kernel, ConstantBanks{kernel.constants}, UnknownInstruction::Reject, &slice.needed);
   std::vector<std::uint32_t> stops;
