@@ -111,9 +111,9 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 
-/// How a packed-half source is read: both halves, one of them twice (.H0_H0, .H1_H1), or a float rounded to half
-/// (.F32).
-enum class HalfSelect : std::uint8_t { Packed, H0, H1, F32 };
+/// How a packed-half source is read: both halves, one of them twice (.H0_H0, .H1_H1), a float rounded to half (.F32),
+/// or the negated upper half as the lower and the lower as the upper, i times a complex number (.H0_NH1).
+enum class HalfSelect : std::uint8_t { Packed, H0, H1, F32, Turned };
 
 inline constexpr int kRegisterZero = 255;
 inline constexpr int kUniformRegisterZero = 63;

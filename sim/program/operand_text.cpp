@@ -381,6 +381,8 @@ class Parser {
       operand.half = HalfSelect::H0;
     } else if (suffix == "H1_H1") {
       operand.half = HalfSelect::H1;
+    } else if (suffix == "H0_NH1") {
+      operand.half = HalfSelect::Turned;
     } else if (suffix == "F32") {
       operand.half = HalfSelect::F32;
     } else if (suffix == "64") {

@@ -66,6 +66,7 @@ TEST_CASE("sources carry their modifiers") {
   CHECK(decode_text("PLOP3.LUT", "P0,PT,R5.reuse.SIGN,P1,!P2,0x2,0x0").operands[2].sign);
   CHECK(decode_text("I2F.U8", "R0,R1.B2").operands[1].byte == 2);
   CHECK(decode_text("HADD2", "R0,R1.F32,RZ.H0_H0").operands[1].half == HalfSelect::F32);
+  CHECK(decode_text("HFMA2", "R7,R27.H1_H1,R12.H0_NH1,R6").operands[2].half == HalfSelect::Turned);
   CHECK(decode_text("DEPBAR", "{5,4,1}").operands[0].immediate == 0b110010);
 }
 

@@ -66,7 +66,7 @@ void operand_fields(A& a, T& operand) {
   numbered(a, kind, OperandKind::PredicateFile);
   a(index, uniform, descriptor, bank, scale);
   numbered(a, special, SpecialRegister::LwinLo);
-  numbered(a, half, HalfSelect::F32);
+  numbered(a, half, HalfSelect::Turned);
   a(negate, absolute, invert, wide, byte, sign, reuse, offset, immediate);
 }
 

@@ -223,6 +223,7 @@ Source OperandReader::source(std::size_t i, Kind kind) const {
     case Kind::Packed:
       if (o.absolute) s.keep = 0x7fff7fffu;
       if (o.negate) s.flip = 0x80008000u;
+      if (o.half == HalfSelect::Turned) s.flip ^= 0x80000000u;
       break;
   }
   return s;

@@ -403,6 +403,52 @@ TEST_CASE("the least and the greatest of three halves", "[half]") {
   CHECK(low(plain.d[0] >> 32) == 0x3c00c000u);
 }
 
+TEST_CASE("a product with i times a complex number", "[half]") {
+  // 3 * (-4, 2) + (1, 1), lower element first; the pair in R12 is 2 + 4i.
+  const Outputs out = execute("HFMA2 R20, R10.H1_H1, R12.H0_NH1, R14\nHMUL2 R21, R10.H1_H1, -R12.H0_NH1",
+                              {{0x42000000}, {0x44004000}, {0x3c003c00}}, 90);
+  CHECK(low(out.d[0]) == 0x4700c980u);        // 7 | -11
+  CHECK(low(out.d[0] >> 32) == 0xc6004a00u);  // -6 | 12
+}
+
+TEST_CASE("floats become TF32, and single halves", "[half]") {
+  const Inputs in{edge_floats(), {}, {}};
+  const Outputs tf32 = execute("F2FP.TF32.F32.PACK_B R20, R10\nF2FP.RELU.TF32.F32.PACK_B.RZ R21, R10", in, 90);
+  const Outputs single = execute("F2FP.F16.F32.MERGE_C R20, R10, RZ\nF2FP.BF16.F32.MERGE_C R21, -R10, RZ", in, 90);
+  for (std::size_t i = 0; i < kWarpLanes; ++i) {
+    const u32 bits = low(in.a[i]), nearest = low(tf32.d[i]), cut = low(tf32.d[i] >> 32);
+    const float v = as_float(bits);
+    INFO("lane " << i << std::hex << " " << bits);
+    CHECK(low(single.d[i]) == nearest_half(v));
+    if (v != v) {
+      CHECK((nearest == 0x7fffffffu && cut == 0x7fffffffu));
+      continue;
+    }
+    CHECK(low(single.d[i] >> 32) == ((low(in.a[i] ^ 0x80000000u) + 0x7fffu + (bits >> 16 & 1u)) >> 16));
+    CHECK(cut == (v < 0 || bits == 0x80000000u ? 0u : bits & ~0x1fffu));
+    CHECK((nearest & 0x1fffu) == 0);
+    if (std::isinf(v)) continue;
+    const double step =
+        static_cast<double>(as_float((bits & ~0x1fffu) + 0x2000u)) - static_cast<double>(as_float(bits & ~0x1fffu));
+    const double off = std::fabs(static_cast<double>(as_float(nearest)) - static_cast<double>(v));
+    if (std::isfinite(as_float(nearest))) CHECK(off <= std::fabs(step) / 2);
+    if (off == std::fabs(step) / 2 && off > 0) CHECK((nearest >> 13 & 1u) == 0);
+  }
+}
+
+TEST_CASE("floats and integers are saturated and packed, the second source lowest", "[half]") {
+  const auto bits = [](float v) { return std::bit_cast<u32>(v); };
+  const Inputs floats{
+      {bits(-1e9f), bits(2.5f), bits(-0.5f)}, {bits(300.0f), bits(3.5f), bits(NAN)}, {0x11223344, 0, 0xffff0102}};
+  const Outputs f = execute("F2IP.S8.F32.NTZ R20, R10, R12, R14\nF2IP.U8.F32.NTZ R21, R10, R12, RZ", floats, 90);
+  CHECK((low(f.d[0]) == 0x3344807fu && low(f.d[1]) == 0x0204u && low(f.d[2]) == 0x01020000u));
+  CHECK((low(f.d[0] >> 32) == 0x00ffu && low(f.d[1] >> 32) == 0x0204u && low(f.d[2] >> 32) == 0u));
+  const Inputs integers{{static_cast<u32>(-200), 5}, {70000, static_cast<u32>(-3)}, {0xabcd}};
+  const Outputs i = execute("I2IP.S8.S32.SAT R20, R10, R12, R14\nI2IP.U16.S32.SAT R21, R10, R12, RZ", integers, 90);
+  CHECK((low(i.d[0]) == 0xabcd807fu && low(i.d[1]) == 0x05fdu));
+  CHECK((low(i.d[0] >> 32) == 0xffffu && low(i.d[1] >> 32) == 0x50000u));
+}
+
 TEST_CASE("packing, bfloat16 and half comparisons", "[half]") {
   const Inputs in{edge_floats(), rotated(edge_floats(), 7), {}};
   const Outputs pack = execute("F2FP.F16.F32.PACK_AB R20, R10, R12\nF2FP.BF16.PACK_AB R21, R10, R12", in);

@@ -330,6 +330,59 @@ void pack_halves(Exec& x, const Op& op) {
   pack_bytes(x, op, [&](int i) { return std::pair{Half::decode(a[i] & 0xffffu), Half::decode(a[i] >> 16)}; });
 }
 
+/// F2FP.TF32.F32.PACK_B: to the ten bits behind the point that TF32 has.
+void round_to_tf32(Exec& x, const Op& op) {
+  constexpr u32 kDropped = 0x1fff;
+  const u32* a = x.row(op.a);
+  const FloatModifier m(op.a);
+  const bool nearest = static_cast<Rounding>(op.variant) == Rounding::Nearest, relu = (op.combine & kRelu) != 0;
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      const u32 bits = m(a[i]), even = bits >> 13 & 1u;
+      const bool special = (bits & 0x7f800000u) == 0x7f800000u;
+      const u32 rounded = (special || !nearest ? bits : bits + kDropped / 2 + even) & ~kDropped;
+      d[i] = as_float(bits) != as_float(bits) ? 0x7fffffffu : relu && (bits >> 31) != 0 ? 0u : rounded;
+    }
+  });
+}
+
+/// F2FP.F16.F32.MERGE_C with nothing to merge: one float to the lower half.
+template <class Format16>
+void pack_single(Exec& x, const Op& op) {
+  const u32* a = x.row(op.a);
+  const FloatModifier m(op.a);
+  const bool relu = (op.combine & kRelu) != 0;
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i) {
+      const u32 bits = m(a[i]);
+      d[i] = relu && (bits >> 31) != 0 && as_float(bits) == as_float(bits) ? 0u : pack_one<Format16>(bits, op);
+    }
+  });
+}
+
+/// I2IP, F2IP: two integers or floats saturated to bytes or halfwords, the second source lowest; what of c has room
+/// above them stays.
+template <bool kOfFloats>
+void pack_integers(Exec& x, const Op& op) {
+  const u32 *a = x.row(op.a), *b = x.row(op.b), *c = x.row(op.c);
+  const FloatModifier ma(op.a), mb(op.b);
+  const Format to = to_format(op);
+  const int bits = integer_bits(to);
+  const double low = is_signed(to) ? -std::ldexp(1.0, bits - 1) : 0;
+  const double high = std::ldexp(1.0, is_signed(to) ? bits - 1 : bits) - 1;
+  const bool from_signed = is_signed(from_format(op));
+  const auto value = [&](u32 word, const FloatModifier& m) {
+    double v = from_signed ? static_cast<double>(static_cast<std::int32_t>(word)) : static_cast<double>(word);
+    if (kOfFloats) v = round_whole(static_cast<double>(as_float(m(word))), static_cast<Rounding>(op.variant));
+    if (v != v) v = 0;
+    return static_cast<u32>(static_cast<std::int32_t>(v < low ? low : v > high ? high : v)) & ((1u << bits) - 1);
+  };
+  write_row(x, op, [&](u32* d) {
+    for (int i = 0; i < kWarpLanes; ++i)
+      d[i] = value(b[i], mb) | value(a[i], ma) << bits | (bits == 8 ? c[i] << 16 : 0u);
+  });
+}
+
 // --- decoding --------------------------------------------------------------------------------------------------------
 
 std::uint8_t rounding_bits(const OperandReader& r) {
@@ -404,15 +457,59 @@ bool emulate_f2fp(const OperandReader& r, Op& op) {
     const bool whole = of_floats || (op.a.flip == 0 && r.value(0).byte == 0 && r.value(0).half == HalfSelect::Packed);
     return whole && op.c.flip == 0 && rounding_bits(r) == 0;
   }
+  op.variant = rounding_bits(r);
+  op.combine =
+      static_cast<std::uint8_t>((r.has(Modifier::RELU) ? kRelu : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
+  const bool even_or_zero = op.variant == static_cast<std::uint8_t>(Rounding::Nearest) ||
+                            op.variant == static_cast<std::uint8_t>(Rounding::Zero);
+  if (r.has(Modifier::TF32) && r.has(Modifier::F32) && r.has(Modifier::PACK_B) && r.values() == 1 && even_or_zero &&
+      !r.has(Modifier::RNA) && !r.has(Modifier::SATFINITE)) {
+    op.a = r.single(0);
+    op.run = round_to_tf32;
+    return true;
+  }
+  const bool to_half = r.has(Modifier::F16) != r.has(Modifier::BF16);
+  if (r.has(Modifier::MERGE_C) && r.has(Modifier::F32) && to_half && r.values() == 2 &&
+      r.value(1).kind == OperandKind::Register && r.value(1).index == kRegisterZero) {
+    op.a = r.single(0);
+    op.run = r.has(Modifier::BF16) ? pack_single<Brain> : pack_single<Half>;
+    return true;
+  }
   const bool merge = r.has(Modifier::PACK_AB_MERGE_C) || r.has(Modifier::MERGE_C) || r.has(Modifier::UNPACK_B);
   if (merge || r.has(Modifier::E4M3) || r.has(Modifier::E5M2) || r.has(Modifier::TF32) || r.values() != 2) return false;
   op.a = r.single(0);
   op.b = r.single(1);
-  op.variant = rounding_bits(r);
-  op.combine =
-      static_cast<std::uint8_t>((r.has(Modifier::RELU) ? kRelu : 0) | (r.has(Modifier::SATFINITE) ? kClamp : 0));
   op.run = r.has(Modifier::BF16) ? f2fp<Brain> : f2fp<Half>;
   return true;
+}
+
+namespace {
+
+/// The two formats of a packing conversion, the target first.
+bool read_packing(const OperandReader& r, Op& op) {
+  const std::vector<Format> found = formats_of(r.instruction());
+  if (found.size() != 2 || is_float(found[0]) || integer_bits(found[0]) > 16 || r.values() != 3) return false;
+  op.immediate = pack_formats(found[0], found[1]);
+  op.c = r.integer(2);
+  return op.c.flip == 0;
+}
+
+}  // namespace
+
+bool emulate_i2ip(const OperandReader& r, Op& op) {
+  op.a = r.integer(0);
+  op.b = r.integer(1);
+  op.run = pack_integers<false>;
+  return read_packing(r, op) && r.has(Modifier::SAT) && op.a.flip == 0 && op.b.flip == 0 &&
+         (from_format(op) == Format::S32 || from_format(op) == Format::U32);
+}
+
+bool emulate_f2ip(const OperandReader& r, Op& op) {
+  op.a = r.single(0);
+  op.b = r.single(1);
+  op.variant = rounding_bits(r);
+  op.run = pack_integers<true>;
+  return read_packing(r, op) && from_format(op) == Format::F32 && r.has(Modifier::NTZ) && !r.has(Modifier::FTZ);
 }
 
 bool emulate_f2f(const OperandReader& r, Op& op) {

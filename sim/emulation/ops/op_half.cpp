@@ -12,14 +12,17 @@ namespace {
 
 using u32 = std::uint32_t;
 
-/// Op::variant of this file; how each source is read lies in Op::immediate, two bits a source (HalfSelect).
+/// Op::variant of this file; how each source is read lies in Op::immediate, three bits a source (HalfSelect).
 enum HalfFlags : std::uint8_t { kBrain = 1, kWideResult = 2, kFlush = 4, kSaturate = 8, kRelu = 16 };
 
-u32 select_half(const Op& op, int source) { return op.immediate >> (2 * source) & 3u; }
+u32 select_half(const Op& op, int source) { return op.immediate >> (3 * source) & 7u; }
 
 /// Element e (0 low, 1 high) of a source as 16 bits.
 u32 element(u32 packed, u32 select, int e) {
-  const int from = select == static_cast<u32>(HalfSelect::H0) ? 0 : select == static_cast<u32>(HalfSelect::H1) ? 1 : e;
+  const int from = select == static_cast<u32>(HalfSelect::H0)       ? 0
+                   : select == static_cast<u32>(HalfSelect::H1)     ? 1
+                   : select == static_cast<u32>(HalfSelect::Turned) ? 1 - e
+                                                                    : e;
   return packed >> (16 * from) & 0xffffu;
 }
 
@@ -180,7 +183,7 @@ void read_sources(const OperandReader& r, Op& op) {
   op.b = r.half(1);
   op.c = r.half(2);
   for (std::size_t i = 0; i < 3 && i < r.values(); ++i) {
-    op.immediate |= static_cast<u32>(r.value(i).half) << (2 * i);
+    op.immediate |= static_cast<u32>(r.value(i).half) << (3 * i);
   }
   op.variant =
       static_cast<std::uint8_t>((r.has(Modifier::BF16_V2) || r.has(Modifier::BF16) ? kBrain : 0) |
@@ -204,7 +207,7 @@ bool is_zero_operand(const OperandReader& r, std::size_t i) {
 bool emulate_hadd2(const OperandReader& r, Op& op) {
   read_sources(r, op);
   const bool plain = op.variant == kWideResult && is_zero_operand(r, 0) && r.value(0).negate &&
-                     (r.value(1).half != HalfSelect::Packed);
+                     (r.value(1).half == HalfSelect::H0 || r.value(1).half == HalfSelect::H1);
   op.run = plain ? widen : packed<AddHalves>;
   return true;
 }
