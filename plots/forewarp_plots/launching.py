@@ -18,55 +18,128 @@ def _slots(blocks):
     return places, len(ends)
 
 
+_MOST_WAVES = 8  # that have a colour each
+_HEIGHT, _HATCH = 240, 9  # pixels of a panel, and between two strokes of a hatch
+_WAVE_COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#882255", "#999933", "#44AA99"]
+_SHARES = ["#dbeafe", "#a9cdea", "#7fb8d8", "#3f95c5", "#0072B2"]
+_TAIL, _STROKES = "tail: SMs have run out of blocks", "extrapolated, not simulated"
+
+
+def _wave_name(wave, waves_there):
+    return f"wave {wave}" if waves_there <= _MOST_WAVES else "odd waves" if wave % 2 else "even waves"
+
+
+def _in_flight(spans, facts, by_sm):
+    """Blocks of the first wave that were running where the simulation stopped: known to be there, but not by number."""
+    if facts["full_waves"] == 0 or not spans["extrapolated"] or not spans["block"]:
+        return {}
+    first = {sm: sum(block < facts["blocks_per_wave"] for _, _, block in blocks) for sm, blocks in by_sm.items()}
+    return {sm: facts["blocks_per_sm"] - count for sm, count in first.items() if count < facts["blocks_per_sm"]}
+
+
+def _blocks(spans, facts, waves_there, us):
+    """A rectangle for each block."""
+    by_sm = {}
+    for block, sm, start, end in zip(spans["block"], spans["sm"], spans["start"], spans["end"]):
+        by_sm.setdefault(sm, []).append((start, end, block))
+    missing = _in_flight(spans, facts, by_sm)
+    for sm, blocks in sorted(by_sm.items()):
+        blocks += [(blocks[0][0], spans["extrapolated"][-1]["from"], -1 - i) for i in range(missing.get(sm, 0))]
+        blocks.sort()
+        places, rows = _slots(blocks)
+        rows = max(rows, min(facts["blocks_per_sm"], 4))
+        for start, end, block in blocks:
+            wave = max(0, block) // max(1, facts["blocks_per_wave"]) + 1
+            what = f"block {block}" if block >= 0 else "a block, in flight where the simulation stopped,"
+            yield {"kind": "block", "block": block, "sm": sm, "from": start * us, "to": end * us, "wave": wave,
+                   "top": sm + places[block] / rows, "bottom": sm + (places[block] + 1) / rows,
+                   "shade": _wave_name(wave, waves_there), "text": f"{what} of wave {wave} on SM {sm}"}
+
+
+def _shares(residency, gaps, facts, us):
+    """Where there are too many blocks for one each: how full each SM is, stretches of equal fill together, of what was simulated."""
+    width, height, most = residency["cycles_per_column"], residency["sms_per_row"], max(1, facts["blocks_per_sm"])
+    names = [f"{20 * i} to {20 * i + 20} % of {most} blocks" for i in range(5)]
+    for row, blocks in enumerate(residency["blocks"]):
+        levels = [None if share <= 0.02 or any(gap["from"] < (at + 0.5) * width < gap["to"] for gap in gaps)
+                  else min(4, int(5 * share / most)) for at, share in enumerate(blocks)] + [None]
+        first = 0
+        for at in range(1, len(levels)):
+            if levels[at] == levels[first]:
+                continue
+            if levels[first] is not None:
+                yield {"kind": "block", "sm": row * height, "from": first * width * us, "to": at * width * us, "top": row * height,
+                       "bottom": (row + 1) * height, "shade": names[levels[first]],
+                       "text": f"SMs {row * height} to {(row + 1) * height - 1}: {sum(blocks[first:at]) / (at - first):.1f} of {most} blocks"}
+            first = at
+
+
+def _unseen(launch, spans, us):
+    """What nobody followed to its end: waves of blocks that the counts say come after, and when."""
+    facts, sms, total = launch.case["waves"], launch.machine.get("sm_count", 1), launch.cycles * us
+    cut = next((gap["from"] for gap in spans["extrapolated"] if gap["to"] >= 0.995 * launch.cycles), None)
+    if cut is None and spans["block"]:
+        return []
+    last = facts["last_wave_blocks"]
+    tail = total * (1 - facts["tail_pct"] / 100) if last and not facts["seen_in_simulation"] else total
+    begin = max((cut or 0) * us, 0)
+    parts = [(begin, tail, sms)] if tail > begin else []
+    if last and tail < total:
+        parts.append((max(tail, begin), total, min(sms, last)))
+    return parts
+
+
+def _strokes(left, right, bottom, per_us, per_sm):
+    """Diagonals over a rectangle from SM 0 to `bottom`, so many pixels apart."""
+    width, height = (right - left) * per_us, bottom * per_sm
+    for at in range(_HATCH, int(width + height), _HATCH):
+        x1, y1 = (at, 0) if at <= width else (width, at - width)
+        x2, y2 = (0, at) if at <= height else (at - height, height)
+        yield {"kind": "stroke", "from": left + x1 / per_us, "to": left + x2 / per_us, "top": y1 / per_sm, "bottom": y2 / per_sm,
+               "text": _STROKES}
+
+
 def waves(launches, options):
-    stays, notes = [], []
+    stays, notes, shades = [], [], set()
+    times = [one.cycles / one.machine["clock_mhz"] for one in launches]
+    width = (options.width or 800) - 150
     for launch, name in zip(launches, labels(launches)):
         spans, facts = launch.part("block_spans"), launch.case["waves"]
-        seen = bool(spans["block"])
-        if not seen:
-            spans = _counted_spans(launch)
-        by_sm = {}
-        for block, sm, start, end in zip(spans["block"], spans["sm"], spans["start"], spans["end"]):
-            by_sm.setdefault(sm, []).append((start, end, block))
-        for sm, blocks in sorted(by_sm.items()):
-            blocks.sort()
-            places, rows = _slots(blocks)
-            for start, end, block in blocks:
-                stays.append({"case": name, "kind": "block", "block": block, "sm": sm, "from": start, "to": end,
-                              "top": sm + places[block] / rows, "bottom": sm + (places[block] + 1) / rows,
-                              "wave": block // max(1, facts["blocks_per_wave"]) + 1})
-        last = max(spans["end"])
-        end = max(last, launch.cycles)
-        tail = f"tail {facts['tail_pct']:.0f} % of the time, idle SM time {facts['idle_sm_pct']:.0f} %"
-        stays.append({"case": name, "kind": "tail", "from": end * (1 - facts["tail_pct"] / 100), "to": end, "text": tail})
-        for gap in spans["extrapolated"]:
-            stays.append({"case": name, "kind": "extrapolated", "from": gap["from"], "to": gap["to"],
-                          "text": "settled: extrapolated, not simulated"})
+        us, sms = 1 / launch.machine["clock_mhz"], launch.machine["sm_count"]
+        total, waves_there = launch.cycles * us, facts["full_waves"] + (1 if facts["last_wave_blocks"] else 0)
+        own = list(_shares(spans["residency"], spans["extrapolated"], facts, us) if "residency" in spans else _blocks(spans, facts, waves_there, us))
+        if facts["last_wave_blocks"] or facts["seen_in_simulation"]:
+            own.insert(0, {"kind": "tail", "from": total * (1 - facts["tail_pct"] / 100), "to": total, "top": 0, "bottom": sms,
+                           "shade": _TAIL, "text": f"tail: {facts['tail_pct']:.0f} % of the time"})
+        per_us, per_sm = width / max(times), _HEIGHT / sms
+        gaps = [(gap["from"] * us, gap["to"] * us, sms) for gap in spans["extrapolated"] if gap["to"] < 0.995 * launch.cycles]
+        unseen = _unseen(launch, spans, us)
+        for left, right, bottom in gaps + unseen:
+            if (right - left) * per_us >= 2:
+                own += _strokes(left, right, bottom, per_us, per_sm)
+        stays += [{"case": name} | row for row in own]
         full, rest = facts["full_waves"], facts["last_wave_blocks"]
-        notes.append(f"{name}: {facts['blocks']} blocks, {facts['blocks_per_wave']} a wave ({facts['blocks_per_sm']} an SM): "
-                     f"{full} full" + (f" and one of {rest}" if rest else "") + f"; {tail}"
-                     + ("" if seen else " (drawn from the counts: its blocks were not followed to their ends)"))
-    return {"stays": stays}, notes
-
-
-_MOST_COUNTED = 6000
-
-
-def _counted_spans(launch):
-    """Waves of equal length, block after block over the SMs, where the simulation did not follow blocks to their ends."""
-    facts, sms = launch.case["waves"], launch.machine["sm_count"]
-    if facts["blocks"] > _MOST_COUNTED or not facts["blocks_per_wave"]:
-        raise InputError(f"{launch.path}: {launch.label} holds no stays of blocks", "predict it with --full")
-    waves_there = facts["full_waves"] + (1 if facts["last_wave_blocks"] else 0)
-    length = launch.cycles / waves_there
-    spans = {"block": [], "sm": [], "start": [], "end": [], "extrapolated": []}
-    for block in range(facts["blocks"]):
-        wave = block // facts["blocks_per_wave"]
-        spans["block"].append(block)
-        spans["sm"].append(block % facts["blocks_per_wave"] % sms)
-        spans["start"].append(wave * length)
-        spans["end"].append((wave + 1) * length)
-    return spans
+        counted = "" if facts["seen_in_simulation"] else ", both from counts of blocks"
+        notes.append(f"{name}: {facts['blocks']:,} blocks, {facts['blocks_per_wave']:,} a wave ({facts['blocks_per_sm']} an SM): "
+                     f"{full} full" + (f" and one of {rest:,}" if rest else "") +
+                     f"; tail {facts['tail_pct']:.0f} % of the time, idle SM time {facts['idle_sm_pct']:.0f} %{counted}" +
+                     (f"; the last {100 * sum(r - l for l, r, _ in unseen) / total:.0f} % of the time is extrapolated, its blocks drawn from counts"
+                      if unseen else ""))
+    there = {row["shade"] for row in stays if "shade" in row}
+    waves_drawn = sorted({row["wave"] for row in stays if "wave" in row})
+    order = list(dict.fromkeys(name for wave in waves_drawn for count in (0, 99) if (name := _wave_name(wave, count)) in there))
+    colours = {name: _WAVE_COLOURS[i % len(_WAVE_COLOURS)] for i, name in enumerate(order)}
+    shares = sorted((name for name in there if " % of " in name), key=lambda name: (name.split(" % of ")[1], int(name.split()[0])))
+    colours |= {name: _SHARES[int(name.split()[0]) // 20] for name in shares}
+    if _TAIL in there:
+        colours[_TAIL] = "#fbdcc8"
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    changes = {"spec.width": width, "spec.height": _HEIGHT, "spec.layer.0.encoding.color.scale": scale,
+               "spec.layer.0.encoding.y.scale.domain": [0, max(one.machine["sm_count"] for one in launches)],
+               "spec.layer.0.encoding.x.scale.domain": [0, max(times)]}
+    stays.append({"case": labels(launches)[0], "kind": "key", "what": _STROKES, "from": 0, "top": 0}
+                 if any(row["kind"] == "stroke" for row in stays) else stays.pop())
+    return {"stays": stays}, notes, changes
 
 
 _CHOICES = (("registers", "registers_per_thread"), ("shared", "shared_bytes_per_block"), ("threads", "threads_per_block"))

@@ -140,7 +140,7 @@ def text_of(spec):
 WALK = {
     "roofline": ("points", ("case", "level", "origin", "intensity", "rate", "error")),
     "sweep": ("points", ("size", "origin", "rate", "divides", "more")),
-    "waves": ("stays", ("case", "block", "sm", "wave", "from", "to", "text")),
+    "waves": ("stays", ("case", "text", "from", "to")),
     "coalescing": ("cells", ("case", "lane", "use", "address", "bytes")),
     "divergence": ("stream", ("case", "pc", "sass", "lanes", "count", "divergent")),
     "stalls": ("shares", ("case", "origin", "reason", "share")),

@@ -46,6 +46,7 @@ std::vector<AccessExample> access_examples(const Inputs&);
 WarpStream warp_stream(const Inputs&);
 OccupancyChoices occupancy_choices(const Inputs&);
 std::vector<BlockSpan> drawn_spans(const Inputs&);
+Residency residency(const Inputs&);
 LaunchCosts launch_costs(const Inputs&);
 Bottleneck find_bottleneck(const Inputs&, const Prediction&);
 

@@ -1,6 +1,7 @@
 // What plots and the instruction view need beyond the tables: rows of all instructions, example accesses, a warp's
 // instruction stream, other occupancies, and block spans.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -13,6 +14,8 @@ namespace forewarp::report {
 namespace {
 
 constexpr std::size_t kMostSpans = 6000;          ///< blocks in one picture
+constexpr std::size_t kMostSingle = 1200;         ///< blocks that a picture shows one by one
+constexpr int kColumns = 120, kMostRows = 72;     ///< of a picture that does not
 constexpr std::size_t kMostSteps = 2000;          ///< of a warp's stream
 constexpr std::uint64_t kMostWalked = 2'000'000;  ///< instructions looked at for example accesses
 constexpr int kRegisterStep = 8;
@@ -184,6 +187,33 @@ std::vector<BlockSpan> drawn_spans(const Inputs& in) {
     if (spans.size() > kMostSpans) spans.resize(kMostSpans);
   }
   return spans;
+}
+
+Residency residency(const Inputs& in) {
+  Residency r;
+  if (in.timing.spans.size() <= kMostSingle) return r;
+  const int sms = in.model.chip.sm_count;
+  r.sms_per_row = (sms + kMostRows - 1) / kMostRows;
+  r.cycles_per_column = in.cycles / kColumns;
+  const auto rows = static_cast<std::size_t>((sms + r.sms_per_row - 1) / r.sms_per_row);
+  r.blocks.assign(rows, std::vector<double>(kColumns, 0.0));
+  for (const BlockSpan& s : in.timing.spans) {
+    if (s.sm >= static_cast<std::uint32_t>(sms)) continue;
+    std::vector<double>& row = r.blocks[s.sm / static_cast<std::uint32_t>(r.sms_per_row)];
+    const double from = static_cast<double>(s.start) / r.cycles_per_column,
+                 to = std::min(static_cast<double>(s.end) / r.cycles_per_column, static_cast<double>(kColumns));
+    for (double at = from; at < to;) {
+      const double next = std::min(std::floor(at) + 1, to);
+      row[static_cast<std::size_t>(at)] += next - at;
+      at = next;
+    }
+  }
+  for (std::size_t row = 0; row < rows; ++row) {
+    const int first = static_cast<int>(row) * r.sms_per_row;
+    const int count = std::min(r.sms_per_row, sms - first);
+    for (double& blocks : r.blocks[row]) blocks = std::round(blocks / count * 100) / 100;
+  }
+  return r;
 }
 
 LaunchCosts launch_costs(const Inputs& in) {

@@ -224,8 +224,13 @@ Json spans_json(const Prediction& p) {
     end.push_back(s.end);
   }
   for (const SkippedTime& s : p.skipped) skipped.push_back({{"from", s.from}, {"to", s.to}});
-  return {{"unit", "cycle"},           {"block", std::move(block)}, {"sm", std::move(sm)},
-          {"start", std::move(start)}, {"end", std::move(end)},     {"extrapolated", std::move(skipped)}};
+  Json j{{"unit", "cycle"},           {"block", std::move(block)}, {"sm", std::move(sm)},
+         {"start", std::move(start)}, {"end", std::move(end)},     {"extrapolated", std::move(skipped)}};
+  if (!p.residency.blocks.empty())
+    j["residency"] = {{"sms_per_row", p.residency.sms_per_row},
+                      {"cycles_per_column", p.residency.cycles_per_column},
+                      {"blocks", p.residency.blocks}};
+  return j;
 }
 
 }  // namespace

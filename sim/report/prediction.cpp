@@ -78,6 +78,7 @@ Prediction build_prediction(const GpuModel& model, const Kernel& kernel, const K
   p.stream = report::warp_stream(in);
   p.choices = report::occupancy_choices(in);
   p.spans = report::drawn_spans(in);
+  p.residency = report::residency(in);
   p.skipped = timing.skipped;
   p.costs = report::launch_costs(in);
   return p;

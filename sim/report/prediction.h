@@ -98,6 +98,15 @@ struct OccupancyChoices {
   std::vector<OccupancyChoice> registers, shared_bytes, threads;
 };
 
+/// How many blocks are resident over time, on all SMs: for launches with more blocks than a picture can show one by
+/// one.
+struct Residency {
+  int sms_per_row = 0;
+  double cycles_per_column = 0;
+  std::vector<std::vector<double>>
+      blocks;  ///< by row and column: mean of an SM; empty: the blocks are shown themselves
+};
+
 /// What a sequence of launches costs besides the kernels.
 struct LaunchCosts {
   double stream_gap_us = 0, graph_gap_us = 0;  ///< minimum time from start to start
@@ -208,6 +217,7 @@ struct Prediction {
   WarpStream stream;
   OccupancyChoices choices;
   std::vector<BlockSpan> spans;  ///< of the first SMs, as many as a plot shows; by SM and start
+  Residency residency;           ///< of all SMs, where the spans are of the first ones alone
   std::vector<SkippedTime> skipped;
   LaunchCosts costs;
 
