@@ -12,7 +12,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from forewarp_plots import perfetto, render, report, sequence, spec  # noqa: E402
+from forewarp_plots import perfetto, render, report, sequence, spec, style  # noqa: E402
 from forewarp_plots.machines import read_machine  # noqa: E402
 from forewarp_plots.results import Costs, InputError, Points, read_results, read_wholes  # noqa: E402
 
@@ -43,6 +43,12 @@ def _work(text):
         raise InputError(f"--work {text}: is not CASE=OPERATIONS") from None
 
 
+def _width(text):
+    if not text.isdigit() or not 240 <= int(text) <= 4000:
+        raise argparse.ArgumentTypeError(f"is a number of pixels from 240 to 4000, not '{text}'")
+    return int(text)
+
+
 def _parser():
     parser = Parser(prog="forewarp", add_help=False)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -61,6 +67,8 @@ def _parser():
     plot.add_argument("--pc")
     plot.add_argument("--join")
     plot.add_argument("--title")
+    plot.add_argument("--width", type=_width)
+    plot.add_argument("--theme", default="light")
     page = commands.add_parser("report", add_help=False)
     page.add_argument("results", nargs="+")
     page.add_argument("--html", required=True)
@@ -90,6 +98,7 @@ def _plot(options):
         print(f"forewarp: --out {options.out} does not end in {', '.join(render.FORMATS)}", file=sys.stderr)
         return 2
     _check_choices("mode", options.mode, sequence.MODES)
+    _check_choices("theme", [options.theme], style.THEMES)
     own = spec.FILES.get(options.kind)
     launches = read_results(options.results, options.case) if options.results and not own else []
     points = [own(path) for path in options.results] if own else \
@@ -101,9 +110,14 @@ def _plot(options):
     drawn = spec.Options(machines=[read_machine(one) for one in options.machine],
                          points=points, formulas=[_formula(f) for f in options.formula],
                          work=dict(_work(w) for w in options.work), levels=options.level, modes=options.mode or ["stream"],
-                         wholes=read_wholes(options.measured) if options.measured else {}, pc=pc, join=options.join, title=options.title)
+                         wholes=read_wholes(options.measured) if options.measured else {}, pc=pc, join=options.join, title=options.title,
+                         width=options.width, theme=options.theme)
     chart, notes = spec.build(options.kind, launches, drawn)
-    render.write(options.kind, chart, notes, options.out)
+    ending = os.path.splitext(options.out)[1]
+    if ending not in (".html", ".json"):
+        chart = render.fitted(chart, options.width)
+    small = spec.build_narrow(options.kind, launches, drawn) if ending == ".html" else None
+    render.write(options.kind, chart, notes, options.out, small)
     return 0
 
 

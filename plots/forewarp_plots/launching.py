@@ -42,12 +42,14 @@ def _blocks(spans, facts, waves_there, us):
     by_sm = {}
     for block, sm, start, end in zip(spans["block"], spans["sm"], spans["start"], spans["end"]):
         by_sm.setdefault(sm, []).append((start, end, block))
-    missing = _in_flight(spans, facts, by_sm)
+    missing, taken = _in_flight(spans, facts, by_sm), {}
     for sm, blocks in sorted(by_sm.items()):
         blocks += [(blocks[0][0], spans["extrapolated"][-1]["from"], -1 - i) for i in range(missing.get(sm, 0))]
         blocks.sort()
-        places, rows = _slots(blocks)
-        rows = max(rows, min(facts["blocks_per_sm"], 4))
+        taken[sm] = _slots(blocks)
+    rows = max((rows for _, rows in taken.values()), default=1)
+    for sm, blocks in sorted(by_sm.items()):
+        places, _ = taken[sm]
         for start, end, block in blocks:
             wave = max(0, block) // max(1, facts["blocks_per_wave"]) + 1
             what = f"block {block}" if block >= 0 else "a block, in flight where the simulation stopped,"
@@ -134,7 +136,10 @@ def waves(launches, options):
     if _TAIL in there:
         colours[_TAIL] = "#fbdcc8"
     scale = {"domain": list(colours), "range": list(colours.values())}
-    changes = {"spec.width": width, "spec.height": _HEIGHT, "spec.layer.0.encoding.color.scale": scale,
+    thinnest = min(((row["bottom"] - row["top"]) for row in stays if row["kind"] == "block"), default=1)
+    changes = {"spec.width": width, "spec.height": _HEIGHT,
+               "spec.layer.0.mark.strokeWidth": 0.4 if thinnest * _HEIGHT / max(one.machine["sm_count"] for one in launches) > 2 else 0,
+               "spec.layer.0.encoding.color.scale": scale,
                "spec.layer.0.encoding.y.scale.domain": [0, max(one.machine["sm_count"] for one in launches)],
                "spec.layer.0.encoding.x.scale.domain": [0, max(times)]}
     stays.append({"case": labels(launches)[0], "kind": "key", "what": _STROKES, "from": 0, "top": 0}

@@ -121,7 +121,8 @@ def divergence(launches, options):
                      f"{duration(launch.nanoseconds)}")
         if at < steps["instructions"]:
             notes[-1] += f"; the first {at:,} of the warp's {steps['instructions']:,} instructions"
-    return {"stream": stream}, notes
+    domain = {"nice": False, "domain": [0, max(row["to"] for row in stream if "to" in row)]}
+    return {"stream": stream}, notes, {f"spec.layer.{layer}.encoding.x.scale": domain for layer in range(3)}
 
 
 def _short(sass):
@@ -169,6 +170,8 @@ def traffic(launches, options):
             if None not in measured:
                 row["measured"] = sum(measured)
                 row["seen"] = si(row["measured"], "B")
+            if predicted == 0 and not row.get("measured"):
+                continue  # nothing of the kind: no bar
             most = max(most, predicted, row.get("measured", 0))
             rows.append(row)
     formulas = []

@@ -1,5 +1,5 @@
 """Pictures of rates: ladder, stalls, sweep."""
-from .results import InputError, distinct, labels, si
+from .results import InputError, distinct, labels, numeric_name, si
 
 _LEVEL_COUNTERS = {
     "L2": (("lts__t_sectors_srcunit_tex.sum", 32),),
@@ -13,15 +13,21 @@ def measured_bytes(launch, level):
         sectors = [launch.measured(f"l1tex__t_sectors_pipe_lsu_mem_{space}_op_{op}.sum")
                    for space in ("global", "local") for op in ("ld", "st")]
         wavefronts = [launch.measured(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum") for op in ("ld", "st")]
-        if None in sectors or None in wavefronts:
+        conflicts = [launch.measured(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum") for op in ("ld", "st")]
+        if None in sectors or None in wavefronts or None in conflicts:
             return None
-        return 32 * sum(sectors) + 128 * sum(wavefronts)
+        # A wavefront that a bank conflict adds moves nothing more.
+        return 32 * sum(sectors) + 128 * (sum(wavefronts) - sum(conflicts))
     values = [launch.measured(name) for name, _ in _LEVEL_COUNTERS[level]]
     return None if None in values else sum(v * scale for v, (_, scale) in zip(values, _LEVEL_COUNTERS[level]))
 
 
 def ladder(launches, options):
     steps, ceilings = [], []
+    idle = [one.label for one in launches if not one.operations]
+    launches = [one for one in launches if one.operations]
+    if not launches:
+        raise InputError("none of the launches does arithmetic that is counted, so none has a rate", "draw `traffic` or `stalls`")
     several = len({launch.gpu for launch in launches}) > 1
     most = max(max(one.operations / one.nanoseconds * 1e9,
                    one.operations / one.measured_nanoseconds * 1e9 if one.measured_nanoseconds else 0)
@@ -34,7 +40,7 @@ def ladder(launches, options):
         step = {"step": launch.label, "kernel": launch.short_kernel, "gpu": launch.gpu, "predicted": rate,
                 "bound": launch.bound, "far": max(rate, measured or 0) + 0.005 * most,
                 "seen": si(measured, "FLOP/s") if measured else "no profile",
-                "label": f"{si(rate, 'FLOP/s')}{error}, {launch.bound}"}
+                "label": f"{si(rate, 'FLOP/s')}{error}, {launch.bound}", "brief": si(rate, "FLOP/s")}
         if measured is not None:
             step["measured"] = measured
         steps.append(step)
@@ -43,9 +49,11 @@ def ladder(launches, options):
         precision = of[0].case["roofline"]["precision"]
         peak = next((w["peak_per_second"] for w in of[0].case["roofline"]["work"] if w["precision"] == precision), 0)
         if peak:
-            ceilings.append({"gpu": gpu, "name": f"{precision} peak", "rate": peak})
+            ceilings.append({"gpu": gpu, "name": f"{numeric_name(precision)} peak", "rate": peak})
     notes = [f"Dashed: {c['name']}{' of ' + c['gpu'] if several else ''}, {si(c['rate'], 'FLOP/s')}" for c in ceilings]
-    return {"steps": steps, "ceilings": ceilings}, notes
+    if idle:
+        notes.append("Without arithmetic that is counted, and not drawn: " + ", ".join(idle))
+    return {"steps": steps, "ceilings": ceilings}, notes, {} if several else {"layer.0.encoding.color.legend": None}
 
 
 _STALLS = ["selected", "not_selected", "math_pipe_throttle", "wait", "dispatch_stall", "short_scoreboard", "mio_throttle",

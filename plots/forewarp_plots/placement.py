@@ -10,8 +10,11 @@ _WIDTHS = {" ": 278, "i": 222, "l": 222, "j": 222, "t": 278, ".": 278, ",": 278,
            "(": 333, ")": 333, "-": 333, "m": 833, "w": 722, "M": 833, "W": 944, "%": 889, "_": 556}
 
 
+_SPARE = 1.12  # where a browser has another font
+
+
 def text_width(text, size):
-    return size / 1000 * sum(_WIDTHS.get(c, 690 if c in _WIDE else 556) for c in text)
+    return _SPARE * size / 1000 * sum(_WIDTHS.get(c, 690 if c in _WIDE else 556) for c in text)
 
 
 def box(x, y, width, height):

@@ -4,12 +4,13 @@ import json
 import os
 import re
 
+from . import style
 from .results import InputError
 from .spec import HERE, WALK, text_of
 
 VEGA_LITE = "6.4"
 PNG_SCALE = 2
-FORMATS = (".svg", ".png", ".html", ".json")
+FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 
 
 def converter():
@@ -27,6 +28,15 @@ def svg(spec):
     names = {}
     return re.sub(r"\b(clip|gradient_)(\d+)\b",
                   lambda m: names.setdefault(m[0], f"{m[1]}{1 + sum(n.startswith(m[1]) for n in names)}"), text)
+
+
+def fitted(spec, width):
+    """The picture no wider than `width` pixels."""
+    return style.fit(spec, width, lambda one: style.measured(svg(one))) if width else spec
+
+
+def pdf(spec):
+    return converter().vegalite_to_pdf(json.dumps(spec), vl_version=VEGA_LITE)
 
 
 def png(spec):
@@ -63,37 +73,48 @@ def figure(identity, kind, spec, notes, heading="h2"):
 
 
 def page(title, body, charts):
-    """A whole page that asks the network for nothing. charts: {identity: (kind, specification)}."""
-    data = {identity: {"spec": _bare(spec), "walk": WALK[kind]} for identity, (kind, spec) in charts.items()}
+    """A whole page that asks the network for nothing. charts: {identity: (kind, specification, the same for a narrow page)}."""
+    data = {identity: {"spec": _bare(spec), "narrow": _narrow(spec, small), "walk": WALK[kind]}
+            for identity, (kind, spec, small) in charts.items()}
+    _, dark = style.theme()
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline' "
             f"'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:\">\n"
             f'<title>{html.escape(title)}</title>\n<link rel="icon" href="data:,">\n<style>\n{asset("page.css")}</style>\n'
             f'</head><body>\n{body}\n<script>{library()}</script>\n'
-            f'<script>window.forewarpCharts = {script_json(data)};</script>\n<script>\n{asset("page.js")}</script>\n'
-            f'</body></html>\n')
+            f'<script>window.forewarpCharts = {script_json(data)};\nwindow.forewarpDark = {script_json(dark)};</script>\n'
+            f'<script>\n{asset("page.js")}</script>\n</body></html>\n')
 
 
 def _bare(spec):
-    """In a page, the title stands in the page."""
-    return {key: value for key, value in spec.items() if key != "title"}
+    """In a page, the title stands in the page, and the ground is the page's."""
+    return {key: value for key, value in spec.items() if key != "title"} | {"background": "transparent"}
 
 
-def chart_page(kind, spec, notes):
+def _narrow(spec, small):
+    bare = _bare(small)
+    bare["datasets"] = {name: rows for name, rows in small["datasets"].items() if rows != spec["datasets"].get(name)}
+    return bare
+
+
+def chart_page(kind, spec, notes, small):
     provenance = html.escape(spec["usermeta"]["of"])
     body = f'<main><p class="of">{provenance}</p>\n' + figure("chart", kind, spec, notes, "h1") + "</main>"
-    return page(spec["title"]["text"], body, {"chart": (kind, spec)})
+    return page(spec["title"]["text"], body, {"chart": (kind, spec, small)})
 
 
-def write(kind, spec, notes, path):
+def write(kind, spec, notes, path, small=None):
+    """small: the picture for a narrow page, which a page needs."""
     ending = os.path.splitext(path)[1]
     if ending == ".svg":
         content = svg(spec).encode()
     elif ending == ".png":
         content = png(spec)
+    elif ending == ".pdf":
+        content = pdf(spec)
     elif ending == ".html":
-        content = chart_page(kind, spec, notes).encode()
+        content = chart_page(kind, spec, notes, small).encode()
     else:
         content = text_of(spec).encode()
     write_file(path, content)

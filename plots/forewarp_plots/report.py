@@ -25,7 +25,7 @@ class Writer:
             spec, notes = charts_of.build(kind, launches, options)
         except charts_of.InputError:
             return
-        self.charts[identity] = (kind, spec)
+        self.charts[identity] = (kind, spec, charts_of.build_narrow(kind, launches, options))
         self.add(figure(identity, kind, spec, notes, "h4"))
 
     def table(self, heads, rows, caption, numbers=()):

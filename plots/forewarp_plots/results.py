@@ -62,7 +62,7 @@ class Launch:
 
     @property
     def bound(self):
-        return self.case["bottleneck"]["kind"]
+        return self.case["bottleneck"]["kind"].replace("_", " ")
 
     def part(self, name):
         """A part of the result that only `forewarp predict` writes."""

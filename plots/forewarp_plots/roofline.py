@@ -5,7 +5,7 @@ from .performance import measured_bytes
 from .placement import Field, apart, box, overlap, text_width, turned
 from .results import InputError, labels, numeric_name, si, tidy
 
-_FONT, _LINE = 10, 12
+_FONT, _LINE = 10, 14
 _LEFT, _LEFT_NARROW, _COLUMN, _PADDING = 92, 78, 214, 30
 _NARROW = 600  # pixels of a picture, below which roofs are named inside
 _DEFAULT_WIDTH = 860
@@ -141,13 +141,13 @@ def _lines(machines, ground, hierarchical):
     """Rows of the ceilings: slopes up to the highest roof, and the roofs from the steepest slope on."""
     low, high = ground.x
     rows, slopes, roofs = [], [], []
-    for machine in machines:
-        prefix = "" if len(machines) == 1 else machine.name + ": "
+    for place, machine in enumerate(machines):
+        prefix, dash = "" if len(machines) == 1 else machine.name + ": ", _DASHES[place % len(_DASHES)]
         top, steepest = max(machine.roofs.values()), max(machine.levels.values())
         for level, peak in machine.levels.items():
             name = f"{prefix}{level} {si(peak, 'B/s')}"
             base = {"group": level if hierarchical else machine.name, "machine": machine.name, "name": name, "peak": si(peak, "B/s"),
-                    "weight": 1.8}
+                    "weight": 1.8, "dash": dash}
             ends = (max(low, ground.y[0] / peak), min(high, top / peak))
             if ends[0] < ends[1]:
                 rows += [base | {"intensity": at, "rate": at * peak} for at in ends]
@@ -156,7 +156,8 @@ def _lines(machines, ground, hierarchical):
             used = any(name in machine.used for name in names)
             text = prefix + _roof_text(names, peak)
             group = machine.name if not hierarchical else _USED if used else _OTHER
-            base = {"group": group, "machine": machine.name, "name": text, "peak": si(peak, "FLOP/s"), "weight": 1.8 if used else 0.9}
+            base = {"group": group, "machine": machine.name, "name": text, "peak": si(peak, "FLOP/s"), "dash": dash,
+                    "weight": 1.8 if used else 0.9}
             start = max(low, peak / (steepest if used else min(machine.levels.values())))
             if start < high:
                 rows += [base | {"intensity": at, "rate": peak} for at in (start, high)]
@@ -305,8 +306,6 @@ def roofline(launches, options):
         changes[f"layer.{layer}.encoding.color.scale"] = {"domain": list(groups), "range": list(groups.values())}
         changes[f"layer.{layer}.encoding.color.legend"] = {"title": "Level" if hierarchical else "Machine", "orient": "bottom",
                                                            "symbolType": "circle", "symbolStrokeWidth": 0, "columns": 6 if column else 2}
-    changes["layer.0.encoding.strokeDash.scale"] = {"domain": [m.name for m in machines],
-                                                    "range": [_DASHES[i % len(_DASHES)] for i in range(len(machines))]}
     shapes = {"predicted": "circle", "measured": "diamond"}
     origins = [o for o in shapes if any(p["origin"] == o for p in points)]
     changes["layer.6.encoding.shape.scale"] = {"domain": origins, "range": [shapes[o] for o in origins]}

@@ -5,7 +5,7 @@ import os
 import re
 import textwrap
 
-from . import accuracy, exploration, launching, memory, performance, roofline
+from . import accuracy, exploration, launching, memory, performance, roofline, style
 from .results import InputError, distinct, tidy
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -30,8 +30,12 @@ KINDS = {
 # Kinds that are drawn from files of their own, and what reads one.
 FILES = {"tornado": lambda path: exploration.Explored(path, "whatif"), "pareto": lambda path: exploration.Explored(path, "sweep")}
 
+# Kinds whose labels are placed in pixels, for a width that is given to them.
+_FIXED = ("roofline",)
+
 _MOST_NOTES = 12
 _WIDTH = 104  # characters of a line under the title
+_LETTER = 5.9  # pixels of one, about
 
 
 class Options:
@@ -40,6 +44,7 @@ class Options:
     def __init__(self, **given):
         self.machines, self.points, self.formulas, self.levels = [], [], [], []
         self.pc, self.join, self.title, self.width = None, None, None, None
+        self.theme = "light"
         self.modes, self.wholes = ["stream"], {}
         self.work = {}
         self.__dict__.update(given)
@@ -118,17 +123,37 @@ def build(kind, launches, options=None):
         place[last] = value
     _drop_empty_layers(spec, data)
     provenance = _provenance(launches, options, data)
-    lines = textwrap.wrap(provenance, _WIDTH)
+    characters = _WIDTH if options.width is None else max(24, int((options.width - 30) / _LETTER))
+    lines = textwrap.wrap(provenance, characters)
     for note in notes[:_MOST_NOTES]:
-        lines += textwrap.wrap(note.replace(" %", "\u00a0%"), _WIDTH, subsequent_indent="    ")
+        lines += textwrap.wrap(note.replace(" %", "\u00a0%"), characters, subsequent_indent="    ")
+    narrow = options.width is not None and options.width < style.NARROW
     head = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-            "title": {"text": options.title or title, "subtitle": lines}, "usermeta": {"of": provenance},
-            "datasets": data}
-    config = {key: value for key, value in _load("theme.json").items()}
+            "title": {"text": options.title or title, "subtitle": lines},
+            "usermeta": {"of": provenance} | ({"fixed": True} if kind in _FIXED else {}), "datasets": data}
+    facet = spec.get("facet", {}).get("column")
+    if facet and not narrow:
+        head["usermeta"]["columns"] = len({row["case"] for row in next(iter(data.values()))})
+    config, _ = style.theme()
     padding, background = config.pop("padding"), config.pop("background")
     spec = head | {"background": background, "padding": padding} | spec
     spec["config"] = config | spec.get("config", {})
+    spec = style.with_units(spec)
+    if narrow:
+        spec = style.narrow(spec, options.width)
+    if options.theme == "dark":
+        spec = style.dark(spec)
     return spec, notes
+
+
+NARROW_PAGE = 340  # pixels of a chart in a page on a telephone
+
+
+def build_narrow(kind, launches, options=None):
+    """The same picture for a narrow page; its data only where they differ from those of the wide one."""
+    options = copy.copy(options or Options())
+    options.width = NARROW_PAGE
+    return build(kind, launches, options)[0]
 
 
 def text_of(spec):

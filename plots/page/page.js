@@ -25,19 +25,74 @@
     });
   };
 
+  const night = window.matchMedia("(prefers-color-scheme: dark)");
+  const NARROW = 600, LEAST = 120, WIDEST = 1100;
+  const inks = Object.fromEntries(Object.entries(window.forewarpDark).map(([light, dark]) => [light.toLowerCase(), dark]));
+
+  // A copy of a specification in the colours of the page's ground; its data stay as they are.
+  const worn = (value, dark) => {
+    if (typeof value === "string") return (dark && inks[value.toLowerCase()]) || value;
+    if (Array.isArray(value)) return value.map((item) => worn(item, dark));
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, key === "datasets" ? item : worn(item, dark)]));
+  };
+
+  // The parts that have a width, and how many stand side by side.
+  const plots = (spec) => {
+    if (spec.spec) return plots(spec.spec);
+    const parts = spec.hconcat || spec.vconcat;
+    if (!parts) return typeof spec.width === "number" ? [[spec], 1] : [[], 1];
+    const found = parts.map(plots), side = found.map(([, count]) => count);
+    return [found.flatMap(([own]) => own), spec.hconcat ? side.reduce((a, b) => a + b, 0) : Math.max(...side)];
+  };
+
+  const embed = async (holder, spec) => {
+    const options = { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false } };
+    await window.forewarpEmbed(holder, JSON.parse(JSON.stringify(spec)), options);
+    return holder.querySelector("svg").getBoundingClientRect().width;
+  };
+
+  // Drawn as wide as there is room: twice, the second time with what the words beside the plots take.
+  const render = async (place, holder) => {
+    const chart = window.forewarpCharts[place.dataset.chart];
+    const style = getComputedStyle(place);
+    const room = Math.min(WIDEST, place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+    const wide = chart.spec, small = chart.narrow;
+    const spec = worn(room < NARROW ? { ...small, datasets: { ...wide.datasets, ...small.datasets } } : wide, night.matches);
+    const columns = (spec.usermeta && spec.usermeta.columns) || 1;
+    for (let turn = 0; turn < 5; turn += 1) {
+      const over = await embed(holder, spec) - room;
+      const [parts, side] = plots(spec);
+      if (!parts.length || (spec.usermeta && spec.usermeta.fixed) || (over <= 0 && over > -24)) break;
+      parts.forEach((part) => { part.width = Math.max(LEAST, part.width - (over + 2) / (side * columns)); });
+    }
+    const svg = holder.querySelector("svg");
+    svg.style.maxWidth = "100%";
+    svg.style.height = "auto";
+    place.dataset.room = room;
+  };
+
   const draw = (place) => {
     if (place.dataset.drawn) return place.ready;
     place.dataset.drawn = "begun";
     const chart = window.forewarpCharts[place.dataset.chart];
     const [set, fields] = chart.walk;
     walk(place, chart.spec.datasets[set] || [], fields);
-    const options = { renderer: "svg", actions: { export: true, source: false, compiled: false, editor: false } };
     const holder = document.createElement("div");
     place.appendChild(holder);
-    place.ready = window.forewarpEmbed(holder, chart.spec, options).then(() => { place.dataset.drawn = "done"; })
+    place.ready = render(place, holder).then(() => { place.dataset.drawn = "done"; })
       .catch((error) => { place.dataset.drawn = "failed"; place.textContent = `This chart could not be drawn: ${error}`; console.error(error); });
     return place.ready;
   };
+
+  // Drawn again when the ground or the room changes.
+  const again = () => places.filter((place) => place.dataset.drawn === "done").forEach((place) => render(place, place.querySelector("div")));
+  let waiting;
+  night.addEventListener("change", again);
+  window.addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { if (!matchMedia("print").matches) again(); }, 200);
+  });
 
   const places = [...document.querySelectorAll(".chart")];
   const watcher = new IntersectionObserver((entries) => entries.filter((e) => e.isIntersecting).forEach((e) => draw(e.target)),

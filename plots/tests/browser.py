@@ -47,6 +47,8 @@ class Browser:
         return self.low[0], self.low[1], self.low[2], self.low[3]
 
     def close(self):
+        if self.process.returncode is not None:
+            return
         self.process.kill()
         self.process.wait()
         os.close(self.output)

@@ -17,6 +17,11 @@ except ImportError:
     HAVE = False
 
 SIZES = ((1280, 900, False), (420, 800, True))
+WIDTHS = (420, 1280, 1920)
+
+# Lists labels that are cut off or lie on one another.
+with open(os.path.join(support.HERE, "boxes.js"), encoding="utf-8") as file:
+    BOXES = file.read()
 
 # A mark of the first chart in view, as its middle on the screen.
 MIDDLE_OF_A_MARK = """(() => {
@@ -35,13 +40,24 @@ class Pages(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         built, notes = spec.build(*support.pictures()["waves"])
-        cls.pages = {"chart": cls.write("chart", render.chart_page("waves", built, notes)),
+        cls.pages = {"chart": cls.write("chart", render.chart_page("waves", built, notes, spec.build_narrow(*support.pictures()["waves"]))),
                      "report": cls.write("report", report.page(support.launches("launch", "divergence_by_lane_2_check_1000"))),
-                     "suite": cls.write("suite", report.page(support.launches("suite")))}
+                     "suite": cls.write("suite", report.page(support.launches("suite"))),
+                     "kinds": cls.write("kinds", cls.every_kind())}
 
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
+
+    @classmethod
+    def every_kind(cls):
+        """A page with a picture of each kind."""
+        charts, body = {}, "<main>"
+        for name, picture in support.pictures().items():
+            built, notes = spec.build(*picture)
+            charts[name] = (picture[0], built, spec.build_narrow(*picture))
+            body += render.figure(name, picture[0], built, notes)
+        return render.page("every kind", body + "</main>", charts)
 
     @classmethod
     def write(cls, name, text):
@@ -80,12 +96,37 @@ class Pages(unittest.TestCase):
                         page.run("window.scrollTo(0, 0)")
                         page.screenshot(os.path.join(shots, f"{name}_{width}.png"))
 
+    def test_labels_are_whole_and_apart(self):
+        for name in ("kinds", "report", "suite"):
+            for width in WIDTHS:
+                for dark in (False, True):
+                    with self.subTest(f"{name} at {width}, {'dark' if dark else 'light'}"):
+                        page = self.start(name, width, 900, dark)
+                        self.assertEqual(page.run(BOXES), [])
+                        self.assertEqual(page.errors, [])
+                        wide = page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                        self.assertLessEqual(wide, 1, "the page itself scrolls sideways")
+                        page.close()
+
+    def test_labels_that_lie_on_one_another_are_found(self):
+        page = self.start("chart", *SIZES[0])
+        page.run("(() => { const one = document.querySelector('.chart svg text'); const copy = one.cloneNode(true); "
+                 "copy.textContent = 'on top'; one.parentNode.appendChild(copy); })()")
+        self.assertTrue(any("lies on" in fault for fault in page.run(BOXES)))
+        page.run("document.querySelector('.chart svg text').setAttribute('transform', 'translate(-500,0)')")
+        self.assertTrue(any("cut off" in fault for fault in page.run(BOXES)))
+
+    def test_dark_pages_have_no_white_ground(self):
+        page = self.start("kinds", 1280, 900, True)
+        grounds = page.run("[...document.querySelectorAll('.chart svg .background')].map((b) => b.getAttribute('fill'))")
+        self.assertFalse([fill for fill in grounds if fill not in (None, "none", "transparent")])
+
     def test_tooltips(self):
         page = self.start("chart", *SIZES[0])
         page.hover(*page.run(MIDDLE_OF_A_MARK))
         said = page.run("new Promise((done) => setTimeout(() => { const t = document.getElementById('vg-tooltip-element'); "
                         "done(t && t.classList.contains('visible') ? t.textContent : ''); }, 200))")
-        self.assertIn("SM", said)
+        self.assertIn("from (us)", said)
 
     def test_keyboard(self):
         page = self.start("report", *SIZES[0])

@@ -30,7 +30,7 @@ class Rendering(unittest.TestCase):
 
     def test_pages_fetch_nothing(self):
         built, notes = spec.build(*support.pictures()["waves"])
-        pages = {"chart": render.chart_page("waves", built, notes), "report": report.page(support.launches("launch"))}
+        pages = {"chart": render.chart_page("waves", built, notes, spec.build_narrow(*support.pictures()["waves"])), "report": report.page(support.launches("launch"))}
         for name, page in pages.items():
             self.assertIn("default-src 'none'", page, name)
             markup = re.sub(r"<script>.*?</script>", "", page, flags=re.S)

@@ -86,7 +86,8 @@ CommandLine make_plot_line() {
       "plot KIND [RESULT.json ...] --out FILE [options]",
       "Draws results that other commands wrote with --json; nothing is simulated. KIND is roofline, sweep, waves,\n"
       "coalescing, divergence, stalls, ladder, traffic, occupancy, timeline, validation, cost, tornado (of whatif)\n"
-      "or pareto (of sweep). FILE ends in .svg, .png, .html (one interactive page that needs no network) or .json (the "
+      "or pareto (of sweep). FILE ends in .svg, .png, .pdf, .html (one interactive page that needs no network) or "
+      ".json (the "
       "Vega-Lite specification).",
       {"forewarp plot waves tiled.json --out waves.svg",
        "forewarp plot roofline ladder.json --machine tpu-v5e --out roofline.html"});
@@ -107,7 +108,9 @@ CommandLine make_plot_line() {
       "coalescing: the instruction (default: the one that wastes most)");
   add_modes(c);
   c.output()("out", po::value<std::string>()->value_name("FILE"), "where the picture goes")(
-      "title", po::value<std::string>()->value_name("TEXT"), "in place of the kind's own title");
+      "title", po::value<std::string>()->value_name("TEXT"), "in place of the kind's own title")(
+      "width", po::value<std::string>()->value_name("PIXELS"), "the picture is no wider (240 to 4000)")(
+      "theme", po::value<std::string>()->value_name("light|dark"), "the ground it stands on (default: light)");
   return c;
 }
 
@@ -146,7 +149,7 @@ int run_plot(const Arguments& arguments) {
   const std::string kind = c.text("KIND");
   Words words{"plot", "--out=" + c.text("out")};
   for (const char* name : {"case", "points", "machine", "formula", "work", "level", "mode"}) pass_all(c, name, words);
-  for (const char* name : {"measured", "pc", "join", "title"}) pass(c, name, words);
+  for (const char* name : {"measured", "pc", "join", "title", "width", "theme"}) pass(c, name, words);
   pass_results(c, "RESULT.json", words);
   words.insert(words.end() - static_cast<std::ptrdiff_t>(c.texts("RESULT.json").size()), kind);
   return draw(std::move(words));

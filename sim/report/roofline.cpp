@@ -83,7 +83,9 @@ std::vector<RooflineLevel> count_traffic(const Inputs& in) {
   const MemoryCounters& m = in.timing.counters.memory;
   double l1_bytes = 0;
   for (const InstructionCount& t : in.totals)
-    l1_bytes += static_cast<double>(t.sectors) * kSectorBytes + static_cast<double>(t.wavefronts) * kLineBytes;
+    // A wavefront that a bank conflict adds takes a cycle and moves nothing more.
+    l1_bytes += static_cast<double>(t.sectors) * kSectorBytes +
+                static_cast<double>(t.wavefronts - std::min(t.bank_conflicts, t.wavefronts)) * kLineBytes;
   const double l2_sectors =
       static_cast<double>(m.read_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors);
   std::vector<RooflineLevel> levels(3);
