@@ -90,6 +90,8 @@ tests() {
   build asan
   say "sanitizers: the quick tests"
   ctest --preset asan -j "$jobs"
+  say "sanitizers: a minute of damaged inputs for each of what reads files"
+  printf '%s\n' image fatbin launch trace model | xargs -P "$jobs" -I{} build/asan/sim/fuzz/forewarp_fuzz {} --seconds 60
   say "Python: how measurements are collected"
   python3 -m unittest discover -s validation/collect -p 'test_*.py'
   say "Python: how the calibration is read"

@@ -25,6 +25,9 @@ if(FOREWARP_SANITIZE)
   target_compile_options(forewarp_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
   target_link_options(forewarp_options INTERFACE -fsanitize=address,undefined)
 endif()
+if(FOREWARP_FUZZ)
+  target_compile_options(forewarp_options INTERFACE -fsanitize-coverage=trace-pc -fno-pie)
+endif()
 
 # fw_module(NAME SOURCES ... LINK ... TESTS ...): library fw_NAME from this folder, program test_NAME.
 function(fw_module name)
