@@ -82,13 +82,7 @@ DisassembledFunction read_function(const json& object, const std::string& origin
   return function;
 }
 
-Disassembly parse(const std::string& origin, const std::string& text) {
-  json document;
-  try {
-    document = json::parse(text);
-  } catch (const json::parse_error& error) {
-    fail(origin, std::string(error.what()));
-  }
+Disassembly read_document(const std::string& origin, const json& document) {
   if (!document.is_array() || document.size() != 2 || !document[0].is_object() || !document[1].is_array()) {
     fail(origin, "it is no pair of a header and a list of functions");
   }
@@ -100,6 +94,14 @@ Disassembly parse(const std::string& origin, const std::string& text) {
   }
   for (const json& function : document[1]) result.functions.push_back(read_function(function, origin));
   return result;
+}
+
+Disassembly parse(const std::string& origin, const std::string& text) {
+  try {
+    return read_document(origin, json::parse(text));
+  } catch (const json::exception& error) {  // syntax, numbers without end, another type than expected
+    fail(origin, error.what());
+  }
 }
 
 /// Ends of a pipe that close themselves.

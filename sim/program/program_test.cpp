@@ -183,6 +183,8 @@ TEST_CASE("a disassembly that is not this cubin's is bad input") {
   SECTION("no JSON") {
     CHECK_THAT(error_after(scratch, [](std::string& json) { json.resize(json.size() / 2); }),
                Contains("nvdisasm -json writes"));
+    for (const char* odd : {R"([{"SM": {"version": {"major": "9"}}}, []])", R"([{"SM": [9]}, []])", "[1e400]"})
+      CHECK_THAT(error_after(scratch, [&](std::string& json) { json = odd; }), Contains("nvdisasm -json writes"));
     CHECK_THAT(error_after(scratch, [](std::string& json) { json = "{}"; }), Contains("nvdisasm -json writes"));
     CHECK_THAT(error_after(scratch, [](std::string& json) { json = "[{}, [{\"function-name\": 3}]]"; }),
                Contains("nvdisasm -json writes"));
