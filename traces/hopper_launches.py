@@ -45,6 +45,11 @@ def hopper():
 
 TRIPS = (100, 500)
 PHASE_TRIPS = (50, 250)
+# SMs that read the same lines: so many, so far apart, so long behind each other.
+SHARED_BYTES, SHARED_TRIPS = 128 * KIB, (32, 128)
+SHARED_KINDS = ("loads", "copies", "boxes")
+SHARED_SETS = [(1, 1, 0), (2, 1, 0), (4, 1, 0), (8, 1, 0), (16, 1, 0), (132, 1, 0), (2, 2, 0), (4, 4, 0), (2, 66, 0), (4, 33, 0),
+               (4, 1, 16), (4, 1, 64), (132, 1, 4)]
 
 
 def micro():
@@ -70,4 +75,13 @@ def micro():
     copies = [one for box, ahead in ((8, 1), (64, 1), (256, 1), (8, 4), (64, 4), (128, 4), (256, 4)) for grid in (1, sms)
               for one in boxes(box, ahead, grid, small, "l2")] + \
              [one for box, ahead in ((64, 4), (128, 4), (256, 4)) for one in boxes(box, ahead, sms, large, "dram")]
-    return {"micro_warpgroup": products, "micro_phases": phases + copies}
+
+    def read_together(kind, group, stride, delay):
+        mask, rows = SHARED_BYTES - 1, sms * SHARED_BYTES // 128
+        tensor = {"pointer": "in", "type": "bf16", "shape": [64, rows], "strides": [128], "box": [64, 64], "swizzle": "128B"}
+        first = {"boxes": lambda n: (tensor, "out", n)}.get(kind, lambda n: ("out", n, "in"))
+        threads = 32 if kind == "boxes" else 512
+        return counted(f"shared_{kind}_{group}_s{stride}_d{delay}", f"shared_{kind}", SHARED_TRIPS, sms, threads, 128,
+                       lambda n: (*first(n), mask, group, stride, delay), {"in": uniform(rows * 64, 1, "bf16"), "out": zero(sms * threads)})
+    together = [one for kind in SHARED_KINDS for of in SHARED_SETS for one in read_together(kind, *of)]
+    return {"micro_warpgroup": products, "micro_phases": phases + copies, "micro_l2_shared": together}

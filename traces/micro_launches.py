@@ -770,9 +770,24 @@ def copy_rows():
     return {"micro_copy_rows": cases}
 
 
+# Products of a trip and warp: twice the tile's.
+TILES = [(2, 4), (4, 4), (2, 8), (4, 8)]
+TILE_TRIPS = (20, 100)
+
+
+def tensor_tiles():
+    cases = []
+    for kind in ("held", "matrix", "word"):
+        for rows, columns in TILES:
+            for warps in (4, 8):
+                cases += counted(f"tile_{kind}_{rows}x{columns}_w{warps}", f"tile_{kind}_{rows}x{columns}", TILE_TRIPS, SMS, warps,
+                                 lambda n: ("out", n, "in"), out=SMS * warps * 256, **{"in": 4096})
+    return {"micro_tensor_tiles": cases}
+
+
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async, copy_rows, tensor_chains, tensor_operands, tensor_beside, ldmatrix)
+             scoreboards, last, ports, copy_async, copy_rows, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -110,6 +110,8 @@ void check_caches(const Checks& c, const GpuModel& m) {
             "tpc_response_bytes_per_cycle");
   c.at_most(x.tpc_response_bytes_per_cycle, x.gpc_response_bytes_per_cycle, "crossbar.tpc_response_bytes_per_cycle",
             "gpc_response_bytes_per_cycle");
+  c.at_most(x.gpc_response_bytes_per_cycle, x.gpc_fanout_bytes_per_cycle, "crossbar.gpc_response_bytes_per_cycle",
+            "gpc_fanout_bytes_per_cycle");
   c.at_most(x.sm_write_bytes_per_cycle, x.cpc_write_bytes_per_cycle, "crossbar.sm_write_bytes_per_cycle",
             "cpc_write_bytes_per_cycle");
   const L2Spec& l2 = m.l2;

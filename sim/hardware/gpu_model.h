@@ -182,6 +182,7 @@ struct CrossbarSpec {
   int sm_response_bytes_per_cycle = 0;
   int tpc_response_bytes_per_cycle = 0;
   int gpc_response_bytes_per_cycle = 0;
+  int gpc_fanout_bytes_per_cycle = 0;  ///< to all its SMs, what is sent to several counted for each
   int sm_write_bytes_per_cycle = 0;
   int sm_write_flits = 0;               ///< of an SM, not acknowledged yet
   int cpc_write_bytes_per_cycle = 0;    ///< of whole lines

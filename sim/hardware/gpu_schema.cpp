@@ -308,6 +308,7 @@ void read_crossbar(Group& g, CrossbarSpec& s) {
   s.sm_response_bytes_per_cycle = g.bytes_per_cycle("sm_response_bytes_per_cycle");
   s.tpc_response_bytes_per_cycle = g.bytes_per_cycle("tpc_response_bytes_per_cycle");
   s.gpc_response_bytes_per_cycle = g.bytes_per_cycle("gpc_response_bytes_per_cycle");
+  s.gpc_fanout_bytes_per_cycle = g.bytes_per_cycle("gpc_fanout_bytes_per_cycle");
   s.sm_write_bytes_per_cycle = g.bytes_per_cycle("sm_write_bytes_per_cycle");
   s.sm_write_flits = g.integer("sm_write_flits", "flits", 1, 0xFFFF);
   s.cpc_write_bytes_per_cycle = g.bytes_per_cycle("cpc_write_bytes_per_cycle");

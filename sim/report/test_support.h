@@ -22,6 +22,7 @@ inline GpuModel small_gpu() {
   g.crossbar.sm_requests_per_cycle_x16 = 8;
   g.crossbar.sm_response_bytes_per_cycle = 64;
   g.crossbar.gpc_response_bytes_per_cycle = 100;
+  g.crossbar.gpc_fanout_bytes_per_cycle = 100;
   g.crossbar.sm_write_bytes_per_cycle = 32;
   g.l2.slices = 4;
   g.l2.slice_bytes_per_cycle = 64;

@@ -114,7 +114,8 @@ std::vector<ThroughputTerm> memory_throughputs(const Inputs& in) {
   add(terms, "dram__throughput", "HBM", static_cast<double>(m.dram_read_bytes + m.dram_write_bytes),
       g.hbm.bytes_per_ns * in.seconds * 1e9);
   // Not one of Nsight Compute's constituents: the ports into the GPCs, which an SM's own port does not show.
-  add(terms, "forewarp__xbar2gpc", "crossbar into the GPCs", returned,
+  add(terms, "forewarp__xbar2gpc", "crossbar into the GPCs",
+      returned - static_cast<double>(m.merged_sectors) * kSectorBytes,
       static_cast<double>(g.chip.tpcs_per_gpc.size()) * g.crossbar.gpc_response_bytes_per_cycle * in.cycles);
   sort_terms(terms);
   return terms;

@@ -214,6 +214,7 @@ Variant l2_rate(const GpuModel& m, double f) {
   Maker make(f);
   make.whole("l2.slice_bytes_per_cycle", m.l2.slice_bytes_per_cycle, f, 1 << 16)
       .set("crossbar.gpc_response_bytes_per_cycle", gpc)
+      .set("crossbar.gpc_fanout_bytes_per_cycle", scaled(x.gpc_fanout_bytes_per_cycle))
       .set("crossbar.tpc_response_bytes_per_cycle", std::min<double>(x.tpc_response_bytes_per_cycle, gpc))
       .set("crossbar.sm_response_bytes_per_cycle", std::min<double>(x.sm_response_bytes_per_cycle, gpc))
       .set("crossbar.cpc_write_bytes_per_cycle", cpc)

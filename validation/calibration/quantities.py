@@ -15,12 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "kernels" / "micro" / "quantities.yaml"
 sys.path.insert(0, str(ROOT / "traces"))
+import hopper_launches  # noqa: E402
 import micro_launches as launches  # noqa: E402  (which warps and forms there are)
 
 CYCLES = "gpc__cycles_elapsed.max"
 TIME = "gpu__time_duration.sum"  # ns
 
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 SMS = 132
 
 
@@ -510,6 +511,18 @@ def copy_rows():
              for kind, row, copies in launches.BESIDE_COPIES])
 
 
+def tensor_tiles():
+    return [slope(f"tile_{kind}_{rows}x{columns}_w{warps}", launches.TILE_TRIPS, 2 * rows * columns * max(1, warps // 4),
+                  "cycles/product of a sub-partition", "tensor.fetch_cycles tensor.fetch_pair_cycles memory_pipe.port_wavefront_cycles")
+            for kind in ("held", "matrix", "word") for rows, columns in launches.TILES for warps in (4, 8)]
+
+
+def l2_shared():
+    return [slope(f"shared_{kind}_{group}_s{stride}_d{delay}", hopper_launches.SHARED_TRIPS, 8 * KIB, "bytes/cycle of an SM",
+                  "crossbar.gpc_response_bytes_per_cycle crossbar.gpc_fanout_bytes_per_cycle l2.coalescer_requests l2.coalescer_cycles", rate=True)
+            for kind in hopper_launches.SHARED_KINDS for group, stride, delay in hopper_launches.SHARED_SETS]
+
+
 def l2_dirty():
     return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
@@ -527,10 +540,10 @@ def all_quantities():
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
              "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
-             "micro_tensor_beside": tensor_beside, "micro_ldmatrix": ldmatrix,
+             "micro_tensor_beside": tensor_beside, "micro_tensor_tiles": tensor_tiles, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
-             "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
+             "micro_l2_shared": l2_shared, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 

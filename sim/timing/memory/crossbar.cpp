@@ -16,6 +16,7 @@ Crossbar::Crossbar(const GpuModel& model) {
   sm_response_ = sector_cost(spec.sm_response_bytes_per_cycle);
   tpc_response_ = sector_cost(spec.tpc_response_bytes_per_cycle);
   gpc_response_ = sector_cost(spec.gpc_response_bytes_per_cycle);
+  gpc_fanout_ = sector_cost(spec.gpc_fanout_bytes_per_cycle);
   if (model.l2.partitions > 1) fabric_cost_ = sector_cost(spec.fabric_bytes_per_cycle);
 
   const std::size_t gpcs = model.chip.tpcs_per_gpc.size();
@@ -32,6 +33,7 @@ Crossbar::Crossbar(const GpuModel& model) {
   ports_.resize(tpc_.size());
   sm_in_.resize(tpc_.size());
   gpc_in_.resize(gpcs);
+  gpc_fanned_.resize(gpcs);
   held_.resize(gpcs);
   cpc_out_.resize(gpcs * static_cast<std::size_t>(model.chip.cpcs_per_gpc));
 }
@@ -54,10 +56,11 @@ Cycle Crossbar::cross(int from, int data_sectors, Cycle now) {
   return fine_ceil(fabric_[from].take(to_fine(now), fabric_cost_[static_cast<std::size_t>(data_sectors)]));
 }
 
-Cycle Crossbar::deliver(std::uint16_t sm, int data_sectors, Cycle now) {
-  // Three queues in one step: a TPC is fed by its GPC alone and an SM by its TPC alone, so they see the same order.
+Cycle Crossbar::deliver(std::uint16_t sm, int data_sectors, Cycle now, bool merged) {
+  // Four queues in one step: a TPC is fed by its GPC alone and an SM by its TPC alone, so they see the same order.
   const auto n = static_cast<std::size_t>(data_sectors);
-  FineCycle at = gpc_in_[gpc_[sm]].take(to_fine(now), gpc_response_[n]);
+  FineCycle at = gpc_in_[gpc_[sm]].take(to_fine(now), merged ? 0 : gpc_response_[n]);
+  at = gpc_fanned_[gpc_[sm]].take(at, gpc_fanout_[n]);
   at = tpc_in_[tpc_[sm]].take(at, tpc_response_[n]);
   at = sm_in_[sm].take(at, sm_response_[n]);
   // The path is cut-through: the first sector is covered by the response latency, the others follow at the rate of the

@@ -45,18 +45,19 @@ class Crossbar {
   Cycle leaves_gpc(std::uint16_t sm, Cycle at) const { return std::max(at, held_[gpc_[sm]]); }
   /// Data reaches the fabric, leaving partition `from`; returns the cycle in which it starts to cross.
   Cycle cross(int from, int data_sectors, Cycle now);
-  /// Data for the SM reaches its GPC at `now`; returns the cycle in which its last sector reaches the SM.
-  Cycle deliver(std::uint16_t sm, int data_sectors, Cycle now);
+  /// Data for the SM reaches its GPC at `now`; returns the cycle in which its last sector reaches the SM. What L2 sends
+  /// to several SMs crosses into the GPC once: `merged` with data that is charged to another of them.
+  Cycle deliver(std::uint16_t sm, int data_sectors, Cycle now, bool merged = false);
 
  private:
   FineCycle request_cost_ = 0, port_depth_ = 0;
   int sector_flits_ = 1, atomic_flit_bytes_ = 1;
   FineCycle cpc_flit_ = 0;  ///< cost of a flit on a CPC's path, from cpc_write_bytes_per_cycle of whole lines
-  SectorCost sm_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, fabric_cost_{};
+  SectorCost sm_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, gpc_fanout_{}, fabric_cost_{};
   std::vector<std::uint16_t> tpc_, cpc_, gpc_;
   std::vector<std::uint8_t> partition_;
   std::vector<Cycle> held_;  ///< by GPC
-  std::vector<RateServer> ports_, sm_in_, tpc_in_, gpc_in_, cpc_out_;
+  std::vector<RateServer> ports_, sm_in_, tpc_in_, gpc_in_, gpc_fanned_, cpc_out_;
   RateServer fabric_[2];
 };
 

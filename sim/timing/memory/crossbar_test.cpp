@@ -101,6 +101,20 @@ TEST_CASE("responses are held by SM, TPC and GPC, whichever is slowest") {
     for (int i = 0; i < 2000; ++i) last = x.deliver(static_cast<std::uint16_t>(i & 15), 4, 0);
     CHECK(last == Approx(2000).epsilon(0.01));
   }
+  SECTION("what is sent to four SMs crosses into the GPC once, and all of it leaves at the rate of the fan-out") {
+    m.crossbar.gpc_fanout_bytes_per_cycle = 1024;
+    Crossbar wide(m);
+    m.crossbar.gpc_fanout_bytes_per_cycle = 160;
+    Crossbar narrow(m);
+    Cycle last[2] = {0, 0};
+    for (int i = 0; i < 2000; ++i) {
+      const auto sm = static_cast<std::uint16_t>(i * 4 & 15);  // one of each fourth TPC
+      last[0] = wide.deliver(sm, 4, 0, i % 4 != 0);
+      last[1] = narrow.deliver(sm, 4, 0, i % 4 != 0);
+    }
+    CHECK(last[0] == Approx(1000).epsilon(0.01));  // 500 lines over the port of each SM
+    CHECK(last[1] == Approx(1600).epsilon(0.01));
+  }
 }
 
 TEST_CASE("the fabric has a path each way") {

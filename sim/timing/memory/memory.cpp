@@ -305,8 +305,8 @@ void MemorySystem::take_answers(int gpc, Cycle now, std::vector<MemoryReply>& re
   while (port.answers.take(now, port.due, at)) {
     for (const Event& e : port.due) {
       const bool posted = (e.type & kPosted) != 0;
-      if (static_cast<Step>(e.type & ~kPosted) == Step::Response) {
-        const Cycle there = s.crossbar_.deliver(e.unit, count(e.sectors & 15), at);
+      if (static_cast<Step>(e.type & ~(kPosted | kMerged)) == Step::Response) {
+        const Cycle there = s.crossbar_.deliver(e.unit, count(e.sectors & 15), at, (e.type & kMerged) != 0);
         if (!posted) port.queued_cycles += there - at;
         if (there > at) {
           const auto type = static_cast<std::uint8_t>(static_cast<unsigned>(Step::Reply) | (e.type & kPosted));

@@ -106,6 +106,30 @@ TEST_CASE("one slice gives its data rate, one SM and one GPC theirs") {
   CHECK(rate(of_slice, 0, 108, 1000) == Approx(0.75 * 128).epsilon(0.01));
 }
 
+TEST_CASE("SMs of a GPC that read the same lines together share the way into it") {
+  GpuModel m = test_model();
+  m.l2.slice_bytes_per_cycle = 1024;
+  m.l2.slice_tags_per_cycle = 16;
+  m.l2.coalescer_cycles = 60;
+  const auto rate = [&](int requests, int group) {
+    m.l2.coalescer_requests = requests;
+    MemorySystem memory(m);
+    for (std::uint64_t line = 0; line < 16384; ++line) memory.touch(line, 15, RequestKind::Read, 0);
+    const LoadRun run = run_load(memory, 16, 256, 0, [&](int sm, std::uint64_t i, MemoryRequest& r) {
+      if (i == 4000) return false;
+      r.line = static_cast<std::uint64_t>(sm / group) * 1024 + i % 1024;
+      r.sectors = 15;
+      return true;
+    });
+    return bytes_per_cycle(run.pushed * kLineBytes, run);
+  };
+  CHECK(rate(4, 1) == Approx(640).epsilon(0.03));   // gpc_response_bytes_per_cycle
+  CHECK(rate(4, 4) == Approx(1024).epsilon(0.03));  // sm_response_bytes_per_cycle of 16
+  CHECK(rate(1, 4) == Approx(640).epsilon(0.03));
+  m.crossbar.gpc_fanout_bytes_per_cycle = 800;
+  CHECK(rate(4, 4) == Approx(800).epsilon(0.03));
+}
+
 TEST_CASE("writes go at the rate of the SM's and the GPC's path, far ones at the fabric's") {
   GpuModel m = test_model();
   m.crossbar.fabric_bytes_per_cycle = 256;

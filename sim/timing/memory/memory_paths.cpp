@@ -138,6 +138,7 @@ bool MemorySystem::State::merge(std::uint32_t id, Cycle now) {
   if (r.crosses) return false;
   const auto join = slices_[r.slice].coalescer.read(r.index, r.copy, crossbar_.gpc(r.sm), r.sectors, id, now);
   if (join.outcome == ReadCoalescer::Outcome::First) return false;
+  r.merged = true;
   ++counters_.merged_requests;
   counters_.merged_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (join.outcome == ReadCoalescer::Outcome::Answered) {
@@ -405,8 +406,8 @@ void MemorySystem::State::respond(std::uint32_t id, Step step, Cycle at, Cycle n
     ++counters_.read_replies;
     counters_.read_latency_cycles += at - r.pushed;
   }
-  const auto type =
-      static_cast<std::uint8_t>(static_cast<unsigned>(step) | (r.kind == RequestKind::Read ? 0 : kPosted));
+  const auto type = static_cast<std::uint8_t>(static_cast<unsigned>(step) |
+                                              (r.kind == RequestKind::Read ? 0 : kPosted) | (r.merged ? kMerged : 0));
   const auto sectors = static_cast<std::uint8_t>(r.sectors | r.flits << kFlits);
   answered_.push_back({at, crossbar_.gpc(r.sm), {r.tag, r.sm, type, sectors}});
   records_.give(id);

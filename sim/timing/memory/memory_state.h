@@ -39,7 +39,9 @@ enum class Step : std::uint8_t {
 };
 
 inline constexpr std::uint8_t kPosted = 0x80;  ///< with a step above the ports: of a write or an atomic
-inline constexpr unsigned kFlits = 4;          ///< shift of the flit count, which shares a byte with the sectors
+inline constexpr std::uint8_t kMerged =
+    0x40;                              ///< with Step::Response: the data crosses into the GPC with another read's
+inline constexpr unsigned kFlits = 4;  ///< shift of the flit count, which shares a byte with the sectors
 
 /// A request in flight, or the fetch of a copy from the line's home.
 struct Record {
@@ -62,6 +64,7 @@ struct Record {
   bool copy = false;     ///< looks up the near copy of a far line
   bool fetch = false;    ///< a copy's fetch
   bool crosses = false;  ///< SM and slice are in different partitions
+  bool merged = false;   ///< shares the data of another read
 };
 
 inline int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }

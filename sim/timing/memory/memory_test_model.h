@@ -24,6 +24,7 @@ inline GpuModel test_model() {
   x.sm_response_bytes_per_cycle = 64;
   x.tpc_response_bytes_per_cycle = 128;
   x.gpc_response_bytes_per_cycle = 640;
+  x.gpc_fanout_bytes_per_cycle = 1280;
   x.sm_write_bytes_per_cycle = 64;
   x.sm_write_flits = 2000;
   x.cpc_write_bytes_per_cycle = 512;
