@@ -121,7 +121,46 @@ def _speed_of_light(w, one, identity):
                        "dram__throughput.avg.pct_of_peak_sustained_elapsed", "sm__cycles_active.avg"], "Counters")
 
 
+def _memory_tables(w, one):
+    """L1, shared memory, L2 and device memory in rows as Nsight Compute has them, without those of nothing."""
+    m = one.metrics
+    rows = []
+    for space in ("global", "local"):
+        for op, word in (("ld", "loads"), ("st", "stores"), ("atom", "atomics"), ("red", "reductions")):
+            name = f"pipe_lsu_mem_{space}_op_{op}.sum"
+            requests, sectors = m.get("l1tex__t_requests_" + name, 0), m.get("l1tex__t_sectors_" + name, 0)
+            if requests:
+                rows.append([f"{space} {word}", number(requests), number(sectors), f"{sectors / requests:.1f}", si(32 * sectors, "B")])
+    if rows:
+        w.table(["L1", "requests", "sectors", "sectors a request", "bytes"], rows, "L1 cache", (1, 2, 3, 4))
+    rows = []
+    for op, word in (("ld", "loads"), ("st", "stores"), ("atom", "atomics")):
+        waves = m.get(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum", 0)
+        conflicts = m.get(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum", 0)
+        if waves:
+            rows.append([word, number(waves), number(conflicts), f"{100 * conflicts / waves:.0f} %"])
+    if rows:
+        w.table(["shared memory", "wavefronts", "of bank conflicts", "share"], rows, "Shared memory", (1, 2, 3))
+    rows = []
+    for op, word in (("read", "reads"), ("write", "writes"), ("atom", "atomics"), ("red", "reductions")):
+        sectors = m.get(f"lts__t_sectors_srcunit_tex_op_{op}.sum", 0)
+        if sectors:
+            rows.append([word, number(sectors), si(32 * sectors, "B"), si(32 * sectors / one.nanoseconds * 1e9, "B/s")])
+    if rows:
+        w.table(["L2", "sectors", "bytes", "rate"], rows, f"L2 cache, {m.get('lts__t_sector_hit_rate.pct', 0):.1f} % hits", (1, 2, 3))
+    peak = {level["level"]: level["peak_bytes_per_second"] for level in one.case["roofline"]["levels"]}["HBM"]
+    rows = []
+    for word, name in (("read", "dram__bytes_read.sum"), ("written", "dram__bytes_write.sum")):
+        rate = m.get(name, 0) / one.nanoseconds * 1e9
+        if rate:
+            rows.append([word, si(m[name], "B"), si(rate, "B/s"), f"{100 * rate / peak:.1f} %"])
+    if rows:
+        w.table(["device memory", "bytes", "rate", "of its peak"], rows, "Device memory", (1, 2, 3))
+
+
 def _memory(w, one, identity):
+    w.chart("memory", [one], identity + "-units")
+    _memory_tables(w, one)
     w.chart("traffic", [one], identity + "-traffic")
     rows = [[f"{r['pc']:#06x}", r["sass"], r["space"], number(r["executed"]), number(r["sectors"]),
              number(r["sectors_needed"]), number(max(0, r["sectors"] - r["sectors_needed"])), number(r["wavefronts"]),
@@ -144,9 +183,39 @@ def _warp_states(w, one, identity):
     _counters(w, one, _matching(one, "issue_stalled"), "Counters")
 
 
+def _heat(share):
+    """How hot a row is: its class, of five."""
+    return f"heat{min(4, int(share / 5))}" if share >= 1 else ""
+
+
+def _lines(w, one):
+    """CUDA lines by the time that warps spend on their instructions, where the image knows them."""
+    total = sum(sum(r["warp_cycles"].values()) for r in one.case["instructions"]) or 1
+    lines = {}
+    for r in one.case["instructions"]:
+        if "source" not in r:
+            continue
+        line = lines.setdefault(r["source"], {"time": 0, "executed": 0, "sectors": 0, "needed": 0, "waits": {}})
+        line["time"] += sum(r["warp_cycles"].values())
+        line["executed"] += r["executed"]
+        line["sectors"] += r.get("sectors", 0)
+        line["needed"] += r.get("sectors_needed", 0)
+        for reason, value in r["warp_cycles"].items():
+            line["waits"][reason] = line["waits"].get(reason, 0) + value
+    rows = []
+    for place, line in sorted(lines.items(), key=lambda item: -item[1]["time"]):
+        share = 100 * line["time"] / total
+        why = max(line["waits"], key=line["waits"].get).replace("_", " ") if line["waits"] else ""
+        rows.append([place, (f"{share:.1f} %", _heat(share)), why, number(line["executed"]), number(line["sectors"]) if line["sectors"] else "",
+                     number(max(0, line["sectors"] - line["needed"])) if line["sectors"] else ""])
+    if rows:
+        w.table(["line", "warp time", "mostly", "issued", "sectors", "wasted"], rows, "Lines of CUDA, the hottest first", (1, 3, 4, 5))
+
+
 def _source(w, one, identity):
     if "instructions" in one.case:
         w.chart("divergence", [one], identity + "-divergence")
+        _lines(w, one)
         total = sum(sum(r["warp_cycles"].values()) for r in one.case["instructions"]) or 1
         rows = []
         for r in one.case["instructions"]:
@@ -156,7 +225,7 @@ def _source(w, one, identity):
                             if value / total >= 0.0005)
             wasted = max(0, r.get("sectors", 0) - r.get("sectors_needed", 0))
             rows.append([f"{r['pc']:#06x}", r.get("source", ""), (r["sass"], "sass"), number(r["executed"]), f"{r['active_lanes']:.1f}",
-                         (f"{share:.1f} %", "hot" if share >= 5 else ""), why, number(r.get("sectors")),
+                         (f"{share:.1f} %", _heat(share)), why, number(r.get("sectors")),
                          number(wasted) if wasted else "", number(r.get("bank_conflicts"))])
         if not any("source" in r for r in one.case["instructions"]):
             w.add("<p>The image has no line information (nvcc -lineinfo), so instructions stand without source lines.</p>\n")
@@ -200,9 +269,9 @@ def _launch_section(w, one, identity, is_open):
             w, one, [n for n in _matching(one, "warps_active", "warps_eligible", "issue_active", "maximum_warps")
                      if "stalled" not in n], "Counters")),
         ("Warp State Statistics", lambda: _warp_states(w, one, identity)),
-        ("Instruction Statistics", lambda: _counters(
+        ("Instruction Statistics", lambda: (w.chart("mix", [one], identity + "-mix"), _counters(
             w, one, [n for n in _matching(one, "inst_executed", "sass_thread_inst") if n not in roofline_names
-                     and "branch" not in n and "pipe" not in n], "Counters")),
+                     and "branch" not in n and "pipe" not in n], "Counters"))),
         ("Launch Statistics", lambda: (w.chart("waves", [one], identity + "-waves"),
                                        _counters(w, one, _matching(one, "launch__"), "Counters"))),
         ("Occupancy", lambda: (w.chart("occupancy", [one], identity + "-occupancy"),

@@ -5,7 +5,7 @@ import os
 import re
 import textwrap
 
-from . import accuracy, exploration, launching, memory, performance, roofline, style
+from . import accuracy, exploration, flow, launching, memory, performance, roofline, style
 from .results import InputError, distinct, tidy
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -16,6 +16,8 @@ KINDS = {
     "waves": (launching.waves, "Blocks on SMs over time"),
     "coalescing": (memory.coalescing, "Lanes against sections of memory"),
     "divergence": (memory.divergence, "Active lanes along a warp's instructions"),
+    "memory": (flow.memory_chart, "Bytes between the units"),
+    "mix": (flow.mix, "What is executed"),
     "stalls": (performance.stalls, "What warps do while they are resident"),
     "ladder": (performance.ladder, "Attained rate, step by step"),
     "traffic": (memory.traffic, "Bytes moved, level by level"),
@@ -168,6 +170,8 @@ WALK = {
     "waves": ("stays", ("case", "text", "from", "to")),
     "coalescing": ("cells", ("case", "lane", "use", "address", "bytes")),
     "divergence": ("stream", ("case", "pc", "sass", "lanes", "count", "divergent")),
+    "memory": ("parts", ("case", "unit", "words", "what", "bytes", "rate", "peak")),
+    "mix": ("opcodes", ("case", "opcode", "class", "executed", "share")),
     "stalls": ("shares", ("case", "origin", "reason", "share")),
     "ladder": ("steps", ("step", "gpu", "predicted", "seen", "bound")),
     "traffic": ("bytes", ("case", "level", "predicted", "seen", "launches", "time")),

@@ -33,6 +33,8 @@ def pictures():
         "waves": ("waves", launches("launch"), spec.Options()),
         "coalescing": ("coalescing", launches("launch", "divergence_by_lane_2_check_1000"), spec.Options()),
         "divergence": ("divergence", launches("launch"), spec.Options()),
+        "memory": ("memory", launches("product", "sgemm_warp_tiled_check_100"), spec.Options()),
+        "mix": ("mix", launches("product", "sgemm_warp_tiled_check_100"), spec.Options()),
         "stalls": ("stalls", launches("suite"), spec.Options()),
         "ladder": ("ladder", launches("suite", "sgemm_shared_tiled_512", "sgemm_warp_tiled_512"), spec.Options()),
         "traffic": ("traffic", launches("suite", "sgemm_shared_tiled_512", "relu_f32_1mi"),

@@ -64,7 +64,7 @@ class Everywhere(unittest.TestCase):
 
     def test_every_field_is_in_a_row(self):
         """A template that names a field which no row has draws nothing, silently."""
-        optional = {"measured", "error", "text", "mark", "divergent", "named", "short", "size", "link", "bound", "x2", "y2", "shade", "bottom"}
+        optional = {"measured", "error", "text", "mark", "divergent", "named", "short", "size", "link", "bound", "x2", "y2", "shade", "bottom", "left", "right", "top", "turn", "unit", "centre", "middle"}
         def fields(value):
             if isinstance(value, dict):
                 if "field" in value:

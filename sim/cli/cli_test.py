@@ -345,6 +345,27 @@ class Results(Base):
         self.assertTrue(all(read["cold"]))
         self.assertFalse(any(read["warm"]) or any(read["sequence"]))  # all of it fits L2
 
+    def test_several_gpus_in_one_table(self):
+        path = self.path("several.json")
+        result = self.predict_case("--gpu", "h100-pcie", "--json", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for gpu in (GPU, "h100-pcie"):
+            self.assertRegex(result.stdout, rf"(?m){gpu} ")
+        self.assertNotIn("measured", result.stdout)
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        self.assertEqual([one["gpu"] for one in document["gpus"]], [GPU, "h100-pcie"])
+
+    def test_describe_for_programs(self):
+        metrics = json.loads(run("describe", "metrics", "--json", "-").stdout)["metrics"]
+        self.assertIn("dram__bytes_read.sum", [one["name"] for one in metrics])
+        gpu = json.loads(run("describe", "gpu", GPU, "--json", "-").stdout)["gpus"][0]
+        self.assertEqual(gpu["gpu"], GPU)
+        self.assertTrue(all(one["source"] for one in gpu["numbers"]))
+        self.assertIn("tensor_bf16", [roof["name"] for roof in gpu["roofs"]])
+        opcodes = json.loads(run("describe", "opcodes", "--json", "-").stdout)["opcodes"]
+        self.assertIn({"name": "TEX", "emulated": "refused", "timed": "no"}, opcodes)
+
     def test_describe(self):
         self.assertIn(GPU, run("describe", "gpu").stdout)
         self.assertIn("4.8", run("describe", "gpu", GPU).stdout)

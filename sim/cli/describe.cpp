@@ -1,9 +1,11 @@
 // forewarp describe: what the program knows.
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "counters/metrics.h"
 #include "emulation/emulation.h"
 #include "hardware/gpu_model.h"
@@ -145,6 +147,50 @@ std::string list_opcodes() {
          "validated by: the first kernel with a measured profile that has it; - none does.\n";
 }
 
+nlohmann::ordered_json gpu_json(const std::string& name, const std::vector<std::string>& changes) {
+  const GpuModel g = load_gpu_model(name, changes);
+  nlohmann::ordered_json j{{"gpu", g.name}, {"title", g.title}, {"family", g.family}, {"sm", g.sm}};
+  for (const auto& [key, peaks] : {std::pair{"peaks", derived_peaks(g)}, std::pair{"roofs", arithmetic_roofs(g)}}) {
+    j[key] = nlohmann::ordered_json::array();
+    for (const Peak& p : peaks) j[key].push_back({{"name", p.name}, {"per_second", p.per_second}, {"unit", p.unit}});
+  }
+  j["numbers"] = nlohmann::ordered_json::array();
+  for (const Leaf& leaf : describe_gpu(name, changes))
+    j["numbers"].push_back({{"path", leaf.path},
+                            {"value", leaf.value},
+                            {"unit", leaf.unit},
+                            {"source", provenance_text(leaf.source)},
+                            {"measured_on", leaf.on},
+                            {"place", place_text(leaf.where)},
+                            {"reference", leaf.ref}});
+  return j;
+}
+
+/// What `describe TOPIC [NAME]` says, for programs.
+nlohmann::ordered_json describe_json(const std::string& topic, const std::string& name,
+                                     const std::vector<std::string>& changes) {
+  nlohmann::ordered_json j{{"forewarp", FOREWARP_VERSION}};
+  if (topic == "gpu") {
+    j["gpus"] = nlohmann::ordered_json::array();
+    for (const std::string& one : name.empty() ? gpu_model_names() : std::vector{name})
+      j["gpus"].push_back(gpu_json(one, changes));
+  } else if (topic == "metrics") {
+    j["metrics"] = nlohmann::ordered_json::array();
+    for (const MetricDescription& m : describe_metrics())
+      j["metrics"].push_back(
+          {{"name", m.name}, {"unit", m.unit}, {"from", m.exact ? "counted" : "timed"}, {"meaning", m.meaning}});
+  } else {
+    j["opcodes"] = nlohmann::ordered_json::array();
+    for (std::size_t i = 1; i < static_cast<std::size_t>(Opcode::Count); ++i) {
+      const auto opcode = static_cast<Opcode>(i);
+      j["opcodes"].push_back({{"name", opcode_text(opcode)},
+                              {"emulated", emulated_text(emulated(opcode))},
+                              {"timed", timed_text(traits(opcode).timed)}});
+    }
+  }
+  return j;
+}
+
 }  // namespace
 
 int run_describe(const Arguments& arguments) {
@@ -152,23 +198,25 @@ int run_describe(const Arguments& arguments) {
       "describe gpu [NAME|FILE] [--set LEAF=VALUE] | metrics | opcodes",
       "Lists the GPUs that can be predicted and what is known about one, the metrics of a prediction, or the\n"
       "opcodes that are read.",
-      {"forewarp describe gpu h200-sxm", "forewarp describe metrics"});
+      {"forewarp describe gpu h200-sxm", "forewarp describe metrics", "forewarp describe metrics --json metrics.json"});
   c.positional("TOPIC");
   c.positional("NAME", true);
   c.add_set();
+  c.add_json();
   if (!c.parse(arguments)) return kDone;
+  const auto json_path = c.json();
+  if (json_path) check_writable(*json_path);
   const std::string topic = c.text("TOPIC");
   if (topic != "gpu" && c.has("NAME")) throw UsageError("describe " + topic + " takes no name");
   if (c.has("set") && (topic != "gpu" || !c.has("NAME"))) throw UsageError("--set needs describe gpu NAME");
-  if (topic == "gpu") {
-    write_file("-", c.has("NAME") ? gpu_text(c.text("NAME"), c.changes()) : list_gpus());
-  } else if (topic == "metrics") {
-    write_file("-", list_metrics());
-  } else if (topic == "opcodes") {
-    write_file("-", list_opcodes());
-  } else {
+  if (topic != "gpu" && topic != "metrics" && topic != "opcodes")
     throw UsageError("describe knows gpu, metrics and opcodes, not '" + topic + "'");
-  }
+  const std::string name = c.has("NAME") ? c.text("NAME") : "";
+  const std::string text = topic == "metrics"   ? list_metrics()
+                           : topic == "opcodes" ? list_opcodes()
+                           : name.empty()       ? list_gpus()
+                                                : gpu_text(name, c.changes());
+  write_results(text, json_path, json_path ? describe_json(topic, name, c.changes()).dump(1) + "\n" : "");
   return kDone;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/workers.h"
+#include "report/comparison.h"
 #include "report/json.h"
 #include "report/text.h"
 
@@ -20,10 +21,14 @@ CommandLine make_command_line() {
       {"forewarp predict traces/sm_90/matmul_03_shared_tiled.cubin --launch traces/matmul_03_shared_tiled.yaml \\\n"
        "      --gpu h200-sxm --case sgemm_shared_tiled_1024",
        "forewarp predict traces/sm_80/copy_02_strided.cubin --launch traces/copy_02_strided.yaml \\\n"
-       "      --gpu a100-sxm4-80gb --json strided.json"});
+       "      --gpu a100-sxm4-80gb --json strided.json",
+       "forewarp predict tiled.fatbin --launch tiled.yaml --gpu a100-sxm4-80gb --gpu h100-sxm5 --gpu h200-sxm"});
   namespace po = boost::program_options;
   c.model()("launch", po::value<std::string>()->value_name("FILE"), "launch file");
-  c.add_gpu();
+  c.model()(
+      "gpu", po::value<std::vector<std::string>>()->value_name("NAME|FILE"),
+      "GPU model: a name (`forewarp describe gpu` lists them) or a YAML file; repeat it for one table of several");
+  c.add_set();
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"),
             "only this case of the launch file; may be repeated");
   c.add_simulation();
@@ -35,21 +40,12 @@ CommandLine make_command_line() {
   return c;
 }
 
-}  // namespace
-
-int run_predict(const Arguments& arguments) {
-  CommandLine c = make_command_line();
-  if (!c.parse(arguments)) return kDone;
-  const std::string launch_file = c.text("launch");
-  SimulateOptions options = c.simulation();
+/// The chosen cases on one GPU.
+std::vector<Prediction> predict_on(const GpuModel& model, const CommandLine& c, SimulateOptions options,
+                                   const PredictionCache* cache) {
   const unsigned threads = c.threads();
-  const std::optional<PredictionCache> cache = c.cache();
-  const auto json_path = c.json();
-  if (json_path) check_writable(*json_path);
-
-  const GpuModel model = c.gpu();
   const Workload workload =
-      load_workload(c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), model.sm, cache ? &*cache : nullptr});
+      load_workload(c.text("IMAGE"), c.text("launch"), {c.has("assume-opcodes"), model.sm, cache});
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
   for (const Case* item : cases) check_case(model, workload, *item);
   options.threads = threads_for_each(threads, cases.size());
@@ -60,16 +56,45 @@ int run_predict(const Arguments& arguments) {
     Progress progress(cases.size());
     rethrow_first(run_side_by_side(cases.size(), threads, true, [&](std::size_t i) {
       progress.started(cases[i]->id);
-      by_case[i] = std::move(predict_case(models, workload, *cases[i], options, {}, cache ? &*cache : nullptr).front());
+      by_case[i] = std::move(predict_case(models, workload, *cases[i], options, {}, cache).front());
       progress.finished();
     }));
   }
   std::vector<Prediction> predictions;
   for (auto& of_case : by_case)
     for (Prediction& p : of_case) predictions.push_back(std::move(p));
-  for (const Prediction& p : predictions)
-    for (const std::string& warning : p.warnings) warn(p.case_id + ": " + warning);
-  write_results(write_text(predictions), json_path, json_path ? write_json(model, predictions) : "");
+  return predictions;
+}
+
+}  // namespace
+
+int run_predict(const Arguments& arguments) {
+  CommandLine c = make_command_line();
+  if (!c.parse(arguments)) return kDone;
+  c.text("launch");  // says so if it is missing
+  const SimulateOptions options = c.simulation();
+  const std::optional<PredictionCache> cache = c.cache();
+  const auto json_path = c.json();
+  if (json_path) check_writable(*json_path);
+  const std::vector<std::string> names = c.texts("gpu");
+  if (names.empty()) c.text("gpu");
+
+  std::vector<GpuModel> models;
+  for (const std::string& name : names) models.push_back(load_gpu_model(name, c.changes()));
+  std::vector<ComparedGpu> columns;
+  for (const GpuModel& model : models)
+    columns.push_back({model.name, predict_on(model, c, options, cache ? &*cache : nullptr), {}});
+  for (const ComparedGpu& column : columns)
+    for (const Prediction& p : column.predictions)
+      for (const std::string& warning : p.warnings)
+        warn(p.case_id + (columns.size() > 1 ? " on " + column.gpu : "") + ": " + warning);
+  if (columns.size() > 1) {
+    write_results(write_comparison_text(c.text("IMAGE"), columns), json_path,
+                  json_path ? write_comparison_json(columns) : "");
+  } else {
+    const std::vector<Prediction>& only = columns.front().predictions;
+    write_results(write_text(only), json_path, json_path ? write_json(models.front(), only) : "");
+  }
   return kDone;
 }
 

@@ -41,7 +41,9 @@ constexpr std::uint64_t kSmallAlignment = 512;
 constexpr std::uint64_t kLargeBuffer = 1 << 20;
 constexpr std::uint64_t kGap = 64 << 10;
 
+/// One number, or one to three of them.
 Dim3 read_extent(const config::Node& node, const Dim3& most) {
+  if (node.is_scalar()) return {static_cast<std::uint32_t>(node.unsigned_integer(1, most.x)), 1, 1};
   const std::vector<config::Node> items = node.list(1, 3);
   const std::uint32_t limits[3] = {most.x, most.y, most.z};
   std::uint32_t extent[3] = {1, 1, 1};
@@ -111,10 +113,33 @@ FillPointers read_pointers(const config::Node& node, const std::vector<Buffer>& 
   return fill;
 }
 
+/// 4194304, or 4 MiB.
+std::uint64_t read_size(const config::Node& node, std::uint64_t most) {
+  static constexpr std::pair<std::string_view, std::uint64_t> kUnits[] = {
+      {"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30}, {"B", 1}};
+  if (!node.is_scalar()) return node.unsigned_integer(1, most);
+  const std::string text = node.string();
+  for (const auto& [unit, scale] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const std::size_t digits = text.find_first_not_of("0123456789");
+    const std::string_view between = std::string_view(text).substr(digits, text.size() - unit.size() - digits);
+    if (digits == 0 || digits > 12 || !(between.empty() || between == " ")) break;
+    const std::uint64_t count = std::stoull(text.substr(0, digits));
+    if (count == 0 || count > most / scale) throw node.error("is not a size from 1 byte to 1024 GiB");
+    return count * scale;
+  }
+  return node.unsigned_integer(1, most);
+}
+
 /// zero | iota | {uniform: {...}} | {lcg: {...}} | {file: PATH} | {pointers: [...]}
 Fill read_fill(const config::Node& node, const std::string& launch_path, const std::vector<Buffer>& buffers) {
   static const char* const kAccepted = "accepted: zero, iota, uniform, lcg, file, pointers";
-  if (!node.is_map()) return node.choice({"zero", "iota"}) == 0 ? Fill{FillZero{}} : Fill{FillIota{}};
+  if (node.is_scalar()) {
+    const std::string name = node.string();
+    if (name == "zero") return FillZero{};
+    if (name == "iota") return FillIota{};
+    throw node.error("unknown fill " + config::quoted(name), kAccepted);
+  }
   const std::vector<config::Entry> entries = node.entries();
   if (entries.size() != 1) throw node.error("must name exactly one fill", kAccepted);
   const config::Entry& entry = entries.front();
@@ -134,7 +159,7 @@ std::vector<Buffer> read_buffers(const config::Node& node, const std::string& la
     buffer.name = entry.key;
     buffer.where = entry.where;
     config::Map m(entry.value);
-    buffer.bytes = m.at("bytes").unsigned_integer(1, kMostBufferBytes);
+    buffer.bytes = read_size(m.at("bytes"), kMostBufferBytes);
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Buffer& buffer = buffers[i];

@@ -134,6 +134,27 @@ TEST_CASE("keys are checked") {
   CHECK_THAT(message("- 1\n"), Contains("must be a map"));
 }
 
+TEST_CASE("extents and sizes as people write them") {
+  const auto launch = [](const std::string& grid, const std::string& bytes) {
+    return "c: {kernel: k, grid: " + grid + ", block: 64, args: [], buffers: {a: {bytes: " + bytes +
+           ", fill: zero}}}\n";
+  };
+  const auto bytes = [&](const std::string& text) {
+    return read(launch("1", text)).cases.front().buffers.front().bytes;
+  };
+  const Launch one = read(launch("4096", "1")).cases.front().launches.front();
+  CHECK((one.grid.x == 4096 && one.grid.y == 1 && one.grid.z == 1 && one.block.x == 64));
+  CHECK(bytes("4096") == 4096);
+  CHECK(bytes("4 MiB") == 4 << 20);
+  CHECK(bytes("3KiB") == 3 << 10);
+  CHECK(bytes("2 GiB") == std::uint64_t{2} << 30);
+  CHECK(bytes("7 B") == 7);
+  for (const char* text :
+       {"MiB", "4 MB", "4  MiB", "-4 MiB", "1.5 MiB", "0 MiB", "2000 GiB", "99999999999999 GiB", "4 MiB x"})
+    CHECK(message(launch("1", text)) != "no error");
+  CHECK_THAT(message(launch("0", "1")), Contains("grid must be an integer from 1"));
+}
+
 TEST_CASE("buffers and fills are checked") {
   const auto buffer = [](const std::string& text) {
     return message("c: {kernel: k, grid: [1], block: [1], args: [], buffers: {a: " + text + "}}\n");
@@ -143,7 +164,8 @@ TEST_CASE("buffers and fills are checked") {
   CHECK_THAT(buffer("{fill: zero}"), Contains("lacks the key 'bytes'"));
   CHECK(buffer("{bytes: 8}") == message("c: {kernel: k, grid: [1], block: [1], args: [], buffers: {a: {bytes: 8}}}\n"));
   CHECK_THAT(buffer("{bytes: 8}"), Contains("lacks the key 'fill'"));
-  CHECK_THAT(buffer("{bytes: 8, fill: ones}"), Contains("cannot be 'ones'") && Contains("accepted: zero, iota"));
+  CHECK_THAT(buffer("{bytes: 8, fill: ones}"),
+             Contains("unknown fill 'ones'") && Contains("accepted: zero, iota, uniform, lcg, file"));
   CHECK_THAT(buffer("{bytes: 8, fill: {ones: 1}}"), Contains("unknown fill 'ones'"));
   CHECK_THAT(buffer("{bytes: 8, fill: {}}"), Contains("exactly one fill"));
   CHECK_THAT(buffer("{bytes: 8, fill: zero, file: x}"), Contains("unknown key 'file'"));

@@ -48,13 +48,24 @@ std::string divergence_cell(const Prediction& p) {
 /// A kernel's name without its parameters.
 std::string short_name(const std::string& kernel) { return kernel.substr(0, kernel.find('(')); }
 
-void add_row(Table& t, const ComparedGpu& gpu, const Prediction& p, bool first) {
+void add_row(Table& t, const ComparedGpu& gpu, const Prediction& p, bool first, bool measured) {
   const MeasuredLaunch* m = find_measured(gpu, p);
-  t.row({first ? report::launch_label(p) : "", first ? short_name(p.kernel) : "", gpu.gpu, fixed(p.cycles(), 0),
-         report::duration(p.time_ns()), p.roofline.attained == 0 ? "-" : report::si(p.roofline.attained, "FLOP/s"),
-         report::roofline_position(p), percent_text(p.metrics.get("forewarp__wasted_sectors.pct")), divergence_cell(p),
-         fixed(p.occupancy.waves, 2), report::top_stall(p), m == nullptr ? "" : fixed(m->cycles, 0),
-         m == nullptr ? "" : percent_text(error_pct(p.cycles(), m->cycles))});
+  std::vector<std::string> cells{first ? report::launch_label(p) : "",
+                                 first ? short_name(p.kernel) : "",
+                                 gpu.gpu,
+                                 fixed(p.cycles(), 0),
+                                 report::duration(p.time_ns()),
+                                 p.roofline.attained == 0 ? "-" : report::si(p.roofline.attained, "FLOP/s"),
+                                 report::roofline_position(p),
+                                 percent_text(p.metrics.get("forewarp__wasted_sectors.pct")),
+                                 divergence_cell(p),
+                                 fixed(p.occupancy.waves, 2),
+                                 report::top_stall(p)};
+  if (measured) {
+    cells.push_back(m == nullptr ? "" : fixed(m->cycles, 0));
+    cells.push_back(m == nullptr ? "" : percent_text(error_pct(p.cycles(), m->cycles)));
+  }
+  t.row(std::move(cells));
 }
 
 }  // namespace
@@ -62,26 +73,24 @@ void add_row(Table& t, const ComparedGpu& gpu, const Prediction& p, bool first) 
 std::string write_comparison_text(const std::string& title, const std::vector<ComparedGpu>& gpus) {
   std::string out = "forewarp " FOREWARP_VERSION "  " + title + "\n\n";
   if (gpus.empty()) return out;
-  Table t({{"case", Table::Left},
-           {"kernel", Table::Left},
-           {"GPU", Table::Left},
-           {"cycles", Table::Right},
-           {"time", Table::Right},
-           {"rate", Table::Right},
-           {"roofline", Table::Right},
-           {"wasted sectors", Table::Right},
-           {"lanes, divergent", Table::Right},
-           {"waves", Table::Right},
-           {"top stall", Table::Left},
-           {"measured cycles", Table::Right},
-           {"error", Table::Right}});
+  std::vector<Table::Column> columns{
+      {"case", Table::Left},      {"kernel", Table::Left},          {"GPU", Table::Left},
+      {"cycles", Table::Right},   {"time", Table::Right},           {"rate", Table::Right},
+      {"roofline", Table::Right}, {"wasted sectors", Table::Right}, {"lanes, divergent", Table::Right},
+      {"waves", Table::Right},    {"top stall", Table::Left}};
+  const bool measured = std::any_of(gpus.begin(), gpus.end(), [](const ComparedGpu& g) { return !g.measured.empty(); });
+  if (measured) {
+    columns.push_back({"measured cycles", Table::Right});
+    columns.push_back({"error", Table::Right});
+  }
+  Table t(std::move(columns));
   std::vector<std::vector<double>> errors(gpus.size());
   for (const Prediction* row : all_launches(gpus)) {
     bool first = true;
     for (std::size_t g = 0; g < gpus.size(); ++g) {
       const Prediction* p = find_launch(gpus[g], *row);
       if (p == nullptr) continue;
-      add_row(t, gpus[g], *p, first);
+      add_row(t, gpus[g], *p, first, measured);
       first = false;
       if (const MeasuredLaunch* m = find_measured(gpus[g], *p)) errors[g].push_back(error_pct(p->cycles(), m->cycles));
     }

@@ -14,6 +14,8 @@ using namespace report;
 
 constexpr std::size_t kTop = 8;  ///< rows of a table by instruction; JSON has all of them
 
+constexpr std::size_t kTopInstructions = 10;
+
 class Section {
  public:
   Section(std::string& out, const std::string& title) : out_(out) {
@@ -225,11 +227,25 @@ void warp_states(std::string& out, const Prediction& p) {
   if (p.hot_spots.empty()) return;
   s.note("");
   s.note("Where warps spend their time:");
-  Table h({{"pc", Table::Left}, {"instruction", Table::Left}, {"of warp time", Table::Right}, {"mostly", Table::Left}});
-  for (std::size_t i = 0; i < std::min(kTop, p.hot_spots.size()); ++i) {
+  const auto row_of = [&](const HotSpot& spot) {
+    return std::find_if(p.instructions.begin(), p.instructions.end(),
+                        [&](const InstructionRow& r) { return r.instruction == spot.instruction; });
+  };
+  const bool lines = std::any_of(p.instructions.begin(), p.instructions.end(),
+                                 [](const InstructionRow& r) { return !r.source.empty(); });
+  Table h({{"pc", Table::Left},
+           {"instruction", Table::Left},
+           {lines ? "source" : "", Table::Left},
+           {"of warp time", Table::Right},
+           {"mostly", Table::Left},
+           {"sectors", Table::Right}});
+  for (std::size_t i = 0; i < std::min(kTopInstructions, p.hot_spots.size()); ++i) {
     const HotSpot& spot = p.hot_spots[i];
+    const auto row = row_of(spot);
+    const bool found = row != p.instructions.end();
     h.row({address(spot.instruction), left(spot.text, std::min<std::size_t>(spot.text.size(), 44)),
-           percent_text(spot.share_pct), stall_name(spot.reason)});
+           found ? row->source : "", percent_text(spot.share_pct), stall_name(spot.reason),
+           found && row->sectors > 0 ? count(row->sectors) : ""});
   }
   s.table(h);
 }
