@@ -160,7 +160,7 @@ def main():
                         continue
                     name = f"{top} {os.path.basename(image).split('.')[0]} sm_{sm}"
                     try:
-                        row = survey(arguments.forewarp, image, name, sm, arguments.sample, min(left, 120))
+                        row = survey(arguments.forewarp, image, name, sm, arguments.sample, min(left, 300))
                     except subprocess.TimeoutExpired:
                         row = Row(name)
                         row.blocks["more than its share of time"] += 1

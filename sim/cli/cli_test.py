@@ -79,6 +79,19 @@ class List(Base):
         self.assertEqual(len(kernels["arguments_batched"]["parameters"]), 6)
         self.assertIn("56 @0", run("list", os.path.join(TRACES, "sm_90", "field_08_arguments.cubin")).stdout)
 
+    def test_names_are_no_commands_to_the_terminal(self):
+        image = self.path("odd.cubin")
+        with open(os.path.join(TRACES, "sm_90", "field_08_arguments.cubin"), "rb") as file:
+            self.path("odd.cubin", file.read().replace(b"arguments_scale", b"\x1b[31ments_scale"))
+        with open(os.path.join(TRACES, "sm_90", "field_08_arguments.cubin.json")) as file:
+            self.path("odd.cubin.json", file.read().replace("arguments_scale", "\\u001b[31ments_scale"))
+        launch = self.path("launch.yaml", "a: {kernel: nothing, grid: [1, 1, 1], block: [32, 1, 1], buffers: {}, args: []}")
+        listed, refused = run("list", image), run("predict", image, "--launch", launch, "--gpu", GPU)
+        self.assertEqual((listed.returncode, refused.returncode), (0, 1), refused.stderr)
+        for text in (listed.stdout, refused.stderr):
+            self.assertIn("?[31ments_scale", text)
+            self.assertNotIn("\x1b", text)
+
     def test_a_template_can_be_read_back(self):
         for stem, kernel in (("field_08_arguments", "arguments_scale"), ("matmul_03_shared_tiled", "sgemm_shared_tiled")):
             image = os.path.join(TRACES, "sm_90", stem + ".cubin")

@@ -74,12 +74,6 @@ std::string parameters_text(const Kernel& kernel) {
   return text.empty() ? "-" : text;
 }
 
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';
-  return text;
-}
-
 /// The kernels of an image as a table and as JSON. They pass one after another.
 class Listing {
  public:

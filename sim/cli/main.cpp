@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/output.h"
 
 namespace {
 
@@ -69,7 +70,7 @@ int dispatch(int argc, char** argv) {
 }
 
 int fail(const char* kind, const char* what, int code) {
-  std::fprintf(stderr, "forewarp: %s%s\n", kind, what);
+  std::fprintf(stderr, "forewarp: %s%s\n", kind, cli::printable(what).c_str());
   return code;
 }
 

@@ -44,9 +44,15 @@ void check_writable(const std::string& path) {
 
 void write_results(const std::string& text, const std::optional<std::string>& json_path, const std::string& json) {
   if (json_path) write_file(*json_path, json);
-  if (json_path != "-") write_file("-", text);
+  if (json_path != "-") write_file("-", printable(text));
 }
 
-void warn(const std::string& message) { std::fprintf(stderr, "forewarp: warning: %s\n", message.c_str()); }
+std::string printable(std::string text) {
+  for (char& c : text)
+    if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == 127) c = '?';
+  return text;
+}
+
+void warn(const std::string& message) { std::fprintf(stderr, "forewarp: warning: %s\n", printable(message).c_str()); }
 
 }  // namespace forewarp::cli

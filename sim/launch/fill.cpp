@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <thread>
 
@@ -143,10 +144,18 @@ void write(const FillLcg& fill, const Buffer& buffer, Addresses, std::uint64_t o
 }
 
 void write(const FillFile& fill, const Buffer& buffer, Addresses, std::uint64_t, std::span<std::uint8_t> bytes) {
-  const std::vector<std::uint8_t> content = read_binary_file(fill.path);
-  if (content.size() != bytes.size())
+  // A pipe might never end, and what is too large is not read.
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(fill.path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw InputError(buffer.where,
+                     "buffer " + buffer.name + " is filled from " + fill.path + ", which is no regular file");
+  const std::uintmax_t size = std::filesystem::file_size(fill.path, error);
+  if (!error && size != bytes.size())
     throw InputError(buffer.where, "buffer " + buffer.name + " has " + std::to_string(bytes.size()) + " bytes, but " +
-                                       fill.path + " has " + std::to_string(content.size()));
+                                       fill.path + " has " + std::to_string(size));
+  const std::vector<std::uint8_t> content = read_binary_file(fill.path);
+  if (content.size() != bytes.size()) throw InputError(buffer.where, fill.path + " changed while it was read");
   std::copy(content.begin(), content.end(), bytes.begin());
 }
 

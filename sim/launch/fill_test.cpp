@@ -1,5 +1,6 @@
 #include "launch/fill.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -180,6 +181,10 @@ TEST_CASE("a file fill needs a file of the buffer's size") {
   CHECK_THROWS_WITH(made<char>(5, FillFile{path}), Catch::Contains("has 5 bytes") && Catch::Contains("has 4"));
   std::filesystem::remove(path);
   CHECK_THROWS_AS(made<char>(4, FillFile{path}), InputError);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);  // nobody writes to it
+  CHECK_THROWS_WITH(made<char>(4, FillFile{path}), Catch::Contains("no regular file"));
+  std::filesystem::remove(path);
+  CHECK_THROWS_WITH(made<char>(4, FillFile{"/dev/zero"}), Catch::Contains("no regular file"));
 }
 
 TEST_CASE("a buffer of pointers holds the addresses of others") {
