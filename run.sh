@@ -4,6 +4,7 @@
 #   ./run.sh          installs what is missing, builds, and predicts the ladder on three GPUs beside what an H200 measured
 #   ./run.sh test     the same set-up, then every test: release (quick and long), sanitizers (quick), Python
 #   ./run.sh build    the same set-up and the release build alone
+#   ./run.sh site     the same set-up and build, then docs/ as a web site in build/site
 #   ./run.sh gallery  the same set-up and build, then plots/gallery and plots/README.md anew
 #
 # Packages are installed only where dpkg does not have them, so a second run needs no network.
@@ -106,7 +107,7 @@ tests() {
 }
 
 case "${1:-main}" in
-  main | test | build | gallery)
+  main | test | build | gallery | site)
     [ "$#" -le 1 ] || { say "one word at most"; exit 2; }
     need "${packages[@]}"
     need_disassembler
@@ -120,11 +121,15 @@ case "${1:-main}" in
       main) main_job ;;
       test) tests ;;
       gallery) .venv/bin/python plots/gallery/build.py ;;
+      site)
+        .venv/bin/python -m pip install --quiet 'mkdocs>=1.6,<2'
+        .venv/bin/python docs/build.py site
+        ;;
       build) ;;
     esac
     ;;
   *)
-    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

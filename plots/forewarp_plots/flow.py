@@ -26,7 +26,7 @@ def links(launch):
                 found.append(("kernel", f"{space} {word}", 32 * sectors(space, op), f"{si(requests(space, op))} requests", None, up))
     data = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
     waves, conflicts = m.get(data + ".sum", 0), m.get("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", 0)
-    if waves:
+    if waves and _sum(launch, *(f"{data}_op_{op}.sum" for op in ("ld", "st", "atom"))):  # global stores pass its data stage too
         found.append(("shared", "shared memory", 128 * (waves - min(conflicts, waves)),
                       f"{si(waves)} wavefronts, {100 * conflicts / waves:.0f} % conflicts",
                       terms.get("l1tex__data_pipe_lsu_wavefronts"), True))

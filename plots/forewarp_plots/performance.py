@@ -1,5 +1,5 @@
 """Pictures of rates: ladder, stalls, sweep."""
-from .results import InputError, distinct, labels, numeric_name, si
+from .results import InputError, distinct, duration, labels, numeric_name, si
 
 _LEVEL_COUNTERS = {
     "L2": (("lts__t_sectors_srcunit_tex.sum", 32),),
@@ -40,7 +40,7 @@ def ladder(launches, options):
         step = {"step": launch.label, "kernel": launch.short_kernel, "gpu": launch.gpu, "predicted": rate,
                 "bound": launch.bound, "far": max(rate, measured or 0) + 0.005 * most,
                 "seen": si(measured, "FLOP/s") if measured else "no profile",
-                "label": f"{si(rate, 'FLOP/s')}{error}, {launch.bound}", "brief": si(rate, "FLOP/s")}
+                "label": f"{si(rate, 'FLOP/s')}{error}, {duration(launch.nanoseconds)}, {launch.bound}", "brief": si(rate, "FLOP/s")}
         if measured is not None:
             step["measured"] = measured
         steps.append(step)

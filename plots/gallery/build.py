@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Builds the gallery: predicts what it draws, draws it, and writes plots/README.md.
 
-  build.py [--forewarp PROGRAM] [--results FOLDER] [--only NAME ...] [--threads N]
+  build.py [--forewarp PROGRAM] [--results FOLDER] [--only NAME ...] [--threads N] [--check]
 
 Results are kept in build/gallery/ and predicted again when the program is newer than they are; pictures land in
 plots/gallery/. A change in the model shows as a change of picture. Run it with the Python that holds vl-convert
-(.venv/bin/python), as `./run.sh gallery` does.
+(.venv/bin/python), as `./run.sh gallery` does. --check draws elsewhere and says which pictures are not those that are here.
 """
 import argparse
 import os
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLOTS = os.path.dirname(HERE)
@@ -51,12 +52,12 @@ class Builder:
         words = [word.replace("RESULTS", self.folder) for word in pictures.RESULTS[name]]
         self.run(words + ["--threads", self.threads, "--json", path])
 
-    def draw(self, picture):
+    def draw(self, picture, folder=HERE):
         results = picture.results()
         for result in results:
             self.predict(result)
         command = [word.replace("RESULTS", self.folder) for word in picture.words()]
-        self.run(command + ["--out", os.path.join(HERE, picture.name + ".svg")], quiet=False)
+        self.run(command + ["--out", os.path.join(folder, picture.name + ".svg")], quiet=False)
 
 
 def readme(drawn):
@@ -71,21 +72,51 @@ def readme(drawn):
     return "\n".join(lines)
 
 
+def _read(path):
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def check(builder, chosen):
+    """How many pictures are not as they would be drawn now, and whether the page is."""
+    stale = []
+    with tempfile.TemporaryDirectory() as folder:
+        for picture in chosen:
+            builder.draw(picture, folder)
+            name = picture.name + ".svg"
+            if _read(os.path.join(folder, name)) != _read(os.path.join(HERE, name)):
+                stale.append("plots/gallery/" + name)
+    named = {picture.name + ".svg" for picture in pictures.PICTURES}
+    stale += [f"plots/gallery/{name} (no picture of this name)" for name in sorted(os.listdir(HERE)) if name.endswith(".svg") and name not in named]
+    if _read(os.path.join(PLOTS, "README.md")) != readme(pictures.PICTURES):
+        stale.append("plots/README.md")
+    for name in stale:
+        print(f"stale: {name}")
+    print("`./run.sh gallery` draws them anew" if stale else f"{len(chosen)} pictures are as they should be")
+    return 1 if stale else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--forewarp", default=os.path.join(ROOT, "build", "release", "forewarp"))
     parser.add_argument("--results", default=os.path.join(ROOT, "build", "gallery"))
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     builder = Builder(options)
     builder.launch_files()
-    for picture in pictures.PICTURES:
-        if not options.only or picture.name in options.only:
-            builder.draw(picture)
+    chosen = [picture for picture in pictures.PICTURES if not options.only or picture.name in options.only]
+    if options.check:
+        return check(builder, chosen)
+    for picture in chosen:
+        builder.draw(picture)
     with open(os.path.join(PLOTS, "README.md"), "w", encoding="utf-8") as file:
         file.write(readme(pictures.PICTURES))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

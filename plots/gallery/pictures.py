@@ -30,6 +30,9 @@ RESULTS = {
     "nanogpt_products": _predict(_WARP_TILED, launch="RESULTS/nanogpt/" + _WARP_TILED + ".yaml", cache="sequence"),
     "nanogpt_slow": _predict("attention_01_unfused", launch="RESULTS/nanogpt/attention_01_unfused.yaml", cache="sequence"),
     "nanogpt_flash": _predict("attention_03_flash", launch="RESULTS/nanogpt/attention_03_flash.yaml", cache="sequence"),
+    "nanogpt_training_slow": _predict("attention_06_nanogpt_slow", "nanogpt_slow_64x6x256", cache="sequence"),
+    "nanogpt_training_flash": _predict("attention_07_nanogpt_flash", "nanogpt_flash_64x6x256", cache="sequence"),
+    "profile": _predict("matmul_12_tensor", "tensor_f16_4096"),
     "launches": _predict("elementwise_01_sin_cos", "sin_cos_unfused_1mi", "sin_cos_fused_1mi", cache="sequence"),
 }
 
@@ -145,6 +148,12 @@ PICTURES = [
             "ReLU does one operation for 8 bytes in fp32 and for 4 in fp16, so its point moves right by a factor of two along "
             "the HBM roof, and its rate follows. The pipe's roof moves, too, but does not matter here.",
             "Roofline of ReLU in fp32, fp16 and pairs of fp16"),
+    Picture("S10 Precision", "s10_types", "roofline",
+            "@tensor\n" + _cases("sgemm_warp_tiled_4096", "tensor_tf32_4096", "tensor_f16_4096", "tensor_e4m3_4096", "tensor_s8_4096"),
+            "The same product, N = 4096, type by type: fp32 on the FMA pipes, then tf32, fp16, fp8 and int8 on tensor cores by mma.sync, under "
+            "every roof of the H200. Types with a lower roof by these instructions have both: wgmma alone reaches the upper one. The fp8 product "
+            "is slower than fp16: mma.sync has no fp8 on Hopper, so ptxas converts to fp16.",
+            "Roofline of products in five types of number on an H200"),
     Picture("S11 Control divergence", "s11_divergence", "divergence", "@divergence",
             "Active lanes along one warp's instructions: four of 32 threads take the branch; four ways by lane; the same four "
             "ways regrouped by warp. Where lanes decide, the paths run one after another, each with part of the lanes. "
@@ -203,6 +212,17 @@ PICTURES = [
             "The same layer with FlashAttention: one kernel instead of three, in a third of their time (measured: 150 against "
             "397 microseconds), and most of the HBM traffic gone. The products on either side are unchanged.",
             "Timeline of nanoGPT's attention layer with FlashAttention"),
+    Picture("S15 nanoGPT's attention", "s15_training_slow", "timeline", "@nanogpt_training_slow",
+            "Forward and backward, in fp16 and with dropout, kernel by kernel as PyTorch runs it without fusion: eight passes over S and P on the "
+            "way back alone.",
+            "Timeline of nanoGPT's attention forward and backward with separate kernels"),
+    Picture("S15 nanoGPT's attention", "s15_training_flash", "timeline", "@nanogpt_training_flash",
+            "The same by FlashAttention: the backward pass computes S and P again, from Q, K and the rows' sums, and never writes them.",
+            "Timeline of nanoGPT's attention forward and backward with FlashAttention"),
+    Picture("S15 nanoGPT's attention", "s15_training_bytes", "traffic",
+            "@nanogpt_training_slow\n@nanogpt_training_flash\n--level\nL2\n--level\nHBM read\n--level\nHBM written",
+            "What the two of them move: S and P are 48 MiB each, and dropout, mask and scale have copies of their own.",
+            "Bytes of nanoGPT's attention forward and backward, slow and flash"),
     Picture("S16 Launches", "s16_launches", "timeline", "@launches\n--mode\nstream\n--mode\ngraph\n--measured\nvalidation/sequences/h200-sxm.csv",
             "Five kernels of a few microseconds pay for five starts and ends, the fused one for one. The host queues launches "
             "ahead of the GPU, so a captured graph saves calls, and saves time only where kernels are shorter than a call.",
@@ -213,20 +233,35 @@ PICTURES = [
             "stage waits as long as registers do; with four the next tiles are there in time, and the kernel runs at the rate of "
             "HBM.",
             "Shares of warp states of tile copies through registers and by cp.async"),
+    Picture("S18 Sparsity", "s18_sparse", "ladder", "@tensor\n" + _cases("tensor_f16_4096", "tensor_sparse_f16_4096#1"),
+            "2:4 structured sparsity: mma.sp skips the half of a row that is zero. The rate counts the zeros, as data sheets do. The pipe "
+            "could do half as much again as with dense instructions; what feeds it could not.",
+            "Rates of a dense and of a 2:4 sparse product"),
+    Picture("S18 Sparsity", "s18_blocks", "ladder",
+            "@tensor\n" + _cases("tensor_block_sparse_f16_4096_keep_100", "tensor_block_sparse_f16_4096_keep_50",
+                                 "tensor_block_sparse_f16_4096_keep_25"),
+            "Block sparsity skips whole tiles: with a half or a quarter of them kept, the work and the time fall nearly as much, and the rate "
+            "of what is left stays.",
+            "Rates and times of block-sparse products with all, a half and a quarter of the blocks"),
     Picture("S19 Occupancy", "s19_occupancy", "occupancy", "@overhang\n--case\nsgemm_warp_tiled_256x256",
             "What limits the best product: at 130 registers per thread only one block of 256 threads fits. At 128 registers two "
             "would. Shared memory and warps would allow more.",
             "Occupancy limits of the warp-tiled product and what would change them"),
-    Picture("S20 A TPU beside it", "s20_tpu", "roofline",
-            "@measured\n" + _cases("sgemm_warp_tiled_1024", "sgemm_warp_tiled_4096") + "\n--machine\ntpu-v5e",
-            "A TPU v5e core has one matrix unit and no SMs: on a roofline it is two ceilings and a slope. Its bf16 roof stands "
-            "above an H200's fp32 pipes and needs far more work per byte to reach.",
-            "Roofline of an H200 with the ceilings of a TPU v5e"),
+    Picture("S20 A TPU beside it", "s20_tpu", "roofline", "@tensor\n" + _cases("tensor_bf16_4096", "tensor_s8_4096") + "\n--machine\ntpu-v5e",
+            "A TPU v5e core has one matrix unit and no SMs: on a roofline it is two ceilings and a slope. Type by type, an H200's roofs "
+            "stand more than five times as high in bf16 and int8, over six times the bandwidth, so both need about as much work per byte.",
+            "Roofline of an H200 with the ceilings of a TPU v5e, in bf16 and int8"),
     Picture("S21 The profile itself", "s21_validation", "validation", "@measured",
             "Every launch that this gallery draws from the suite: predicted against measured cycles, and the distribution of "
             "the error with its tail. `forewarp report RESULT.json --html FILE` puts the counters side by side, in Nsight "
             "Compute's order.",
             "Predicted against measured cycles and the error's distribution"),
+    Picture("S21 The profile itself", "s21_memory", "memory", "@profile",
+            "The memory chart of one launch: what passes between which units, how fast, and how near to its peak.",
+            "Bytes and rates between the units for a tensor-core product"),
+    Picture("S21 The profile itself", "s21_mix", "mix", "@profile",
+            "What the same launch executes: mostly HMMA, the loads of its fragments by LDSM, and little else.",
+            "Opcodes of a tensor-core product by how often they are executed"),
     Picture("What a prediction costs", "cost", "cost", "--points\nvalidation/speed/work.csv",
             "From 1024 to 16384 the arithmetic of a product grows 4096 times, that of attention 256 times; the cost of a "
             "prediction hardly grows for kernels that cost seconds from the start. The register-tiled products start below a "

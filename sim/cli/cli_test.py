@@ -389,6 +389,24 @@ class Results(Base):
         self.assertRegex(opcodes, r"(?m)^MEMBAR +no effect +own numbers +")
 
 
+class Completion(Base):
+    """What bash offers, by the script that users source."""
+
+    def offered(self, *words):
+        script = (f'source {os.path.join(ROOT, "completion", "forewarp.bash")}; COMP_WORDS=({FOREWARP} ' +
+                  " ".join(f"'{word}'" for word in words) + f'); COMP_CWORD={len(words)}; _forewarp; printf "%s\\n" "${{COMPREPLY[@]}}"')
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+    def test_commands_options_and_names(self):
+        self.assertEqual(self.offered("pred"), ["predict"])
+        self.assertIn("describe", self.offered(""))
+        self.assertIn("--launch", self.offered("predict", "--l"))
+        self.assertIn(GPU, self.offered("predict", "x.cubin", "--gpu", "h2"))
+        self.assertIn("roofline", self.offered("plot", "roof"))
+        self.assertEqual(self.offered("describe", "m"), ["metrics"])
+        self.assertIn(CASE, self.offered("predict", CUBIN, "--launch", LAUNCH, "--case", CASE[:-2]))
+
+
 class Bench(Base):
     """That it runs and says what it is for; never how fast."""
 
@@ -539,6 +557,6 @@ class Long(Base):
 if __name__ == "__main__":
     FOREWARP = os.path.abspath(sys.argv[1])
     long = "--long" in sys.argv[2:]
-    cases = [Long] if long else [Usage, BadInput, Output, Results, Bench, Cache]
+    cases = [Long] if long else [Usage, BadInput, Output, Results, Completion, Bench, Cache]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
     sys.exit(0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1)

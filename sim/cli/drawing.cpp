@@ -85,7 +85,7 @@ CommandLine make_plot_line() {
   CommandLine c(
       "plot KIND [RESULT.json ...] --out FILE [options]",
       "Draws results that other commands wrote with --json; nothing is simulated. KIND is roofline, sweep, waves,\n"
-      "coalescing, divergence, stalls, ladder, traffic, occupancy, timeline, validation, cost, tornado (of whatif)\n"
+      "coalescing, divergence, memory, mix, stalls, ladder, traffic, occupancy, timeline, validation, cost, tornado (of whatif)\n"
       "or pareto (of sweep). FILE ends in .svg, .png, .pdf, .html (one interactive page that needs no network) or "
       ".json (the "
       "Vega-Lite specification).",
