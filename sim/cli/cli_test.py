@@ -393,7 +393,7 @@ class Completion(Base):
     """What bash offers, by the script that users source."""
 
     def offered(self, *words):
-        script = (f'source {os.path.join(ROOT, "completion", "forewarp.bash")}; COMP_WORDS=({FOREWARP} ' +
+        script = (f'source {os.path.join(HOME, "completion", "forewarp.bash")}; COMP_WORDS=({FOREWARP} ' +
                   " ".join(f"'{word}'" for word in words) + f'); COMP_CWORD={len(words)}; _forewarp; printf "%s\\n" "${{COMPREPLY[@]}}"')
         return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
 
