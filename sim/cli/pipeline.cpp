@@ -41,7 +41,12 @@ void add_sampling_warnings(const LaunchInfo& launch, std::vector<std::string>& w
                             ? "did not go the same way: counts are of all blocks, timing takes these for all"
                             : "did not go the same way: counts are estimates"));
   }
-  if (launch.side_by_side > 0)
+  if (launch.blocks_wait)
+    warnings.push_back("blocks wait for what other blocks write: how often each asks was settled by running " +
+                       std::to_string(launch.side_by_side) +
+                       " blocks side by side, the one with the fewest instructions first, not by their time on this "
+                       "GPU; a wait for a slower block is longer there");
+  else if (launch.side_by_side > 0)
     warnings.push_back(
         "blocks draw their work from an atomic counter: which block gets what was settled by running " +
         std::to_string(launch.side_by_side) +

@@ -264,9 +264,10 @@ struct LaunchInfo {
   std::uint64_t inferred_blocks = 0;  ///< taken to be like them
   bool inputs_incomplete = false;     ///< earlier launches were too long to be run for the values they leave
   bool samples_differ = false;        ///< the followed ones did not all go the same way
-  // Blocks that draw their work from a counter in global memory.
+  // Blocks that draw their work from a counter in global memory, or wait for one another.
   std::uint64_t side_by_side = 0;  ///< were followed so many at a time, the one with the fewest instructions first
   bool draws_unfollowed = false;   ///< or one after another, since that took too long: the first draws all there is
+  bool blocks_wait = false;        ///< side by side, since they wait for what others write
   /// Totals of the grid by instruction, where the blocks that samples stand for were counted one by one; empty: what
   /// the classes add up to.
   std::vector<InstructionCount> counted;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "emulation/machine/machine.h"
+#include "emulation/machine/memory.h"
 #include "launch/parameters.h"
 
 namespace forewarp::emulation {
@@ -13,6 +14,8 @@ namespace {
 constexpr std::uint32_t kBlockDim = 0x0, kGridDim = 0xc, kSharedBase = 0x18, kLocalBase = 0x20, kStack = 0x28,
                         kDynamicShared = 0x2c, kSmCount = 0x10c, kClusterExtent = 0x144, kClusterBlocks = 0x188,
                         kClusterFlag = 0x140, kParameterAddress = 0x198;
+/// The address of the workspace of this_grid().sync(), its upper word first.
+constexpr std::uint32_t kGridWorkspaceSm80 = 0x8c, kGridWorkspaceSm90 = 0x44;
 
 class Bank {
  public:
@@ -64,6 +67,9 @@ ConstantBanks make_constants(const Kernel& kernel, int sm, int sm_count, const L
   bank.put(kDynamicShared, launch.dynamic_shared_bytes);
   bank.put(kSmCount, static_cast<std::uint64_t>(sm_count));
   if (sm >= 90) bank.put(kParameterAddress, kParameterWindow, 8);
+  const std::uint32_t workspace = sm >= 90 ? kGridWorkspaceSm90 : kGridWorkspaceSm80;
+  bank.put(workspace, kGridWorkspaceAddress >> 32);
+  bank.put(workspace + 4, kGridWorkspaceAddress & 0xffffffff);
   if (sm >= 90 && launch.cluster.x != 0) {
     bank.put(kClusterFlag, 1);
     bank.put(kClusterExtent, launch.cluster);

@@ -51,6 +51,7 @@ void BlockExecutor::reset(const Dim3& block) {
     warp.barrier = {};
     warp.arrived = {};
     warp.barrier_result = 0;
+    warp.asked = {};
     warp.resume.clear();
     warp.local.clear();
     warp.splits.assign(1, Split{warp.lanes, 0, Wait::Ready, 0, 0});
@@ -95,7 +96,7 @@ void BlockExecutor::fail_runaway(const Warp& warp, std::uint32_t pc) const {
                        std::to_string(warp.index) + " of the block goes on after " + std::to_string(state_.clock) +
                        " warp instructions of the block",
                    "if the kernel needs as many, give more seconds by --budget, or --exact; a loop that waits for "
-                   "another block (a spin lock, a barrier of the grid) cannot end, since blocks run one after another");
+                   "what no other block writes never ends");
 }
 
 void BlockExecutor::fail_end(const Warp& warp, std::uint32_t pc) const {

@@ -66,20 +66,20 @@ class BlockExecutor {
 
   // Blocks side by side, each in an executor of its own: start(), then advance() until it says that the block has
   // ended.
-  /// Has advance() come back in front of every draw, and now and then.
-  void pause_at_draws() { pauses_ = true; }
+  /// Has advance() come back in front of everything by which a block meets others (op.h), and now and then.
+  void pause_at_meetings() { pauses_ = true; }
   void start(const Dim3& block) {
     reset(block);
     next_warp_ = 0;
-    progress_ = at_draw_ = false;
+    progress_ = at_meeting_ = false;
   }
-  /// False: it pauses. The next call carries out the draw.
+  /// False: it pauses. The next call carries out what it pauses at.
   template <class Observer>
   bool advance(Observer& observer) {
     for (const std::uint64_t until = state_.clock + kTurn;;) {
       for (; next_warp_ < state_.warps.size(); ++next_warp_) {
         run_warp(state_.warps[next_warp_], observer);
-        if (at_draw_) return false;
+        if (at_meeting_) return false;
       }
       if (!progress_) break;
       next_warp_ = 0;
@@ -89,10 +89,14 @@ class BlockExecutor {
     check_finished();
     return true;
   }
-  bool at_draw() const { return at_draw_; }
-  /// Of the draw it pauses at.
-  std::size_t drawing_warp() const { return next_warp_; }
-  std::uint32_t drawing_pc() const { return x_.pc; }
+  bool at_meeting() const { return at_meeting_; }
+  // Of the meeting it pauses at.
+  std::size_t meeting_warp() const { return next_warp_; }
+  std::uint32_t meeting_pc() const { return x_.pc; }
+  /// Whether a warp of this block or of one before it has asked for the same word again.
+  bool waited() const { return waited_; }
+  /// So many times its warp has asked for this word already.
+  std::uint32_t asked_before() const { return state_.warps[next_warp_].asked.before; }
 
  private:
   // Instructions that a warp gets before the others have a turn; it may be spinning on what another must write.
@@ -109,9 +113,14 @@ class BlockExecutor {
   template <class Observer>
   void run_warp(Warp& warp, Observer& observer) {
     const std::uint64_t until = state_.clock + kTurn;
-    std::size_t current = drawing_split_;
-    const bool resumes = at_draw_;
-    if (resumes) carry_out_draw(warp, observer);
+    std::size_t current = meeting_split_;
+    const bool resumes = at_meeting_;
+    if (resumes && carry_out_meeting(warp, observer)) {
+      // In vain, it seems: the others first.
+      progress_ = true;
+      end_turn(warp, current);
+      return;
+    }
     for (bool first = resumes; first || choose_split(warp, current); first = false) {
       progress_ = true;
       enter(warp);
@@ -119,8 +128,8 @@ class BlockExecutor {
       while (run_straight(warp, warp.splits[current], observer)) {
         const Op& op = state_.kernel->ops[x_.pc];
         if (op.kind == OpKind::Memory) {
-          at_draw_ = true;
-          drawing_split_ = current;
+          at_meeting_ = true;
+          meeting_split_ = current;
           return;
         }
         const ControlResult result = execute_control(x_, op, current);
@@ -143,23 +152,34 @@ class BlockExecutor {
     }
   }
 
+  /// Whether the warp asks for the same word again.
   template <class Observer>
-  void carry_out_draw(Warp& warp, Observer& observer) {
-    at_draw_ = false;
+  bool carry_out_meeting(Warp& warp, Observer& observer) {
+    at_meeting_ = false;
     enter(warp);
-    Split& split = warp.splits[drawing_split_];
+    Split& split = warp.splits[meeting_split_];
     const Op& op = state_.kernel->ops[split.pc];
     x_.active = split.mask;
     x_.pc = split.pc;
     run_memory(op, split.mask & (warp.predicates[op.guard] ^ op.guard_flip), observer);
     ++split.pc;
+    Asked& last = warp.asked;
+    if (!asks(op)) {
+      last.pc = ~0u;
+      return false;
+    }
+    const std::uint64_t address = x_.address[static_cast<std::size_t>(std::countr_zero(x_.enabled))];
+    const bool again = last.pc == x_.pc && last.lanes == x_.enabled && last.address == address;
+    last = {x_.pc, x_.enabled, address, again ? last.before + 1 : 0};
+    waited_ |= again;
+    return again;
   }
 
   void enter(Warp& warp);
   /// Has the split that ran go on next time, or after many turns the others.
   static void end_turn(Warp& warp, std::size_t current);
 
-  /// Executes up to the next control instruction, or draw if it pauses at them, and stops in front of its effect (it
+  /// Executes up to the next control instruction, or meeting if it pauses at them, and stops in front of its effect (it
   /// has been reported).
   template <class Observer>
   bool run_straight(Warp& warp, Split& split, Observer& observer) {
@@ -185,7 +205,7 @@ class BlockExecutor {
           op.run(x_, op);
           break;
         case OpKind::Memory:
-          if (pauses_ && enabled != 0 && draws(op)) {
+          if (pauses_ && enabled != 0 && meets(op)) {
             split.pc = pc;
             return true;
           }
@@ -267,8 +287,9 @@ class BlockExecutor {
   // Where advance() goes on.
   bool pauses_ = false;
   bool progress_ = false;  ///< some warp has executed something since the first had its turn
-  bool at_draw_ = false;
-  std::size_t next_warp_ = 0, drawing_split_ = 0;
+  bool at_meeting_ = false;
+  bool waited_ = false;
+  std::size_t next_warp_ = 0, meeting_split_ = 0;
 };
 
 }  // namespace forewarp::emulation

@@ -46,6 +46,14 @@ struct Resume {
   std::uint32_t pc = 0;
 };
 
+/// The last time that a warp asked for what others write (op.h, asks).
+struct Asked {
+  std::uint32_t pc = ~0u;
+  LaneMask lanes = 0;
+  std::uint64_t address = 0;  ///< the lowest lane's
+  std::uint32_t before = 0;   ///< so many times, without another meeting in between
+};
+
 struct Warp {
   int index = 0;
   Row* rows = nullptr;
@@ -61,7 +69,8 @@ struct Warp {
   std::array<LaneMask, kBlockBarriers> arrived{};  ///< lanes at a block barrier whose warp is not complete yet
   std::uint32_t barrier_result = 0;                ///< of the last BAR.RED
   std::array<std::array<std::uint8_t, 16>, kWarpLanes> copied{};  ///< bytes of an asynchronous copy in flight
-  std::vector<std::uint8_t> local;                                ///< lane after lane, allocated on first use
+  Asked asked;
+  std::vector<std::uint8_t> local;  ///< lane after lane, allocated on first use
 };
 
 struct BlockBarrier {

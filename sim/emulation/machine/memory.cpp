@@ -32,7 +32,7 @@ GlobalMemory::GlobalMemory(const Case& item, const std::vector<std::uint8_t>& mo
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return addresses_[a] < addresses_[b]; });
   region_of_.resize(order.size());
-  regions_.reserve(order.size() + 1);
+  regions_.reserve(order.size() + 2);
   for (const std::size_t i : order) {
     const Buffer& buffer = item.buffers[i];
     region_of_[i] = regions_.size();
@@ -47,16 +47,21 @@ GlobalMemory::GlobalMemory(const Case& item, const std::vector<std::uint8_t>& mo
       throw InputError(buffer.where, "buffer " + buffer.name + " of " + std::to_string(buffer.bytes) +
                                          " bytes does not fit in this machine's memory");
   }
-  if (module_data.empty()) return;
-  Region own;
-  own.begin = kModuleDataAddress;
-  own.end = own.begin + module_data.size();
-  FW_CHECK(regions_.empty() || regions_.back().end <= own.begin, "buffers reach into the program's variables");
-  own.chunks.assign(chunks_of(module_data.size()), Chunk::Written);
-  own.data = reserve(module_data.size());
-  FW_CHECK(own.data != nullptr, "no memory for the program's variables");
-  std::copy(module_data.begin(), module_data.end(), own.data);
-  regions_.push_back(std::move(own));
+  if (!module_data.empty())
+    std::copy(module_data.begin(), module_data.end(), own(kModuleDataAddress, module_data.size()));
+  own(kGridWorkspaceAddress, kGridWorkspaceBytes);
+}
+
+/// Adds a region that is no buffer, behind the others.
+std::uint8_t* GlobalMemory::own(std::uint64_t begin, std::uint64_t bytes) {
+  FW_CHECK(regions_.empty() || regions_.back().end <= begin, "buffers reach into the program's variables");
+  Region& region = regions_.emplace_back();
+  region.begin = begin;
+  region.end = begin + bytes;
+  region.chunks.assign(chunks_of(bytes), Chunk::Written);
+  region.data = reserve(bytes);
+  FW_CHECK(region.data != nullptr, "no memory for the program's variables");
+  return region.data;
 }
 
 GlobalMemory::~GlobalMemory() {

@@ -17,6 +17,9 @@
 
 namespace forewarp::emulation {
 
+/// Device address of what the driver gives launches whose blocks synchronise (cooperative groups), zero at first.
+inline constexpr std::uint64_t kGridWorkspaceAddress = 0x7fb0'0000'0000, kGridWorkspaceBytes = 256;
+
 /// Thrown when the values of stores were left out (GlobalMemory::kLeft) and matter after all.
 class StoresMatter : public std::exception {
  public:
@@ -47,7 +50,7 @@ class GlobalMemory {
 
   struct Region {
     std::uint64_t begin = 0, end = 0;
-    const Buffer* buffer = nullptr;  ///< null: the program's own variables
+    const Buffer* buffer = nullptr;  ///< null: the program's own variables, or the grid's workspace
     std::uint8_t* data = nullptr;    ///< address space for the whole region
     std::vector<Chunk> chunks;
     std::uint8_t touched = 0;
@@ -112,6 +115,7 @@ class GlobalMemory {
   std::string describe(std::uint64_t address) const;
 
  private:
+  std::uint8_t* own(std::uint64_t begin, std::uint64_t bytes);
   static void give_back(Region& region, std::uint64_t chunk);
   static bool is_there(Chunk chunk) { return chunk == Chunk::Zero || chunk >= Chunk::Clean; }
   void make(Region& region, std::uint64_t first, std::uint64_t last);

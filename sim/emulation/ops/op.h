@@ -82,7 +82,7 @@ struct Op {
   Handler run = nullptr;
   OpKind kind = OpKind::Skip;
   std::uint8_t guard = kPredicateTrue;
-  bool uniform = false;      ///< uniform datapath: writes whole rows
+  bool uniform = false;       ///< uniform datapath: writes whole rows
   bool value_needed = true;   ///< false in sliced emulation when no address, predicate or branch depends on it
   bool leaves_store = false;  ///< it would store to global memory, from which values are loaded that are needed
   LaneMask guard_flip = 0;
@@ -105,6 +105,8 @@ struct Op {
   bool wide_index = false;   ///< index is a 64-bit pair
   bool has_uniform = false;  ///< the uniform register in b is added
   bool wide_uniform = false;
+  bool strong = false;    ///< a load that sees what other threads write
+  bool compares = false;  ///< a compare-and-swap
   std::int64_t offset = 0;
   LaneMask lanes = ~0u;  ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
 };
@@ -118,6 +120,15 @@ inline bool stores(const Op& op) {
 inline bool draws(const Op& op) {
   return op.memory == MemoryKind::Atomic && op.space != MemorySpace::Shared && op.value_needed;
 }
+
+/// Asks global memory for what another thread may have written: a load that sees it, or a compare-and-swap.
+inline bool asks(const Op& op) {
+  const bool load = op.memory == MemoryKind::Load && op.strong && op.value_needed;
+  return (load && (op.space == MemorySpace::Global || op.space == MemorySpace::Generic)) || (draws(op) && op.compares);
+}
+
+/// Where blocks that run side by side may meet.
+inline bool meets(const Op& op) { return draws(op) || asks(op); }
 
 /// What cannot be executed stops the first warp that reaches it, or is counted and does nothing.
 enum class UnknownInstruction : std::uint8_t { Reject, Ignore };

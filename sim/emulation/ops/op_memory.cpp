@@ -187,6 +187,8 @@ void read_address(const OperandReader& r, const Operand& memory, Op& op) {
   op.wide_uniform = op.has_uniform && (in.space == MemorySpace::Global || in.space == MemorySpace::Generic ||
                                        in.memory == MemoryKind::AsyncCopy);
   op.offset = memory.offset;
+  op.strong = in.has(Modifier::STRONG);
+  op.compares = in.has(Modifier::CAS);
 }
 
 Handler copy_target_handler() { return copy_out; }

@@ -2,6 +2,7 @@
 
 #include "emulation/emulation.h"
 #include "emulation/run/launch_setup.h"
+#include "emulation/run/side_by_side.h"
 
 namespace forewarp {
 namespace emulation {
@@ -58,7 +59,39 @@ void LaunchSetup::apply(const ProgramSlice& slice) {
   }
 }
 
+namespace {
+
+/// Warp instructions after which a block that runs alone does not seem to wait.
+constexpr std::uint64_t kFirstBlock = 1 << 22;
+
+/// Whether that was done.
+bool run_waiting_blocks(const LaunchState& launch, std::uint64_t& executed) {
+  struct Running {
+    explicit Running(const LaunchState& state) : executor(state) {}
+    BlockExecutor executor;
+    NoObserver observer;
+    std::uint64_t block = 0, began = 0;
+  };
+  const std::vector<Op>& ops = launch.kernel->ops;
+  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return asks(op); })) return false;
+  launch.global->keep_writes_undoable();
+  const FirstBlock first = run_first_block(launch, kFirstBlock);
+  launch.global->undo_writes();
+  if (first.meeting != Meeting::Waits) return false;
+  const std::uint64_t most = launch.instruction_limit != 0 ? launch.instruction_limit : ~std::uint64_t{0};
+  const bool all = run_side_by_side<Running>(
+      launch, most, [&](std::deque<Running>& slots) { slots.emplace_back(launch); },
+      [&](const Running& one) { executed += one.executor.executed(); });
+  if (!all)
+    throw InputError("kernel " + launch.kernel->kernel->demangled + ": its blocks wait for one another and do not end",
+                     "if they need more, give more seconds by --budget");
+  return true;
+}
+
+}  // namespace
+
 std::uint64_t run_all_blocks(const LaunchSetup& setup) {
+  if (std::uint64_t executed = 0; run_waiting_blocks(setup.state(), executed)) return executed;
   BlockExecutor executor(setup.state());
   NoObserver observer;
   std::uint64_t executed = 0;

@@ -7,12 +7,12 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <queue>
 
 #include "base/error.h"
 #include "emulation/emulation.h"
 #include "emulation/run/launch_order.h"
 #include "emulation/run/launch_setup.h"
+#include "emulation/run/side_by_side.h"
 #include "emulation/tracing/block_counter.h"
 #include "emulation/tracing/trace_observer.h"
 #include "trace/class_index.h"
@@ -335,88 +335,50 @@ class Sample {
   std::uint64_t tried_ = 0, instructions_ = 0;
 };
 
-// Blocks that draw their work from a counter in global memory (tile queues, persistent kernels) are followed side by
-// side, as many as fit this memory and no more than a GPU has places for, as far as the budget reaches.
-constexpr std::uint64_t kSideBySide = 4096, kSideBySideBytes = 256 << 20;
-constexpr std::uint64_t kMostDrawingBlocks = 1 << 16;  ///< each is a class of its own
+/// Each block that runs side by side with others is a class of its own.
+constexpr std::uint64_t kMostDrawingBlocks = 1 << 16;
 
-/// Does a warp come to the same draw again? A compare-and-swap is no draw: who is first gets it at once.
-bool draws_again(const LaunchSetup& setup, const TraceOptions& options) {
-  const std::vector<Op>& ops = setup.decoded().ops;
-  const std::vector<Instruction>& code = setup.decoded().kernel->instructions;
-  bool any = false;
-  for (std::size_t i = 0; i < ops.size(); ++i) any |= draws(ops[i]) && !code[i].has(Modifier::CAS);
-  if (!any) return false;
-  BlockExecutor executor(setup.state());
-  executor.pause_at_draws();
-  executor.start({0, 0, 0});
-  NoObserver observer;
-  std::vector<bool> drawn(ops.size() * static_cast<std::size_t>(executor.warps()), false);
-  while (!executor.advance(observer) && executor.executed() < options.traced_instructions / kClassShare) {
-    if (!executor.at_draw() || code[executor.drawing_pc()].has(Modifier::CAS)) continue;
-    const std::size_t place = executor.drawing_warp() * ops.size() + executor.drawing_pc();
-    if (drawn[place]) return true;
-    drawn[place] = true;
-  }
-  return false;
-}
-
-/// Follows all blocks side by side: whichever has executed the fewest instructions since the launch began goes on to
-/// its next draw. A block takes its place when one ends. False: that takes too long.
+/// False: that takes too long.
 bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options) {
   struct Running {
-    Running(const LaunchSetup& setup, const Kernel& kernel, TracePools& pools)
-        : executor(setup.state()), builder(kernel, executor.warps(), pools), observer(builder) {
-      executor.pause_at_draws();
-    }
+    Running(const LaunchState& launch, const Kernel& kernel, TracePools& pools)
+        : executor(launch), builder(kernel, executor.warps(), pools), observer(builder) {}
     BlockExecutor executor;
     BlockTraceBuilder builder;
     CountObserver observer;
     std::uint64_t block = 0, began = 0;
-    std::uint64_t at() const { return began + executor.executed(); }
   };
   const std::uint64_t blocks = trace.launch.grid.count();
   if (blocks > kMostDrawingBlocks) return false;
   const LaunchState& state = setup.state();
-  const std::uint64_t warps = (state.block.count() + kWarpLanes - 1) / kWarpLanes;
-  const std::uint64_t bytes = warps * setup.decoded().rows * sizeof(Row) + state.shared_bytes;
-  const std::uint64_t places = std::clamp(kSideBySideBytes / bytes, std::uint64_t{1}, std::min(blocks, kSideBySide));
   TracePools pools(trace);
-  std::deque<Running> running;
-  std::uint64_t started = 0, spent = 0;
-  const auto later = [](const Running* a, const Running* b) {
-    return a->at() != b->at() ? a->at() > b->at() : a->block > b->block;
-  };
-  std::priority_queue<Running*, std::vector<Running*>, decltype(later)> order(later);
-  const auto start = [&](Running& one, std::uint64_t now) {
-    one.block = started++;
-    one.executor.start(trace.block_index(one.block));
-    one.began = now;
-    order.push(&one);
-  };
-  while (started < places) start(running.emplace_back(setup, *trace.kernel, pools), 0);
   trace.classes.assign(blocks, {});
-  for (std::uint64_t ended = 0; !order.empty();) {
-    Running& one = *order.top();
-    order.pop();
-    const std::uint64_t before = one.executor.executed();
-    const bool over = one.executor.advance(one.observer);
-    spent += one.executor.executed() - before;
-    if (spent > options.traced_instructions) return false;
-    if (!over) {
-      order.push(&one);
-      continue;
-    }
-    BlockClass& own = trace.classes[one.block];
-    own = one.builder.finish();
-    own.representative = trace.block_index(one.block);
-    own.single = true;
-    own.population = 1;
-    if (started < blocks) start(one, one.at());
-    if (options.progress) options.progress(++ended, blocks);
-  }
-  trace.launch.side_by_side = places;
-  return true;
+  std::uint64_t done = 0;
+  const bool all = run_side_by_side<Running>(
+      state, options.traced_instructions,
+      [&](std::deque<Running>& slots) { slots.emplace_back(state, *trace.kernel, pools); },
+      [&](Running& one) {
+        BlockClass& own = trace.classes[one.block];
+        own = one.builder.finish();
+        own.representative = trace.block_index(one.block);
+        own.single = true;
+        own.population = 1;
+        trace.launch.blocks_wait |= one.executor.waited();
+        if (options.progress) options.progress(++done, blocks);
+      });
+  if (all) trace.launch.side_by_side = places_side_by_side(state);
+  return all;
+}
+
+[[noreturn]] void fail_waiting(const KernelTrace& trace, std::uint32_t pc) {
+  const Kernel& kernel = *trace.kernel;
+  std::string place = "instruction " + std::to_string(pc);
+  if (pc < kernel.text.size()) place += " `" + kernel.text[pc] + "`";
+  if (pc < kernel.source.size() && !kernel.source[pc].empty()) place += " of " + kernel.source[pc];
+  throw InputError("kernel " + kernel.demangled + ": its blocks wait for one another at " + place +
+                       ", and have not ended when the budget is spent",
+                   "give more seconds by --budget, or fewer blocks or steps; if more blocks wait than a GPU holds at a "
+                   "time, it never ends there either");
 }
 
 /// Gives every block of the grid its class. Unless this is to be `in_order`, blocks may be counted in any order; if
@@ -660,14 +622,18 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   global.forget_touches();
   // What the followed blocks write is taken back: later launches find what the whole launch leaves.
   global.keep_writes_undoable();
-  const bool draws = trace.launch.grid.count() > 1 && draws_again(setup, options);
+  const FirstBlock first = run_first_block(setup.state(), options.traced_instructions / kClassShare);
   global.undo_writes();
   const LaunchInfo launch = trace.launch;
-  if (draws) {
+  if (first.meeting != Meeting::None) {
     global.keep_writes_undoable();
     const bool done = trace_side_by_side(trace, setup, options);
     global.undo_writes();
-    if (done) return;
+    if (done) {
+      trace.launch.blocks_wait |= first.meeting == Meeting::Waits;
+      return;
+    }
+    if (first.meeting == Meeting::Waits) fail_waiting(trace, first.pc);
     forget_classes(trace, launch);
     trace.launch.draws_unfollowed = true;
   }
