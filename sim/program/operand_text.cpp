@@ -199,7 +199,8 @@ class Parser {
   }
 
   Operand make_target(std::uint32_t offset) const {
-    if (offset % 16 != 0 || offset >= context_.code_bytes) fail("the branch target lies outside the code,");
+    if (offset % 16 != 0 || offset >= context_.code_bytes)
+      fail(context_.target ? "the callee is not in this image," : "the branch target lies outside the code,");
     Operand operand;
     operand.kind = OperandKind::Target;
     operand.immediate = offset / 16;

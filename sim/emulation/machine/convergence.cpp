@@ -243,10 +243,25 @@ class Controller {
     wait_or_join();
   }
 
+  /// WARPSYNC.EXCLUSIVE: lanes that name others than the first lane does come after it, by themselves, since what
+  /// follows works on all lanes at once (REDUX) by way of registers that they share. The lanes that stay.
+  LaneMask part_others() {
+    const std::uint32_t* wanted = x_.row(op_.a);
+    LaneMask alike = 0;
+    for (LaneMask m = x_.enabled; m != 0; m &= m - 1)
+      if (wanted[lane_index(m)] == wanted[lane_index(x_.enabled)]) alike |= m & (0 - m);
+    if (alike != x_.enabled) {
+      warp_.splits.push_back({x_.enabled & ~alike, x_.pc, Wait::Ready, 0, 0});
+      self().mask = alike;
+    }
+    return alike;
+  }
+
   void warp_sync(Wait kind) {
     const LaneMask need = op_.variant != 0 ? warp_.live : operand(op_.a);
     if (!keep_waiting(x_.enabled)) return;
-    if (kind == Wait::WarpSync && (need & warp_.live & ~x_.enabled) == 0) {
+    const LaneMask lanes = op_.carry_out ? part_others() : x_.enabled;
+    if (kind == Wait::WarpSync && (need & warp_.live & ~lanes) == 0) {
       ++self().pc;
       return;
     }

@@ -227,6 +227,31 @@ TEST_CASE("WARPSYNC joins lanes that come from different places", "[control]") {
   for (u32 i = 0; i < 32; ++i) CHECK(t.low(i) == (i ^ 1));
 }
 
+TEST_CASE("WARPSYNC.EXCLUSIVE lets lanes of one mask pass at a time", "[control]") {
+  Threads t(R"(
+    LOP3.LUT R8, R0, 0x1, RZ, 0xc0, !PT
+    ISETP.EQ.AND P1, PT, R8, RZ, PT
+    MOV R6, 0x55555555
+    @!P1 MOV R6, 0xaaaaaaaa
+    ISETP.LT.AND P0, PT, R0, 0x4, PT
+    MOV R21, RZ
+    @P0 BRA $few
+    IADD3 R21, R0, 0x0, RZ
+    BRA $sum
+  few:
+    IADD3 R21, R0, 0x100, RZ
+  sum:
+    WARPSYNC.EXCLUSIVE R6
+    REDUX.SUM.S32 UR4, R21
+    MOV R20, UR4
+    MOV R21, RZ
+)" + kStore,
+            32, 90);
+  t.run();
+  // 0 + 2 + ... + 30 and 1 + 3 + ... + 31, and 0x100 for each of the two of the first four lanes.
+  for (u32 i = 0; i < 32; ++i) CHECK(t.low(i) == (i % 2 == 0 ? 240u : 256u) + 0x200u);
+}
+
 TEST_CASE("collectives run once for lanes that come from different places", "[control]") {
   Threads t(R"(
     ISETP.LT.AND P0, PT, R0, 0x4, PT

@@ -100,7 +100,8 @@ std::string hex(int value) {
 }
 
 /// Runs `opcode` D, A, B, C on fragments in R16.., R24.., R28.. and returns D.
-Words run(const std::string& opcode, const Words& a, const Words& b, const Words& c, int sums) {
+Words run(const std::string& opcode, const Words& a, const Words& b, const Words& c, int sums,
+          const std::string& sources = "R16, R24, R28") {
   std::string body = "S2R R0, SR_TID.X\nMOV R1, 0x4\n";
   int loaded = 0;
   const auto load = [&](int first, std::size_t count) {
@@ -112,7 +113,7 @@ Words run(const std::string& opcode, const Words& a, const Words& b, const Words
   load(16, a.size());
   load(24, b.size());
   load(28, c.size());
-  body += opcode + " R32, R16, R24, R28\n";
+  body += opcode + " R32, " + sources + "\n";
   for (int r = 0; r < sums; ++r)
     body += "IMAD.WIDE.U32 R2, R0, R1, c[0x0][0x168]\nSTG.E [R2.64+" + hex(r * 128) + "], R" + std::to_string(32 + r) +
             "\n";
@@ -189,6 +190,14 @@ TEST_CASE("products of doubles", "[matrix]") {
   const Where b = [](int g, int t, int) { return Place{t, g}; };
   check("DMMA.884", 8, 4, -1000, 1000, {1, 64, a, double_bits, {}}, {1, 64, b, double_bits, {}},
         {2, 64, sum8, double_bits, double_value});
+  const Side left{1, 64, a, double_bits, {}}, right{1, 64, b, double_bits, {}},
+      sum{2, 64, sum8, double_bits, double_value};
+  const Matrix ma = numbers(8, 4, 1, -9, 9), mb = numbers(4, 8, 2, -9, 9), mc = numbers(8, 8, 3, -9, 9);
+  const auto product = [&](const std::string& sources) {
+    return unpack(run("DMMA.884", pack(ma, left), pack(mb, right), pack(mc, sum), 4, sources), sum, 8, 8);
+  };
+  CHECK(product("-R16, R24, R28") == mc - ma * mb);
+  CHECK(product("R16, -R24, -R28") == -(ma * mb) - mc);
 }
 
 TEST_CASE("eight rows of halves change places with their columns", "[matrix]") {

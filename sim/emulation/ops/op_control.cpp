@@ -111,7 +111,8 @@ bool emulate_warpsync(const OperandReader& r, Op& op) {
   op.variant = r.has(Modifier::ALL) || r.values() == 0 ? 1 : 0;
   op.a = r.integer(0);
   if (r.target() != nullptr) op.target = r.target()->immediate;
-  return !r.has(Modifier::EXCLUSIVE);
+  op.carry_out = r.has(Modifier::EXCLUSIVE);
+  return !(op.carry_out && (op.variant != 0 || op.kind == OpKind::WarpSyncCollective));
 }
 
 /// BAR: a = barrier, b = threads (absent: all of the block), p[0] what BAR.RED reduces.

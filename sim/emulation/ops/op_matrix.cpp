@@ -38,6 +38,8 @@ using Columns = double __attribute__((vector_size(kColumns / 2 * sizeof(double))
 
 constexpr int kMostFactor = 16, kMostSum = 8;  // registers of a lane
 
+constexpr bool is_float(Element e) { return e <= Element::Single || e == Element::Double; }
+
 constexpr int bits_of(Element e) {
   switch (e) {
     case Element::Half:
@@ -230,19 +232,22 @@ void multiply_matrices(Exec& x, const Op& op) {
   alignas(64) double b[kMostDepth][kColumns], sums[kMostRows][kColumns];
   if (sparse) std::fill_n(&a[0][0], kMostRows * kMostDepth, 0.0);
   const Metadata metadata(sparse ? x.row(op.d) : nullptr, bits_of(p.a), p.kept, static_cast<int>(op.offset));
+  const auto sign = [&](int operand) { return (op.scale >> operand & 1) != 0 ? -1.0 : 1.0; };
+  const double sign_a = sign(0), sign_b = sign(1), sign_c = sign(2);
   decode_fragment(p.a, x.row(op.a), registers(p.rows * p.kept, p.a), [&](int r, int lane, int s, double value) {
     const int row = lane / 4 + r % halves * 8, k = (r / halves * 4 + lane % 4) * pa + s;
-    a[row][sparse ? metadata.depth_of(row, k) : k] = value;
+    a[row][sparse ? metadata.depth_of(row, k) : k] = sign_a * value;
   });
-  decode_fragment(p.b, x.row(op.b), registers(p.depth * kColumns, p.b),
-                  [&](int r, int lane, int s, double value) { b[(r * 4 + lane % 4) * pb + s][lane / 4] = value; });
+  decode_fragment(p.b, x.row(op.b), registers(p.depth * kColumns, p.b), [&](int r, int lane, int s, double value) {
+    b[(r * 4 + lane % 4) * pb + s][lane / 4] = sign_b * value;
+  });
   const int bits = bits_of(p.sum), per_lane = p.rows * kColumns / kWarpLanes;
   const u32* c = x.row(op.c);
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     for (int i = 0; i < per_lane; ++i) {
       const u32* word = c + i * bits / 32 * kWarpLanes + lane;
       const std::uint64_t raw = bits == 64 ? word[0] | std::uint64_t{word[kWarpLanes]} << 32 : word[0] >> i * bits % 32;
-      sums[row_of_sum(lane, i)][column_of_sum(lane, i)] = decode_element(p.sum, raw);
+      sums[row_of_sum(lane, i)][column_of_sum(lane, i)] = sign_c * decode_element(p.sum, raw);
     }
   }
   if (bits == 64) {
@@ -307,6 +312,13 @@ bool decode_matrices(const OperandReader& r, Op& op, Element a, Element b, Eleme
   op.a = r.integer(0);
   op.b = r.integer(1);
   op.c = r.integer(2);
+  op.scale = 0;
+  const bool signs_alone = is_float(a) && is_float(b) && is_float(sum);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Operand& o = r.value(i);
+    if (o.absolute || o.invert || (o.negate && !signs_alone)) return false;
+    if (o.negate) op.scale = static_cast<std::uint8_t>(op.scale | 1u << i);
+  }
   op.offset = -1;
   if (sparse) {
     u32 selector = 0;
@@ -321,7 +333,7 @@ bool decode_matrices(const OperandReader& r, Op& op, Element a, Element b, Eleme
   op.bytes = static_cast<std::uint8_t>(sum);
   op.carry_out = r.has(Modifier::SAT);
   op.run = multiply_matrices;
-  return op.a.flip == 0 && op.b.flip == 0 && op.c.flip == 0;
+  return true;
 }
 
 /// Transposes 8 x 8 halves, of which each lane has two neighbours of a row.
