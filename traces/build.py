@@ -99,7 +99,8 @@ def nvdisasm():
 
 def compile_cubin(source, architecture, out):
     feature_set = "a" if needs_hopper(source) else ""
-    subprocess.run(["nvcc", f"-arch={architecture}{feature_set}", *NVCC_FLAGS, "-o", out, source.relative_to(ROOT)], cwd=ROOT, check=True)
+    lines = ["-lineinfo"] if source.parent.name == "faults" else []  # reports of these are checked to the line
+    subprocess.run(["nvcc", f"-arch={architecture}{feature_set}", *NVCC_FLAGS, *lines, "-o", out, source.relative_to(ROOT)], cwd=ROOT, check=True)
 
 
 def disassemble(tool, cubin):

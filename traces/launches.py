@@ -273,7 +273,8 @@ def occupancy():
 def files():
     """The text of every launch file, by stem or, where another file launches the same code, STEM.sweep,
     STEM.waves or STEM.large."""
-    from field_launches import field  # these files use this one
+    from fault_launches import faults  # these files use this one
+    from field_launches import field
     from flash_launches import flash_attention
     from hopper_launches import hopper
     from hopper_launches import micro as hopper_micro
@@ -284,6 +285,6 @@ def files():
     from wave_launches import waves
     return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
                   "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, tensor, hopper, flash_attention, micro, hopper_micro,
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, faults, tensor, hopper, flash_attention, micro, hopper_micro,
                        sweeps, waves, large)
             for stem, cases in folder().items()}

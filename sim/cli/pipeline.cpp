@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "accounting/accounting.h"
 #include "base/error.h"
 #include "cli/output.h"
 #include "emulation/emulation.h"
@@ -152,11 +153,15 @@ Occupancy occupancy_of(const GpuModel& model, const KernelTrace& trace) {
                            trace.launch.dynamic_shared_bytes);
 }
 
-Prediction make_prediction(const GpuModel& model, const KernelTrace& trace, const SimulateOptions& options,
+Prediction make_prediction(const GpuModel& model, const std::shared_ptr<const KernelTrace>& shared,
+                           const SimulateOptions& options, const CacheHistory* before, Causes causes,
                            const std::function<TimingResult(const Occupancy&)>& time) {
+  const KernelTrace& trace = *shared;
   check_architecture(model, trace);
   const Occupancy occupancy = occupancy_of(model, trace);
-  Prediction p = build_prediction(model, *trace.kernel, trace, occupancy, time(occupancy), options.caches);
+  const TimingResult timing = time(occupancy);
+  Prediction p = build_prediction(model, *trace.kernel, trace, occupancy, timing, options.caches);
+  if (causes == Causes::Simulated) accounting::account({model, shared, occupancy}, timing, options, before, p);
   add_sampling_warnings(trace.launch, p.warnings);
   add_contention_warning(*trace.kernel, p.warnings);
   return p;
@@ -251,15 +256,16 @@ PredictionCache::Traced TraceShelf::get(const ContentKey& key, const std::functi
   return *place->traced;
 }
 
-Prediction predict_trace(const GpuModel& model, const KernelTrace& trace, const SimulateOptions& options) {
-  return make_prediction(model, trace, options,
-                         [&](const Occupancy& occupancy) { return simulate(model, trace, occupancy, options); });
+Prediction predict_trace(const GpuModel& model, std::shared_ptr<const KernelTrace> trace,
+                         const SimulateOptions& options, Causes causes) {
+  return make_prediction(model, trace, options, nullptr, causes,
+                         [&](const Occupancy& occupancy) { return simulate(model, *trace, occupancy, options); });
 }
 
 std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* const> models, const Workload& workload,
                                                   const Case& item, const SimulateOptions& options,
                                                   const std::vector<int>& only, const PredictionCache* cache,
-                                                  TraceShelf* shelf) {
+                                                  TraceShelf* shelf, Causes causes) {
   std::vector<std::vector<Prediction>> predictions(models.size());
   const bool asks = std::any_of(item.launches.begin(), item.launches.end(), [&](const Launch& l) {
     return emulation::reads_sm_count(workload.program->kernel(l.kernel));
@@ -267,7 +273,7 @@ std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* cons
   if (asks && models.size() > 1) {  // a trace for each
     for (std::size_t m = 0; m < models.size(); ++m)
       predictions[m] =
-          std::move(predict_case(models.subspan(m, 1), workload, item, options, only, cache, shelf).front());
+          std::move(predict_case(models.subspan(m, 1), workload, item, options, only, cache, shelf, causes).front());
     return predictions;
   }
   LaunchTracer tracer(workload, item, options, asks ? models.front()->chip.sm_count : 0, cache, shelf);
@@ -296,7 +302,7 @@ std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* cons
         before[m].run(*traced.trace, occupancy_of(model, *traced.trace));
         continue;
       }
-      Prediction p = make_prediction(model, *traced.trace, options, time);
+      Prediction p = make_prediction(model, traced.trace, options, history, causes, time);
       p.warnings.insert(p.warnings.begin(), traced.warnings.begin(), traced.warnings.end());
       predictions[m].push_back(std::move(p));
       if (!before.empty()) before[m].run(*traced.trace, occupancy_of(model, *traced.trace));

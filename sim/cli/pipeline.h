@@ -50,8 +50,11 @@ void check_case(const GpuModel&, const Workload&, const Case&);
 /// Traces the launches of a case one after another; a trace lives only during the call that receives it.
 void for_each_trace(const Workload&, const Case&, const Effort&, const std::function<void(const KernelTrace&)>& use);
 
+/// Where a report's causes come from: the counters of the run, or simulations without each as well.
+enum class Causes : std::uint8_t { Counted, Simulated };
+
 /// Occupancy, timing and report of one traced launch.
-Prediction predict_trace(const GpuModel&, const KernelTrace&, const SimulateOptions&);
+Prediction predict_trace(const GpuModel&, std::shared_ptr<const KernelTrace>, const SimulateOptions&, Causes);
 
 /// The last few traces in memory, for predictions that follow each other or run side by side: each is made once.
 class TraceShelf {
@@ -73,6 +76,7 @@ class TraceShelf {
 /// for all GPUs, and for all that share a shelf. With a cache, finished work is taken from it and new work is stored.
 std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* const>, const Workload&, const Case&,
                                                   const SimulateOptions&, const std::vector<int>& only,
-                                                  const PredictionCache* cache, TraceShelf* shelf = nullptr);
+                                                  const PredictionCache* cache, TraceShelf* shelf = nullptr,
+                                                  Causes = Causes::Counted);
 
 }  // namespace forewarp::cli

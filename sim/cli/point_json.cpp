@@ -18,7 +18,7 @@ std::string point_json(std::span<const Prediction> predictions) {
     for (const auto& [name, value] : p.metrics) j["metrics"][name] = value;
     j["cycles_interval_95"] = {p.coverage.cycles_low, p.coverage.cycles_high};
     j["extrapolated"] = p.coverage.extrapolated;
-    j["bound_by"] = bottleneck_name(p.bottleneck.kind);
+    j["bound_by"] = cause_name(p.bottleneck.kind);
     j["warnings"] = p.warnings;
     launches.push_back(std::move(j));
   }

@@ -56,7 +56,8 @@ std::vector<Prediction> predict_on(const GpuModel& model, const CommandLine& c, 
     Progress progress(cases.size());
     rethrow_first(run_side_by_side(cases.size(), threads, true, [&](std::size_t i) {
       progress.started(cases[i]->id);
-      by_case[i] = std::move(predict_case(models, workload, *cases[i], options, {}, cache).front());
+      by_case[i] = std::move(
+          predict_case(models, workload, *cases[i], options, {}, cache, nullptr, Causes::Simulated).front());
       progress.finished();
     }));
   }

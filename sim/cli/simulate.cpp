@@ -54,7 +54,8 @@ int run_simulate(const Arguments& arguments) {
     KernelTrace next;
     while (reader.next_launch(next)) {
       progress.started(next.launch.case_id);
-      predictions.push_back(predict_trace(model, read_launch(reader, std::move(next)), options));
+      const auto trace = std::make_shared<const KernelTrace>(read_launch(reader, std::move(next)));
+      predictions.push_back(predict_trace(model, trace, options, Causes::Simulated));
       next = KernelTrace{};
     }
   }

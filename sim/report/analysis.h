@@ -35,6 +35,9 @@ void add_own_metrics(const Prediction&, MetricSet&);
 std::vector<ThroughputTerm> compute_throughputs(const Inputs&);
 std::vector<ThroughputTerm> memory_throughputs(const Inputs&);
 
+/// The label of a pipe's term among them, "" for one that has none.
+const char* throughput_label(Pipe);
+
 Roofline make_roofline(const Inputs&);
 Waves make_waves(const Inputs&);
 std::vector<MemoryRow> memory_rows(const Inputs&);
@@ -48,6 +51,5 @@ OccupancyChoices occupancy_choices(const Inputs&);
 std::vector<BlockSpan> drawn_spans(const Inputs&);
 Residency residency(const Inputs&);
 LaunchCosts launch_costs(const Inputs&);
-Bottleneck find_bottleneck(const Inputs&, const Prediction&);
 
 }  // namespace forewarp::report

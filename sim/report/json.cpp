@@ -1,5 +1,7 @@
 #include "report/json.h"
 
+#include <algorithm>
+
 #include "report/case_json.h"
 #include "report/format.h"
 
@@ -233,6 +235,46 @@ Json spans_json(const Prediction& p) {
   return j;
 }
 
+Json place_json(const CausePlace& place) {
+  Json j{{"pc", std::uint64_t{place.instruction} * 16}, {"sass", place.text}};
+  if (!place.source.empty()) j["source"] = place.source;
+  return j;
+}
+
+Json accounting_json(const Prediction& p) {
+  const Accounting& a = p.accounting;
+  const double cycles = std::max(1.0, p.cycles());
+  Json j{{"simulated", a.simulated}, {"simulations", a.simulations}, {"method", a.method}, {"causes", Json::array()}};
+  for (const Cause& c : a.causes) {
+    Json one{{"cause", cause_name(c.kind)},
+             {"title", cause_title(c.kind)},
+             {"share_pct", c.share_pct},
+             {"cycles", c.cycles},
+             {"time_ns", c.cycles / cycles * p.time_ns()}};
+    if (c.gain_cycles) {
+      one["gain_cycles"] = *c.gain_cycles;
+      one["gain_ns"] = *c.gain_cycles / cycles * p.time_ns();
+    }
+    if (!c.evidence.empty()) one["evidence"] = c.evidence;
+    if (c.place) one["place"] = place_json(*c.place);
+    if (c.waits) one["waits"] = place_json(*c.waits);
+    j["causes"].push_back(std::move(one));
+  }
+  return j;
+}
+
+Json findings_json(const Prediction& p) {
+  Json list = Json::array();
+  for (const Finding& f : p.accounting.findings)
+    list.push_back({{"cause", cause_name(f.kind)},
+                    {"what", f.what},
+                    {"why", f.why},
+                    {"advice", f.advice},
+                    {"saved_pct", f.speedup_pct},
+                    {"section", f.section}});
+  return list;
+}
+
 }  // namespace
 
 void add_launch_json(const Prediction& p, Json& j) {
@@ -243,7 +285,7 @@ void add_launch_json(const Prediction& p, Json& j) {
   j["coverage"] = coverage_json(p.coverage);
   j["warnings"] = p.warnings;
   j["cache"] = cache_state_name(p.caches);
-  j["bottleneck"] = {{"kind", bottleneck_name(p.bottleneck.kind)}, {"sentence", p.bottleneck.sentence}};
+  j["bottleneck"] = {{"kind", cause_name(p.bottleneck.kind)}, {"sentence", p.bottleneck.sentence}};
   j["occupancy"] = occupancy_json(p);
   j["roofline"] = roofline_json(p.roofline);
   j["compute_throughput"] = throughput_json(p.compute);
@@ -253,6 +295,8 @@ void add_launch_json(const Prediction& p, Json& j) {
 }
 
 void add_detail_json(const Prediction& p, Json& j) {
+  j["accounting"] = accounting_json(p);
+  j["findings"] = findings_json(p);
   j["hot_spots"] = hot_spots_json(p);
   j["memory"] = memory_json(p);
   j["divergence"] = divergence_json(p.divergence);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "report/accounting.h"
 #include "report/analysis.h"
 #include "report/opcode_states.h"
 
@@ -72,7 +73,9 @@ Prediction build_prediction(const GpuModel& model, const Kernel& kernel, const K
   report::add_launch_metrics(in, p.metrics);
   report::add_timed_metrics(in, p.metrics);
   report::add_own_metrics(p, p.metrics);
-  p.bottleneck = report::find_bottleneck(in, p);
+  p.accounting.method = "counters of the one run";
+  report::fill_accounting(in, p, report::counted_sizes(in, p), p.accounting);
+  p.bottleneck = report::verdict(in, p.accounting);
   p.instructions = report::instruction_rows(in);
   p.examples = report::access_examples(in);
   p.stream = report::warp_stream(in);

@@ -13,6 +13,7 @@
 #include "hardware/occupancy.h"
 #include "hardware/peaks.h"
 #include "program/program.h"
+#include "report/causes.h"
 #include "timing/result.h"
 #include "timing/simulate.h"
 #include "trace/trace.h"
@@ -164,23 +165,9 @@ struct ThroughputTerm {
   double pct = 0;
 };
 
-enum class BottleneckKind : std::uint8_t {
-  Launch,
-  Tail,
-  Dram,
-  L2,
-  L1,
-  SharedMemory,
-  Pipe,
-  Issue,
-  Divergence,
-  Latency,
-  Count
-};
-const char* bottleneck_name(BottleneckKind);
-
+/// The first cause in a sentence.
 struct Bottleneck {
-  BottleneckKind kind = BottleneckKind::Latency;
+  CauseKind kind = CauseKind::Issue;
   std::string sentence;
 };
 
@@ -209,6 +196,7 @@ struct Prediction {
   Waves waves;
   Roofline roofline;
   std::vector<ThroughputTerm> compute, memory_terms;  ///< largest first
+  Accounting accounting;
   Bottleneck bottleneck;
 
   // For pictures and the view by instruction.

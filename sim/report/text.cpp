@@ -66,6 +66,38 @@ void head(std::string& out, const Prediction& p) {
   out += "  " + p.bottleneck.sentence + "\n";
 }
 
+std::string place_text(const CausePlace& place) {
+  return (place.source.empty() ? "" : place.source + ", ") + address(place.instruction) + " " + place.text;
+}
+
+void causes_section(std::string& out, const Prediction& p) {
+  constexpr std::size_t kVerdicts = 3;
+  const Accounting& a = p.accounting;
+  if (a.causes.empty()) return;
+  Section s(out, "Where the time goes");
+  const auto time = [&](double cycles) { return duration(cycles / std::max(1.0, p.cycles()) * p.time_ns()); };
+  Table t({{"cause", Table::Left},
+           {"of the time", Table::Right},
+           {"time", Table::Right},
+           {"saved without it", Table::Right}});
+  for (const Cause& c : a.causes)
+    t.row({cause_title(c.kind), percent_text(c.share_pct), time(c.cycles), c.gain_cycles ? time(*c.gain_cycles) : "-"});
+  s.table(t);
+  s.note("Sizes add up; they are from " + a.method +
+         (a.simulated ? " (" + std::to_string(a.simulations) + " simulations)." : "."));
+  for (std::size_t i = 0; i < std::min(kVerdicts, a.causes.size()); ++i) {
+    const Cause& c = a.causes[i];
+    s.note("");
+    s.note(std::to_string(i + 1) + ". " + cause_title(c.kind) + ": " + cause_meaning(c.kind));
+    if (!c.evidence.empty()) s.note("   " + c.evidence);
+    if (c.place) s.note("   at " + place_text(*c.place));
+    if (c.waits) s.note("   for which waits " + place_text(*c.waits));
+    for (const Finding& f : a.findings)
+      if (f.kind == c.kind)
+        s.note("   " + f.advice + " Saves up to " + percent_text(f.speedup_pct) + "; see \"" + f.section + "\".");
+  }
+}
+
 void speed_of_light(std::string& out, const Prediction& p) {
   const MetricSet& m = p.metrics;
   Section s(out, "GPU speed of light");
@@ -329,6 +361,7 @@ void coverage_section(std::string& out, const Prediction& p) {
 std::string full_report(const Prediction& p) {
   std::string out;
   head(out, p);
+  causes_section(out, p);
   speed_of_light(out, p);
   roofline(out, p);
   compute_section(out, p);
@@ -366,7 +399,7 @@ std::string overview(std::span<const Prediction> predictions) {
            percent_text(m.get("sm__throughput.avg.pct_of_peak_sustained_elapsed")),
            percent_text(m.get("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")),
            percent_text(m.get("forewarp__wasted_sectors.pct")), fixed(p.divergence.enabled_lanes, 1),
-           fixed(p.occupancy.waves, 2), top_stall(p), bottleneck_name(p.bottleneck.kind)});
+           fixed(p.occupancy.waves, 2), top_stall(p), cause_name(p.bottleneck.kind)});
   }
   out += t.text("") + "\n";
   for (const Prediction& p : predictions) out += launch_label(p) + ": " + p.bottleneck.sentence + "\n";

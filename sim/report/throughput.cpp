@@ -59,6 +59,12 @@ void sort_terms(std::vector<ThroughputTerm>& terms) {
 
 }  // namespace
 
+const char* throughput_label(Pipe pipe) {
+  for (const PipeTerm& term : kComputePipes)
+    if (term.pipe == pipe) return term.label;
+  return "";
+}
+
 std::vector<ThroughputTerm> compute_throughputs(const Inputs& in) {
   const TimingCounters& c = in.timing.counters;
   std::vector<ThroughputTerm> terms;

@@ -134,7 +134,7 @@ std::string launches_table(const Validation& v) {
     const MeasuredLaunch& m = *l.measured;
     t.row({label(m), fixed(m.cycles, 0), fixed(m.cycles_min, 0) + " - " + fixed(m.cycles_max, 0),
            fixed(l.predicted->cycles(), 0), signed_percent(l.predicted->cycles(), m.cycles),
-           l.predicted->coverage.extrapolated ? "yes" : "no", bottleneck_name(l.predicted->bottleneck.kind)});
+           l.predicted->coverage.extrapolated ? "yes" : "no", cause_name(l.predicted->bottleneck.kind)});
   }
   return t.text("  ");
 }

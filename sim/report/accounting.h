@@ -1,0 +1,42 @@
+// From sizes of causes to what a report says of them: evidence, places in the code, findings, the verdict.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "report/analysis.h"
+#include "report/causes.h"
+
+namespace forewarp::report {
+
+struct CauseSizes {
+  std::array<double, kCauses> cycles{};
+  std::array<std::optional<double>, kCauses> gains{};
+  double& operator[](CauseKind kind) { return cycles[static_cast<std::size_t>(kind)]; }
+  std::optional<double>& gain(CauseKind kind) { return gains[static_cast<std::size_t>(kind)]; }
+};
+
+/// Below this part of the elapsed cycles a change is no finding: a simulation of the same launch moves by as much with
+/// any change of its timing.
+inline constexpr double kNoticeable = 0.01;
+
+/// Elapsed cycles that would be saved if blocks kept all SMs as busy to the end as they do while there are blocks left.
+double tail_cycles(const Inputs&);
+
+/// Sizes of Launch and Tail alone, at most the elapsed cycles.
+CauseSizes outside_sizes(const Inputs&);
+
+/// Busy cycles of each resource, of the whole GPU: elapsed cycles if it alone were the limit.
+std::array<double, kCauses> demands(const Inputs&, const Prediction&);
+
+/// Sizes from the counters of one run. Launch and tail are counted; of what is left, the resource with the largest
+/// demand has that (no run of these instructions can be shorter), and the rest is divided as the warps' waiting is.
+CauseSizes counted_sizes(const Inputs&, const Prediction&);
+
+/// Sorts, and adds evidence, places and findings. Sizes are taken to add up to the elapsed cycles.
+void fill_accounting(const Inputs&, const Prediction&, const CauseSizes&, Accounting&);
+
+/// The first cause in a sentence.
+Bottleneck verdict(const Inputs&, const Accounting&);
+
+}  // namespace forewarp::report
