@@ -174,6 +174,21 @@ def _memory(w, one, identity):
               "Counters")
 
 
+def _causes(w, one):
+    accounting = one.case.get("accounting")
+    if not accounting or not accounting["causes"]:
+        return
+    advice = {f["cause"]: f["advice"] for f in one.case.get("findings", [])}
+
+    def where(cause):
+        place = cause.get("place")
+        return "" if not place else place.get("source") or f"{place['pc']:#06x} {place['sass']}"
+    rows = [[c["title"], f"{c['share_pct']:.1f} %", duration(c["time_ns"]), duration(c["gain_ns"]) if "gain_ns" in c else "",
+             c.get("evidence", ""), where(c), advice.get(c["cause"], "")] for c in accounting["causes"] if c["share_pct"] >= 1]
+    w.table(["cause", "of the time", "time", "saved without it", "evidence", "where", "what helps"], rows,
+            f"Where the time goes, from {accounting['method']}", (1, 2, 3))
+
+
 def _warp_states(w, one, identity):
     w.chart("stalls", [one], identity + "-stalls")
     rows = [[f"{h['pc']:#06x}", h["sass"], h["reason"].replace("_", " "), number(h["warp_cycles"]), f"{h['share_pct']:.1f} %"]
@@ -257,6 +272,7 @@ def _launch_section(w, one, identity, is_open):
           f'{duration(one.nanoseconds)}</span></summary>\n')
     verdict, colon, reasons = one.case["bottleneck"]["sentence"].partition(":")
     w.add(f'<p class="sentence"><strong>{html.escape(verdict + colon)}</strong>{html.escape(reasons)}</p>\n')
+    _causes(w, one)
     _coverage(w, one)
     roofline_names = set(_matching(one, "l1tex__", "lts__", "dram__", "smsp__sass_average_data", "smsp__sass_data_bytes"))
     sections = [

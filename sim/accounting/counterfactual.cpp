@@ -257,24 +257,45 @@ class Gathering {
   std::map<std::tuple<std::uint32_t, std::int64_t, std::int64_t>, std::uint32_t> slopes_;
 };
 
-/// Of the instructions that a warp executes, those that remain when barriers go, or lanes are packed.
+bool is_fence(const Instruction& in) {
+  return in.opcode == Opcode::MEMBAR || in.opcode == Opcode::ERRBAR || in.opcode == Opcode::CCTL;
+}
+
+/// Barriers and fences do nothing.
+std::shared_ptr<const Kernel> without_barriers(const Kernel& kernel) {
+  const EventTable events(kernel);
+  auto copy = std::make_shared<Kernel>(kernel);
+  for (std::size_t i = 0; i < copy->instructions.size(); ++i) {
+    Instruction& in = copy->instructions[i];
+    if (events[static_cast<std::uint32_t>(i)].kind != EventKind::Arrive && !is_fence(in)) continue;
+    const Control control = in.control;
+    in = Instruction{};
+    in.opcode = in.native = Opcode::NOP;
+    in.control = control;
+    in.control.write_barrier = in.control.read_barrier = kNoScoreboard;
+  }
+  return copy;
+}
+
+/// What remains of the way of each warp when barriers do nothing, or lanes are packed.
 class Thinning {
  public:
   Thinning(const Kernel& kernel, const std::vector<InstructionCount>& totals, const Removed& removed)
-      : events_(kernel), keep_(kernel.instructions.size(), 1.0) {
+      : events_(kernel), keep_(kernel.instructions.size(), 1.0), silent_(kernel.instructions.size(), false) {
     for (std::size_t i = 0; i < keep_.size(); ++i) {
       const Instruction& in = kernel.instructions[i];
       const EventKind event = events_[static_cast<std::uint32_t>(i)].kind;
-      const bool fence = in.opcode == Opcode::MEMBAR || in.opcode == Opcode::ERRBAR || in.opcode == Opcode::CCTL;
-      if (has(removed, CauseKind::Barrier) && (event == EventKind::Arrive || fence)) keep_[i] = 0;
+      if (has(removed, CauseKind::Barrier)) silent_[i] = event == EventKind::Arrive || is_fence(in);
       if (!has(removed, CauseKind::Divergence) || i >= totals.size() || totals[i].executed == 0) continue;
-      const bool ends = in.opcode == Opcode::EXIT || in.opcode == Opcode::RET || in.opcode == Opcode::BRX;
-      if (ends || (event != EventKind::Issue && event != EventKind::Access)) continue;
-      keep_[i] = static_cast<double>(totals[i].enabled_lanes) / (static_cast<double>(totals[i].executed) * kWarpLanes);
+      const bool needed = in.opcode == Opcode::EXIT || (event != EventKind::Issue && event != EventKind::Access);
+      keep_[i] = needed ? kAlways
+                        : static_cast<double>(totals[i].enabled_lanes) /
+                              (static_cast<double>(totals[i].executed) * kWarpLanes);
     }
   }
 
-  /// Error diffusion along each warp's way: the credit of what is left out adds up to what is executed.
+  /// Straight stretches are left out as a whole, by error diffusion along each warp's way: the credit of those that
+  /// are left out adds up to one that executes.
   void thin(BlockClass& cls) const {
     std::vector<WarpPath> paths;
     std::vector<WarpTrace> warps;
@@ -285,22 +306,19 @@ class Thinning {
       double credit = static_cast<double>(w % 8) / 8;  // warps of a block differ in what they leave out
       const Access* record = warp.accesses.data();
       for (const Run& run : cls.paths[warp.path].runs) {
+        double part = 0;
+        for (std::uint32_t pc = run.first; pc < run.first + run.count; ++pc) part += keep_[pc];
+        part = std::min(1.0, part / run.count);
+        credit += part;
+        const bool kept = credit >= 1;
+        if (kept) {
+          credit -= 1;
+          path.runs.push_back(run);
+          path.instructions += run.count;
+        }
         for (std::uint32_t pc = run.first; pc < run.first + run.count; ++pc) {
           const unsigned records = events_[pc].records;
-          bool kept = keep_[pc] >= 1;
-          if (!kept && keep_[pc] > 0) {
-            credit += keep_[pc];
-            kept = credit >= 1;
-            if (kept) credit -= 1;
-          }
-          if (kept) {
-            out.accesses.insert(out.accesses.end(), record, record + records);
-            if (!path.runs.empty() && path.runs.back().first + path.runs.back().count == pc)
-              ++path.runs.back().count;
-            else
-              path.runs.push_back({pc, 1});
-            ++path.instructions;
-          }
+          if (kept && !silent_[pc]) out.accesses.insert(out.accesses.end(), record, record + records);
           record += records;
         }
       }
@@ -314,8 +332,11 @@ class Thinning {
   }
 
  private:
+  static constexpr double kAlways = 1e12;  ///< as a part of any stretch
+
   EventTable events_;
   std::vector<double> keep_;  ///< by instruction: the part of its executions that remains
+  std::vector<bool> silent_;  ///< by instruction: it does nothing
 };
 
 bool changes_trace(const Removed& removed) {
@@ -328,7 +349,8 @@ bool changes_trace(const Removed& removed) {
 
 std::shared_ptr<const KernelTrace> change_trace(const KernelTrace& from, const Removed& removed) {
   auto trace = std::make_shared<KernelTrace>(from);
-  if (has(removed, CauseKind::Latency)) trace->kernel = without_waits(*from.kernel);
+  if (has(removed, CauseKind::Barrier)) trace->kernel = without_barriers(*trace->kernel);
+  if (has(removed, CauseKind::Latency)) trace->kernel = without_waits(*trace->kernel);
   if (has(removed, CauseKind::Divergence) || has(removed, CauseKind::Barrier)) {
     const Thinning thinning(*from.kernel, from.totals(), removed);
     for (BlockClass& cls : trace->classes) thinning.thin(cls);

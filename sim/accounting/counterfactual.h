@@ -30,8 +30,8 @@ bool removable(CauseKind);
 ///   Accesses of a constant stride keep apart what was apart: the data are taken to be stored the other way round.
 /// - BankConflicts: lanes of a shared access lie side by side.
 /// - Atomics, LocalMemory: the instructions issue and access nothing.
-/// - Divergence: of instructions with lanes off, so many fewer execute as if the lanes of all warps were packed.
-/// - Barrier: barriers and fences are left out.
+/// - Divergence: of straight stretches with lanes off, so many fewer execute as if the lanes of all warps were packed.
+/// - Barrier: barriers and fences issue and do nothing.
 /// - Registers, SharedSize, BlockSlots: so many blocks are resident as the other limits allow.
 /// - L2Capacity: L2 is many times as large, with no more room for data to be written back.
 /// - Latency: no instruction waits for another's result.
