@@ -42,6 +42,12 @@ _MEANINGS = {
     "cases[].roofline.levels": "bytes, rate and roof of L1, L2 and HBM",
     "cases[].compute_throughput": "how busy each unit is, of what it can sustain", "cases[].memory_throughput": "the same of memory's units",
     "cases[].waves": "waves of blocks and their tail", "cases[].stalls": "what resident warps do",
+    "cases[].accounting": "where the time goes: causes that add up; see [verdicts](verdicts.md)",
+    "cases[].accounting.simulated": "sizes are from simulating again, not from the counters of the one run",
+    "cases[].accounting.causes": "largest first", "cases[].accounting.causes[].gain_cycles": "saved without this cause alone",
+    "cases[].accounting.causes[].place": "the instruction to look at",
+    "cases[].accounting.causes[].waits": "the instruction that waits for it",
+    "cases[].findings": "what could be better, why, and what it would save",
     "cases[].hot_spots": "instructions at which warps spend most time", "cases[].memory": "memory instructions over the grid",
     "cases[].memory[].sectors_needed": "sectors that would hold the bytes asked for",
     "cases[].divergence": "active lanes and branches", "cases[].instructions": "every executed instruction",
@@ -130,7 +136,7 @@ def faults(schema, value, at="result"):
 # Small launches that between them hold every part of a result.
 _SAMPLES = (("matmul_03_shared_tiled", "sgemm_shared_tiled_check_64"), ("divergence_01_branch_ways", "divergence_by_lane_2_check_1000"),
             ("matmul_12_tensor", "tensor_f16_check_64x64x64"), ("elementwise_04_relu", "relu_f32_1mi"),
-            ("reduce_02_layer_norm_rows", "layer_norm_rows_1024x768"))
+            ("reduce_02_layer_norm_rows", "layer_norm_rows_1024x768"), ("faults_01_memory", "fault_column_store"))
 
 
 def sample_results(tool):
