@@ -143,5 +143,6 @@ def mix(launches, options):
             (f"; {len(ordered) - _MOST_OPCODES} more opcodes are not drawn" if len(ordered) > _MOST_OPCODES else ""))
     there = [name for name in _CLASS_COLOURS if any(row["class"] == name for row in rows)]
     most = max(row["share"] for row in rows)
-    return {"opcodes": rows}, notes, {"spec.layer.0.encoding.color.scale": {"domain": there, "range": [_CLASS_COLOURS[name] for name in there]},
+    own = {"resolve": {"scale": {"y": "independent"}}} if len(launches) > 1 else {}  # opcodes of each launch
+    return {"opcodes": rows}, notes, own | {"spec.layer.0.encoding.color.scale": {"domain": there, "range": [_CLASS_COLOURS[name] for name in there]},
                                       "spec.layer.0.encoding.x.scale": {"domain": [0, 1.15 * most], "nice": False}}

@@ -203,6 +203,6 @@ def cost(_, options):
                        base | {"kind": "work", "times": instructions / first[1]}]
         worst = max(growths, key=lambda kernel: growths[kernel][0])
         notes.append(f"Lines: processor seconds of a prediction; dashed: the kernel's warp instructions; both against the smallest size. "
-                     f"The most that time grows is {growths[worst][0]:.1f} times, of {worst}, while its work grows "
+                     f"At the largest size time has grown most for {worst}, {growths[worst][0]:.1f} times, and its work "
                      f"{growths[worst][1]:,.0f} times; dotted: 4 times")
     return {"points": points, "limit": [{"times": 4}]}, notes

@@ -62,11 +62,11 @@ def _signed(predicted, measured):
 
 
 def _summary_table(w, launches):
-    rows = []
+    rows, several = [], len({one.gpu for one in launches}) > 1
     for one in launches:
         wasted = one.metrics.get("forewarp__wasted_sectors.pct", 0)
         top = one.case["stalls"][0]["reason"].replace("_", " ") if one.case["stalls"] else ""
-        rows.append([one.label, one.gpu, one.short_kernel, number(one.cycles), number(one.measured_cycles),
+        rows.append([one.label, one.gpu if several else "", one.short_kernel, number(one.cycles), number(one.measured_cycles),
                      _signed(one.cycles, one.measured_cycles), duration(one.nanoseconds),
                      si(one.case["roofline"]["attained_per_second"], "FLOP/s") if one.operations else "",
                      f"{wasted:.0f} %", top, one.bound])

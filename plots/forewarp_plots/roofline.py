@@ -273,7 +273,7 @@ def roofline(launches, options):
     x = [min([p["intensity"] for p in points] + [min(used) / max(p for m in machines for p in m.levels.values())]) / 2,
          max([p["intensity"] for p in points] + ridges) * 3]
     rates = [p["rate"] for p in points] + used
-    y = [min(rates) / 5,
+    y = [min([min(rates) / 5] + [peak / 1.5 for m in machines for peak in m.roofs.values()]),
          max(max(m.roofs.values()) for m in machines) * 1.5]
     # Room for the names of the points furthest to the right.
     for name, point in ((p["case"], p) for p in points):

@@ -82,8 +82,9 @@ def narrow(spec, width):
                            if not any("datum.kind == 'end'" in str(step.get("filter")) for step in layer.get("transform", ()))]
     legend = spec["config"].get("legend", {}) | {"layout": {"bottom": {"direction": "vertical", "anchor": "start", "margin": 6}},
                                                  "columns": 2, "orient": "bottom", "labelLimit": int(0.34 * width)}
-    spec["config"] = spec["config"] | {"legend": legend, "axisY": {"labelLimit": int(0.3 * width)},
-                                       "text": spec["config"].get("text", {}) | {"limit": int(0.45 * width)}}
+    spec["config"] = spec["config"] | {"legend": legend, "axisY": {"labelLimit": int(0.3 * width)}}
+    if not spec["usermeta"].get("fixed"):  # what is placed in pixels has its room
+        spec["config"]["text"] = spec["config"].get("text", {}) | {"limit": int(0.45 * width)}
     return spec
 
 
