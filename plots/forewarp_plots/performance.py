@@ -1,4 +1,5 @@
 """Pictures of rates: ladder, stalls, sweep."""
+from .placement import text_width
 from .results import InputError, distinct, duration, labels, numeric_name, si
 
 _LEVEL_COUNTERS = {
@@ -50,6 +51,12 @@ def ladder(launches, options):
         peak = next((w["peak_per_second"] for w in of[0].case["roofline"]["work"] if w["precision"] == precision), 0)
         if peak:
             ceilings.append({"gpu": gpu, "name": f"{numeric_name(precision)} peak", "rate": peak})
+    # A label does not stand on a ceiling's line.
+    span = max([most] + [c["rate"] for c in ceilings])
+    for step in steps:
+        for rate in sorted(c["rate"] for c in ceilings):
+            if step["far"] <= rate < step["far"] + text_width(step["label"], 10) / 520 * span:
+                step["far"] = rate
     notes = [f"Dashed: {c['name']}{' of ' + c['gpu'] if several else ''}, {si(c['rate'], 'FLOP/s')}" for c in ceilings]
     if idle:
         notes.append("Without arithmetic that is counted, and not drawn: " + ", ".join(idle))

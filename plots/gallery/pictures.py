@@ -30,7 +30,6 @@ RESULTS = {
     "nanogpt_products": _predict(_WARP_TILED, launch="RESULTS/nanogpt/" + _WARP_TILED + ".yaml", cache="sequence"),
     "nanogpt_slow": _predict("attention_01_unfused", launch="RESULTS/nanogpt/attention_01_unfused.yaml", cache="sequence"),
     "nanogpt_flash": _predict("attention_03_flash", launch="RESULTS/nanogpt/attention_03_flash.yaml", cache="sequence"),
-    "nanogpt_training_slow": _predict("attention_06_nanogpt_slow", "nanogpt_slow_64x6x256", cache="sequence"),
     "nanogpt_training_flash": _predict("attention_07_nanogpt_flash", "nanogpt_flash_64x6x256", cache="sequence"),
     "profile": _predict("matmul_12_tensor", "tensor_f16_4096"),
     "launches": _predict("elementwise_01_sin_cos", "sin_cos_unfused_1mi", "sin_cos_fused_1mi", cache="sequence"),
@@ -212,17 +211,10 @@ PICTURES = [
             "The same layer with FlashAttention: one kernel instead of three, in a third of their time (measured: 150 against "
             "397 microseconds), and most of the HBM traffic gone. The products on either side are unchanged.",
             "Timeline of nanoGPT's attention layer with FlashAttention"),
-    Picture("S15 nanoGPT's attention", "s15_training_slow", "timeline", "@nanogpt_training_slow",
-            "Forward and backward, in fp16 and with dropout, kernel by kernel as PyTorch runs it without fusion: eight passes over S and P on the "
-            "way back alone.",
-            "Timeline of nanoGPT's attention forward and backward with separate kernels"),
     Picture("S15 nanoGPT's attention", "s15_training_flash", "timeline", "@nanogpt_training_flash",
-            "The same by FlashAttention: the backward pass computes S and P again, from Q, K and the rows' sums, and never writes them.",
+            "Forward and backward, in fp16 and with dropout: the backward pass computes S and P again, from Q, K and the rows' sums, and "
+            "never writes them.",
             "Timeline of nanoGPT's attention forward and backward with FlashAttention"),
-    Picture("S15 nanoGPT's attention", "s15_training_bytes", "traffic",
-            "@nanogpt_training_slow\n@nanogpt_training_flash\n--level\nL2\n--level\nHBM read\n--level\nHBM written",
-            "What the two of them move: S and P are 48 MiB each, and dropout, mask and scale have copies of their own.",
-            "Bytes of nanoGPT's attention forward and backward, slow and flash"),
     Picture("S16 Launches", "s16_launches", "timeline", "@launches\n--mode\nstream\n--mode\ngraph\n--measured\nvalidation/sequences/h200-sxm.csv",
             "Five kernels of a few microseconds pay for five starts and ends, the fused one for one. The host queues launches "
             "ahead of the GPU, so a captured graph saves calls, and saves time only where kernels are shorter than a call.",
@@ -235,13 +227,13 @@ PICTURES = [
             "Shares of warp states of tile copies through registers and by cp.async"),
     Picture("S18 Sparsity", "s18_sparse", "ladder", "@tensor\n" + _cases("tensor_f16_4096", "tensor_sparse_f16_4096#1"),
             "2:4 structured sparsity: mma.sp skips the half of a row that is zero. The rate counts the zeros, as data sheets do. The pipe "
-            "could do half as much again as with dense instructions; what feeds it could not.",
+            "could do half as much again as with dense mma.sync, but what feeds it is as busy as before, so little comes of it.",
             "Rates of a dense and of a 2:4 sparse product"),
     Picture("S18 Sparsity", "s18_blocks", "ladder",
             "@tensor\n" + _cases("tensor_block_sparse_f16_4096_keep_100", "tensor_block_sparse_f16_4096_keep_50",
                                  "tensor_block_sparse_f16_4096_keep_25"),
-            "Block sparsity skips whole tiles: with a half or a quarter of them kept, the work and the time fall nearly as much, and the rate "
-            "of what is left stays.",
+            "Block sparsity skips whole tiles: with a half or a quarter of them kept, the time falls nearly as much, and the rate of "
+            "what is left by a fifth.",
             "Rates and times of block-sparse products with all, a half and a quarter of the blocks"),
     Picture("S19 Occupancy", "s19_occupancy", "occupancy", "@overhang\n--case\nsgemm_warp_tiled_256x256",
             "What limits the best product: at 130 registers per thread only one block of 256 threads fits. At 128 registers two "
@@ -249,7 +241,8 @@ PICTURES = [
             "Occupancy limits of the warp-tiled product and what would change them"),
     Picture("S20 A TPU beside it", "s20_tpu", "roofline", "@tensor\n" + _cases("tensor_bf16_4096", "tensor_s8_4096") + "\n--machine\ntpu-v5e",
             "A TPU v5e core has one matrix unit and no SMs: on a roofline it is two ceilings and a slope. Type by type, an H200's roofs "
-            "stand more than five times as high in bf16 and int8, over six times the bandwidth, so both need about as much work per byte.",
+            "stand more than five times as high in bf16 and int8, and its HBM is nearly six times as fast, so both need about as much work "
+            "per byte.",
             "Roofline of an H200 with the ceilings of a TPU v5e, in bf16 and int8"),
     Picture("S21 The profile itself", "s21_validation", "validation", "@measured",
             "Every launch that this gallery draws from the suite: predicted against measured cycles, and the distribution of "
