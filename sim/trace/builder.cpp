@@ -108,14 +108,18 @@ std::uint32_t BlockTraceBuilder::find_slope(Recent& recent, const BlockSlope& sl
 
 void BlockTraceBuilder::count_access(const Instruction& instruction, InstructionCount& count,
                                      const AccessPattern& pattern, const CoalescedCounts& coalesced) {
+  const bool copies = pattern.kind == MemoryKind::AsyncCopy;
+  if (copies && pattern.space != MemorySpace::Shared) copied_lines_ = coalesced.lines;
   if (pattern.lanes == 0) return;
   if (pattern.space == MemorySpace::Shared) {
     ++count.shared_requests;
-    count.wavefronts += coalesced.wavefronts * static_cast<unsigned>(wavefront_factor(instruction));
+    // Each line that an asynchronous copy reads passes the banks by itself (eight in all from rows of 64 bytes).
+    const int passes = std::max(int{coalesced.wavefronts}, copies ? int{copied_lines_} : 0);
+    count.wavefronts += static_cast<unsigned>(passes * wavefront_factor(instruction));
     count.bank_conflicts += coalesced.bank_conflicts;
     count.ideal_wavefronts += coalesced.ideal_wavefronts;
     // The bytes of an asynchronous copy are counted once, where they are read.
-    if (pattern.kind == MemoryKind::AsyncCopy) return;
+    if (copies) return;
   } else {
     // A local store asks once for each word of a lane: words of a lane lie in different lines. Measured on an H200.
     count.requests += pattern.space == MemorySpace::Local && pattern.kind == MemoryKind::Store && pattern.bytes > 4

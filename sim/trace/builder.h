@@ -112,8 +112,8 @@ class BlockTraceBuilder {
                              const std::uint64_t* lane_addresses, MemorySpace space) const;
   std::uint32_t find_pattern(Recent& recent, const AccessPattern& pattern);
   std::uint32_t find_slope(Recent& recent, const BlockSlope& slope);
-  static void count_access(const Instruction& instruction, InstructionCount& count, const AccessPattern& pattern,
-                           const CoalescedCounts& coalesced);
+  void count_access(const Instruction& instruction, InstructionCount& count, const AccessPattern& pattern,
+                    const CoalescedCounts& coalesced);
 
   const Kernel& kernel_;
   TracePools& pools_;
@@ -127,6 +127,7 @@ class BlockTraceBuilder {
   std::vector<BlockSlope> slopes_;
   PatternInterner interner_;
   std::uint64_t bytes_ = 0, limit_ = ~std::uint64_t{0};  ///< of this block's runs and accesses
+  std::uint16_t copied_lines_ = 0;                       ///< what the last asynchronous copy reads
   bool keeps_ = true;
   bool single_ = false;
 };

@@ -88,6 +88,28 @@ TEST_CASE("lanes that count in one word of shared memory are added up first") {
   CHECK(wavefronts() == 3);
 }
 
+TEST_CASE("lines that an asynchronous copy reads pass the banks one by one") {
+  Kernel kernel = *small_kernel();
+  kernel.instructions[1] = memory_instruction(MemorySpace::Global, MemoryKind::AsyncCopy, 16);
+  const auto wavefronts = [&](std::uint64_t row_bytes) {
+    KernelTrace trace;
+    TracePools pools(trace);
+    BlockTraceBuilder builder(kernel, 1, pools);
+    builder.execute(0, 1, ~0u, ~0u);
+    std::array<std::uint64_t, kWarpLanes> from{}, to{};
+    for (std::uint64_t lane = 0; lane < kWarpLanes; ++lane) {
+      from[lane] = 0x10000 + lane * 16 / row_bytes * 4096 + lane * 16 % row_bytes;
+      to[lane] = lane * 16;
+    }
+    builder.access(0, 1, ~0u, from.data(), MemorySpace::Global, {}, true);
+    builder.access(0, 1, ~0u, to.data(), MemorySpace::Shared, {}, true);
+    return builder.finish().counts[1].wavefronts;
+  };
+  CHECK(wavefronts(512) == 4);
+  CHECK(wavefronts(128) == 4);
+  CHECK(wavefronts(64) == 8);
+}
+
 TEST_CASE("accesses are counted exactly and their patterns and slopes stored once") {
   const auto kernel = small_kernel();
   KernelTrace trace;
