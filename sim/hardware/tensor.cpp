@@ -32,6 +32,8 @@ int matrix_interval(const TensorSpec& spec, const MatrixWork& work) {
   return std::max({least, arithmetic_cycles(spec, work), fetch_cycles(spec, work)});
 }
 
+int matrix_fetch(const TensorSpec& spec, const MatrixWork& work) { return fetch_cycles(spec, work); }
+
 int matrix_latency(const TensorSpec& spec, const MatrixWork& work) {
   return arithmetic_cycles(spec, work) + spec.fp64_result_cycles;
 }

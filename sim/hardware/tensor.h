@@ -11,6 +11,9 @@ namespace forewarp {
 /// memory.
 int matrix_interval(const TensorSpec&, const MatrixWork&);
 
+/// The part of it in which the operands come; what else reads registers meanwhile makes it longer.
+int matrix_fetch(const TensorSpec&, const MatrixWork&);
+
 /// Cycles until a product of doubles releases its scoreboard.
 int matrix_latency(const TensorSpec&, const MatrixWork&);
 

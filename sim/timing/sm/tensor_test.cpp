@@ -78,6 +78,20 @@ TEST_CASE("a product keeps the register ports from what issues next", "[tensor]"
   CHECK(run({kept, kept, reads(Pipe::Fma, 1, 2)}, model_with_ports()) == alone + 1);
 }
 
+TEST_CASE("what goes to memory reads its registers amid those of a product", "[tensor]") {
+  Instruction shuffle = plain(Pipe::Lsu, 1);
+  shuffle.opcode = shuffle.native = Opcode::SHFL;
+  const Instruction one = product(16, 1, 8, 16, 20, 24);
+  CHECK(run({one, one}) == 6 + 2);
+  CHECK(run({one, shuffle, one}) == 7 + 2);
+  CHECK(run({one, shuffle, shuffle, one}) == 8 + 2);
+  // On a quarter of the multipliers the arithmetic takes longer than the operands.
+  GpuModel slow = sm_model();
+  slow.tensor.product_bits /= 4;
+  const Cycle arithmetic = run({one, one}, slow);
+  CHECK(run({one, shuffle, one}, slow) == arithmetic);
+}
+
 TEST_CASE("a stall count of one that yields takes two cycles", "[tensor]") {
   Instruction yields = plain(Pipe::Fma, 1), goes_on = yields;
   yields.control.yield = false;

@@ -177,6 +177,7 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   out.long_wait = out.memory_queue && out.path != Path::Shuffle && in.space != MemorySpace::Shared;
   if (matrix) {
     out.matrix = true;
+    out.fetch = static_cast<std::uint8_t>(std::clamp(matrix_fetch(gpu.tensor, *matrix), 1, 255));
     for (int i = 0; i < 3; ++i) out.pairs[i] = static_cast<std::uint8_t>((operand_width(in, i + 1) + 1) / 2);
     out.metadata_pairs = matrix->sparse ? 1 : 0;
   }

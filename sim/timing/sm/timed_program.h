@@ -66,6 +66,7 @@ struct TimedInstruction {
   std::uint8_t source[3] = {255, 255, 255};
   std::uint8_t reuse = 0;
   // Products of matrices read a pair of registers a cycle, over both ports: so many for each slot.
+  std::uint8_t fetch = 0;  ///< a product of matrices: cycles in which its operands come
   bool matrix = false;
   std::uint8_t pairs[3] = {0, 0, 0};
   std::uint8_t metadata_pairs = 0;  ///< of a sparse factor
