@@ -146,6 +146,10 @@ class Trials {
 
 void account(const Scene& scene, const TimingResult& timing, const SimulateOptions& options, const CacheHistory* before,
              Prediction& p) {
+  if (options.caches != CacheState::Cold) {  // to fill caches again for each costs as much as the launch
+    p.accounting.method = "the counters of the one run: it is simulated again from cold caches alone";
+    return;
+  }
   const Inputs in(scene.model, *scene.trace->kernel, *scene.trace, scene.occupancy, timing);
   const std::vector<Suspect> suspected = suspects(scene, timing, p, before == nullptr);
   const std::array<double, kCauses> demand = report::demands(in, p);
