@@ -128,6 +128,8 @@ ContentKey timing_key(const ContentKey& trace, const GpuModel& model, const Simu
   maker.add(static_cast<std::uint64_t>(options.caches));
   maker.add(options.full ? 1 : 0);
   maker.add(options.detailed_instructions);
+  maker.add(std::bit_cast<std::uint64_t>(options.effort.seconds));
+  maker.add(std::bit_cast<std::uint64_t>(options.effort.precision));
   return maker.key();
 }
 

@@ -55,6 +55,9 @@ void CommandLine::add_effort() {
       "processor seconds that a launch may take to be followed and to be simulated, at a nominal speed, so that "
       "results "
       "are the same on every machine");
+  add("precision", po::value<double>()->value_name("PERCENT")->default_value(2),
+      "half of the 95 % interval of a launch's cycles with which it is enough; until then more of it is simulated, as "
+      "far as the budget reaches");
   add("exact", "follow every block for the counts, however long it takes");
 }
 
@@ -78,6 +81,8 @@ Effort CommandLine::effort() const {
   effort.memory_bytes = static_cast<std::uint64_t>(bytes);
   effort.seconds = number("budget");
   if (!(effort.seconds > 0 && effort.seconds <= 1e9)) throw UsageError("--budget is a number of seconds above 0");
+  effort.precision = number("precision") / 100;
+  if (!(effort.precision >= 0)) throw UsageError("--precision is a number of percent, 0 or more");
   effort.exact = has("exact");
   return effort;
 }

@@ -76,6 +76,9 @@ constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
 // Processor seconds for a warp instruction, a line looked up in L1 and a request below it, at a nominal speed.
 constexpr double kSecondsAnInstruction = 1 / 8e6, kSecondsALookup = 1 / 40e6, kSecondsARequest = 1 / 400e3;
+// Times as much detail as before when an interval is too wide: what was spent before is a third of it, or no more than
+// the rest of the budget.
+constexpr double kMore = 4, kLeastMore = 2;
 constexpr double kFirstWave = 0.5;  // of the budget in seconds that a first wave may take which nothing is like
 constexpr double kOverrun = 1.25;   // times the budget in seconds for which a launch that is nearly done goes on
 
@@ -160,6 +163,19 @@ class SteadyState {
     return result;
   }
 
+  /// Processor seconds spent so far, at a nominal speed.
+  double seconds() const {
+    const TimingCounters c = gpu_.counters();
+    return static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
+           static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
+           static_cast<double>(c.memory.read_requests + c.memory.write_requests) * kSecondsARequest;
+  }
+  /// What all of the launch would take.
+  double seconds_in_full() const {
+    return seconds() * static_cast<double>(instructions_) /
+           static_cast<double>(std::max<std::uint64_t>(1, gpu_.issued()));
+  }
+
  private:
   /// A part of a loop that was left out at the rate seen before it; what comes after it may correct that.
   struct OpenSkip {
@@ -241,13 +257,10 @@ class SteadyState {
 
   /// Such a share of the budget in seconds is spent, and more is ahead than would be worth exceeding all of it for.
   bool overspent(double share = 1) const {
-    const TimingCounters c = gpu_.counters();
-    const double seconds = static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
-                           static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
-                           static_cast<double>(c.memory.read_requests + c.memory.write_requests) * kSecondsARequest;
-    if (seconds <= share * options_.effort.seconds) return false;
+    const double spent = seconds();
+    if (spent <= share * options_.effort.seconds) return false;
     const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
-    return seconds * static_cast<double>(instructions_) / done > kOverrun * options_.effort.seconds;
+    return spent * static_cast<double>(instructions_) / done > kOverrun * options_.effort.seconds;
   }
 
   double wave_host_cost() const {
@@ -772,7 +785,22 @@ class SteadyState {
 }  // namespace
 
 TimingResult replay(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before) {
-  return SteadyState(context, options, before).run();
+  // With more detail each time, until the interval is as narrow as it is to be or the time does not reach for more.
+  SimulateOptions now = options;
+  for (double spent = 0;;) {
+    SteadyState launch(context, now, before);
+    TimingResult result = launch.run();
+    spent += launch.seconds();
+    const double left = options.effort.seconds - spent;
+    const double half = (result.coverage.cycles_high - result.coverage.cycles_low) / 2;
+    const bool enough = half <= options.effort.precision * static_cast<double>(result.elapsed_cycles);
+    if (!result.coverage.extrapolated || enough) return result;
+    now.effort.seconds = left;
+    now.full = launch.seconds_in_full() <= left;
+    const double more = std::min(kMore, left / launch.seconds());
+    if (!now.full && more < kLeastMore) return result;
+    now.detailed_instructions = static_cast<std::uint64_t>(more * static_cast<double>(now.detailed_instructions));
+  }
 }
 
 }  // namespace forewarp
