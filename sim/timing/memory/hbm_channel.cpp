@@ -15,7 +15,7 @@ HbmTimings::HbmTimings(const GpuModel& model) {
   cl = ticks(h.t_cl), rcd = ticks(h.t_rcd), rp = ticks(h.t_rp), ras = ticks(h.t_ras), wr = ticks(h.t_wr);
   rtp = ticks(h.t_rtp), cwl = ticks(h.t_cwl), ccd_l = ticks(h.t_ccd_l), rrd = ticks(h.t_rrd), faw = ticks(h.t_faw);
   wtr = ticks(h.t_wtr), rtw = ticks(h.t_rtw), rfc = ticks(h.t_rfc);
-  burst = ticks(h.access_bytes * h.channels / h.bytes_per_ns);
+  burst = std::max(Tick{1}, ticks(h.access_bytes * h.channels / h.bytes_per_ns));
   column = std::max(burst, ticks(h.t_ccd_s));
   bank_groups = static_cast<std::uint32_t>(h.bank_groups);
   banks = static_cast<std::uint32_t>(h.bank_groups * h.banks_per_group);
