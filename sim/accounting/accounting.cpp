@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -115,11 +116,15 @@ std::vector<CauseKind> resources_of(const std::array<double, kCauses>& demand) {
   return found;
 }
 
-/// Elapsed cycles of the launch without some causes, each set simulated once.
+/// Elapsed cycles of the launch without some causes, each set simulated once, in as much detail as the launch itself.
 class Trials {
  public:
-  Trials(const Scene& scene, const SimulateOptions& options, const CacheHistory* before, double base)
+  Trials(const Scene& scene, const SimulateOptions& options, const CacheHistory* before, const TimingResult& timing,
+         double base)
       : scene_(scene), options_(options), before_(before) {
+    options_.full = timing.coverage.detailed_instructions == Coverage::kAll;
+    if (!options_.full) options_.detailed_instructions = timing.coverage.detailed_instructions;
+    options_.effort.precision = std::numeric_limits<double>::infinity();
     known_.emplace(0, base);
   }
   double operator()(const Removed& removed) {
@@ -136,7 +141,7 @@ class Trials {
 
  private:
   const Scene& scene_;
-  const SimulateOptions& options_;
+  SimulateOptions options_;
   const CacheHistory* before_;
   std::map<unsigned long, double> known_;
   int made_ = 0;
@@ -169,7 +174,7 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   const bool by_trial = left_over(for_faults) >= static_cast<double>(2 * resources.size() + 1 + kVerdicts);
 
   const double elapsed = in.cycles;
-  Trials trials(scene, options, before, elapsed);
+  Trials trials(scene, options, before, timing, elapsed);
   CauseSizes sizes = report::outside_sizes(in);
   const double launch = sizes[CauseKind::Launch], body = elapsed - launch;
   const double scale = body > 0 ? (body - sizes[CauseKind::Tail]) / body : 0;  // SMs idle in all that is left alike

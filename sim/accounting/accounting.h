@@ -5,6 +5,13 @@
 #include "report/prediction.h"
 #include "timing/simulate.h"
 
+namespace forewarp {
+
+/// Where a report's causes come from: the counters of the run, or simulations without each as well.
+enum class Causes : std::uint8_t { Counted, Simulated };
+
+}  // namespace forewarp
+
 namespace forewarp::accounting {
 
 /// Replaces the accounting of a prediction, which is from the counters of its run, by one from simulations of the same

@@ -81,6 +81,7 @@ void fields(Codec& codec, Result& r) {
   codec(r.coverage.warp_instructions);
   codec(r.coverage.simulated_warp_instructions);
   codec(r.coverage.extrapolated);
+  codec(r.coverage.detailed_instructions);
   codec(r.coverage.method);
   codec(r.coverage.cycles_low);
   codec(r.coverage.cycles_high);
@@ -90,7 +91,7 @@ void fields(Codec& codec, Result& r) {
 // Add new fields above, or cached predictions lack them.
 static_assert(sizeof(TimingResult) ==
               sizeof(Cycle) + sizeof(TimingCounters) + 4 * sizeof(std::vector<int>) + sizeof(Coverage));
-static_assert(sizeof(Coverage) == 5 * sizeof(std::uint64_t) + sizeof(std::string));
+static_assert(sizeof(Coverage) == 6 * sizeof(std::uint64_t) + sizeof(std::string));
 
 }  // namespace
 

@@ -61,6 +61,19 @@ void CommandLine::add_effort() {
   add("exact", "follow every block for the counts, however long it takes");
 }
 
+void CommandLine::add_causes() {
+  model()("causes", po::value<std::string>()->value_name("simulated|counted")->default_value("simulated"),
+          "how the causes of a launch's time are sized: by simulating it again without each, or, several times "
+          "faster, from the counters of the one run");
+}
+
+Causes CommandLine::causes() const {
+  const std::string named = text("causes");
+  if (named != "simulated" && named != "counted")
+    throw UsageError("--causes is simulated or counted, not '" + named + "'");
+  return named == "simulated" ? Causes::Simulated : Causes::Counted;
+}
+
 Effort CommandLine::effort() const {
   Effort effort;
   const std::string size = text("memory");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "accounting/accounting.h"
 #include "cache/prediction_cache.h"
 #include "cli/command.h"
 #include "hardware/gpu_model.h"
@@ -29,7 +30,8 @@ class CommandLine {
   void add_gpu();  ///< --gpu and --set
   void add_set();
   void add_simulation();  ///< --full, --cache, and the effort
-  void add_effort();      ///< --memory, --budget, --exact
+  void add_effort();      ///< --memory, --budget, --precision, --exact
+  void add_causes();      ///< --causes
   void add_threads();
   void add_assume_opcodes();
   void add_architecture();  ///< --sm, for commands without a GPU
@@ -48,6 +50,7 @@ class CommandLine {
   GpuModel gpu() const;  ///< of --gpu with the changes of --set
   std::vector<std::string> changes() const { return texts("set"); }
   SimulateOptions simulation() const;
+  Causes causes() const;
   Effort effort() const;
   unsigned threads() const;
   int architecture() const;                      ///< of --sm, 0 if it was not given

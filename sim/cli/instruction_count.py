@@ -26,7 +26,7 @@ def count(forewarp, stem, case, options):
     with tempfile.TemporaryDirectory() as folder:
         words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + os.path.join(folder, "out"), forewarp, "predict",
                  os.path.join(TRACES, "sm_90", stem + ".cubin"), "--launch", os.path.join(TRACES, stem + ".yaml"), "--case", case,
-                 "--gpu", "h200-sxm", "--threads", "1", "--no-cache", *options]
+                 "--gpu", "h200-sxm", "--threads", "1", "--no-cache", "--causes", "counted", *options]
         result = subprocess.run(words, capture_output=True, text=True, check=False)
         collected = re.search(r"Collected\s*:\s*(\d+)", result.stderr)
         if result.returncode != 0 or collected is None:

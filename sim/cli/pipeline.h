@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "accounting/accounting.h"
 #include "cache/prediction_cache.h"
 #include "hardware/gpu_model.h"
 #include "launch/launch.h"
@@ -49,9 +50,6 @@ void check_case(const GpuModel&, const Workload&, const Case&);
 
 /// Traces the launches of a case one after another; a trace lives only during the call that receives it.
 void for_each_trace(const Workload&, const Case&, const Effort&, const std::function<void(const KernelTrace&)>& use);
-
-/// Where a report's causes come from: the counters of the run, or simulations without each as well.
-enum class Causes : std::uint8_t { Counted, Simulated };
 
 /// Occupancy, timing and report of one traced launch.
 Prediction predict_trace(const GpuModel&, std::shared_ptr<const KernelTrace>, const SimulateOptions&, Causes);

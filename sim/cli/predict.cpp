@@ -32,6 +32,7 @@ CommandLine make_command_line() {
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"),
             "only this case of the launch file; may be repeated");
   c.add_simulation();
+  c.add_causes();
   c.add_assume_opcodes();
   c.add_json();
   c.add_threads();
@@ -44,6 +45,7 @@ CommandLine make_command_line() {
 std::vector<Prediction> predict_on(const GpuModel& model, const CommandLine& c, SimulateOptions options,
                                    const PredictionCache* cache) {
   const unsigned threads = c.threads();
+  const Causes causes = c.causes();
   const Workload workload =
       load_workload(c.text("IMAGE"), c.text("launch"), {c.has("assume-opcodes"), model.sm, cache});
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
@@ -57,7 +59,7 @@ std::vector<Prediction> predict_on(const GpuModel& model, const CommandLine& c, 
     rethrow_first(run_side_by_side(cases.size(), threads, true, [&](std::size_t i) {
       progress.started(cases[i]->id);
       by_case[i] = std::move(
-          predict_case(models, workload, *cases[i], options, {}, cache, nullptr, Causes::Simulated).front());
+          predict_case(models, workload, *cases[i], options, {}, cache, nullptr, causes).front());
       progress.finished();
     }));
   }

@@ -22,6 +22,7 @@ CommandLine make_command_line() {
                  "forewarp simulate softmax.fwt --gpu a100-sxm4-80gb --json softmax.json"});
   c.add_gpu();
   c.add_simulation();
+  c.add_causes();
   c.add_threads();
   c.add_json();
   c.positional("TRACE");
@@ -41,6 +42,7 @@ int run_simulate(const Arguments& arguments) {
   const std::string path = c.text("TRACE");
   SimulateOptions options = c.simulation();
   options.threads = c.threads();
+  const Causes causes = c.causes();
   if (options.caches == CacheState::Sequence)
     throw UsageError("--cache sequence follows the launches of a case more than once: use forewarp predict");
   const auto json_path = c.json();
@@ -55,7 +57,7 @@ int run_simulate(const Arguments& arguments) {
     while (reader.next_launch(next)) {
       progress.started(next.launch.case_id);
       const auto trace = std::make_shared<const KernelTrace>(read_launch(reader, std::move(next)));
-      predictions.push_back(predict_trace(model, trace, options, Causes::Simulated));
+      predictions.push_back(predict_trace(model, trace, options, causes));
       next = KernelTrace{};
     }
   }

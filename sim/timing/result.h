@@ -75,6 +75,9 @@ struct Coverage {
   std::uint64_t simulated_warp_instructions = 0;  ///< of those, simulated in detail
   bool extrapolated = false;
   bool counters_exact = true;  ///< totals of instructions and requests: every block was followed or counted
+  /// Warp instructions after which the run began to leave some out; kAll where it was to simulate every one.
+  std::uint64_t detailed_instructions = 0;
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   std::string method;          ///< one clause: how the rest was obtained
   double cycles_low = 0,
          cycles_high = 0;  ///< 95 % confidence interval of the cycles; both are them if all was simulated

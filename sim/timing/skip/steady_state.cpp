@@ -790,6 +790,7 @@ TimingResult replay(const LaunchContext& context, const SimulateOptions& options
   for (double spent = 0;;) {
     SteadyState launch(context, now, before);
     TimingResult result = launch.run();
+    result.coverage.detailed_instructions = now.full ? Coverage::kAll : now.detailed_instructions;
     spent += launch.seconds();
     const double left = options.effort.seconds - spent;
     const double half = (result.coverage.cycles_high - result.coverage.cycles_low) / 2;
