@@ -1,13 +1,12 @@
 #include "driver.h"
 
-#include <cxxabi.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
 
 #include "base/file.h"
+#include "base/kernel_name.h"
 
 namespace forewarp::runner {
 namespace {
@@ -21,13 +20,6 @@ std::string describe(CUresult result) {
 }
 
 /// Kernel name and template arguments without the parameter list, as a person would write them.
-std::string demangled(const std::string& symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return status == 0 && text ? std::string(text.get()) : symbol;
-}
-
 std::vector<ParameterSlot> parameter_slots(CUfunction function) {
   std::vector<ParameterSlot> slots;
   std::size_t offset = 0, size = 0;
@@ -134,17 +126,17 @@ Function Module::function(const Launch& launch) const {
     std::vector<CUfunction> functions(count);
     if (count != 0) FW_CUDA(cuModuleEnumerateFunctions(functions.data(), count, module_));
     std::string candidates;
-    bool exact = false;
+    NameFit best = NameFit::None;
     int matches = 0;
     for (const CUfunction function : functions) {
       const char* symbol = nullptr;
       FW_CUDA(cuFuncGetName(&symbol, function));
-      const std::string readable = demangled(symbol);
+      const std::string readable = demangle(symbol);
       candidates += (candidates.empty() ? "" : ", ") + readable;
-      const bool same = readable == launch.kernel;
-      if (exact || !(same || readable.starts_with(launch.kernel))) continue;
-      exact = same;
-      matches = same ? 1 : matches + 1;
+      const NameFit how = name_fit(launch.kernel, symbol, readable);
+      if (how == NameFit::None || how < best) continue;
+      matches = how > best ? 1 : matches + 1;
+      best = how;
       found.handle = function;
       found.symbol = symbol;
     }

@@ -1,6 +1,5 @@
 #include "program/cubin_image.h"
 
-#include <cxxabi.h>
 #include <elf.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/kernel_name.h"
 #include "program/line_table.h"
 
 namespace forewarp {
@@ -85,13 +85,6 @@ struct ModuleAttributes {
 };
 
 }  // namespace
-
-std::string demangle(const std::string& name) {
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                   &std::free);
-  return status == 0 && text ? std::string(text.get()) : name;
-}
 
 class CubinImage::Reader {
  public:

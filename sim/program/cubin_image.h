@@ -59,6 +59,4 @@ class CubinImage {
   std::unique_ptr<Reader> reader_;
 };
 
-std::string demangle(const std::string& symbol);
-
 }  // namespace forewarp

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/kernel_name.h"
 #include "program/cubin_image.h"
 #include "program/decode.h"
 #include "program/disassembly.h"
@@ -187,21 +188,6 @@ class WrittenText {
   std::map<std::string, std::vector<const TextInstruction*>> sections_;
 };
 
-/// Demangled text as people write it: without the return type that template instances carry.
-std::string_view without_return_type(std::string_view demangled) {
-  return demangled.starts_with("void ") ? demangled.substr(5) : demangled;
-}
-
-/// How well a name fits a kernel; the best fit counts.
-enum class Fit { None, Prefix, Name, Exact };
-Fit fit(const std::string& name, std::string_view symbol, std::string_view demangled) {
-  const std::string_view bare = without_return_type(demangled);
-  if (symbol == name || demangled == name || bare == name) return Fit::Exact;
-  if (name.empty()) return Fit::None;
-  if (bare.substr(0, bare.find('(')) == name) return Fit::Name;
-  return bare.starts_with(name) || demangled.starts_with(name) ? Fit::Prefix : Fit::None;
-}
-
 /// The identifier in front of a name's template or function arguments. A kernel's symbol contains it.
 std::string_view last_identifier(std::string_view name) {
   name = without_return_type(name);
@@ -219,8 +205,8 @@ class NameSearch {
   void show(std::size_t cubin, std::size_t kernel, std::string_view symbol) {
     if (symbol == name_) symbol_found_ = true;
     if (symbol != name_ && (symbol_found_ || symbol.find(identifier_) == std::string_view::npos)) return;
-    const Fit how = symbol == name_ ? Fit::Exact : fit(name_, symbol, demangle(std::string(symbol)));
-    if (how == Fit::None || how < best_) return;
+    const NameFit how = symbol == name_ ? NameFit::Exact : name_fit(name_, symbol, demangle(std::string(symbol)));
+    if (how == NameFit::None || how < best_) return;
     if (how > best_) found_.clear();
     best_ = how;
     if (found_.size() < kMostCandidates) found_.emplace(cubin, kernel);
@@ -233,7 +219,7 @@ class NameSearch {
   static constexpr std::size_t kMostCandidates = 16;  // more than one is an error that shows them
   std::string name_;
   std::string identifier_;
-  Fit best_ = Fit::None;
+  NameFit best_ = NameFit::None;
   bool symbol_found_ = false;
   std::set<std::pair<std::size_t, std::size_t>> found_;  ///< cubin and kernel
 };
@@ -451,11 +437,11 @@ Program load_program(const std::string& path, UnknownOpcode unknown, std::vector
 }
 
 const Kernel& Program::kernel(const std::string& name) const {
-  Fit best = Fit::None;
+  NameFit best = NameFit::None;
   std::vector<const Kernel*> matches;
   for (const Kernel& candidate : kernels) {
-    const Fit how = fit(name, candidate.name, candidate.demangled);
-    if (how == Fit::None || how < best) continue;
+    const NameFit how = name_fit(name, candidate.name, candidate.demangled);
+    if (how == NameFit::None || how < best) continue;
     if (how > best) matches.clear();
     best = how;
     matches.push_back(&candidate);
