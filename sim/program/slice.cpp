@@ -11,13 +11,16 @@ namespace forewarp {
 namespace {
 
 // One bit a location: general registers, uniform registers, predicates, uniform predicates, convergence barriers, and
-// the result of a block's reducing barrier (BAR.RED writes it, B2R.RESULT reads it).
+// the result of a block's reducing barrier (BAR.RED writes it, B2R.RESULT reads it), and the words of the stack frame
+// in which a thread keeps registers that it has no room for.
 constexpr std::size_t kUniformBase = 256;
 constexpr std::size_t kPredicateBase = kUniformBase + 64;
 constexpr std::size_t kUniformPredicateBase = kPredicateBase + 8;
 constexpr std::size_t kBarrierBase = kUniformPredicateBase + 8;
 constexpr std::size_t kReductionResult = kBarrierBase + 16;
-constexpr std::size_t kLocations = kReductionResult + 1;
+constexpr std::size_t kSlotBase = kReductionResult + 1;
+constexpr std::size_t kSlots = 160;  // words of a stack frame that are told apart
+constexpr std::size_t kLocations = kSlotBase + kSlots;
 using Locations = std::bitset<kLocations>;
 
 void set_spans(Locations& set, const SpanList& spans, std::size_t base) {
@@ -64,11 +67,21 @@ struct Step {
   bool per_lane = false;  ///< a lane's result depends on that lane alone
   bool root = false;
   bool guard_counts_threads = false;  ///< the guard says nothing but which threads the instruction counts for
+  GuardTaken to_fast_path = GuardTaken::Followed;  ///< the guard of a branch between a fast and a slow path
   bool follows_guard = true;
   std::uint8_t writes_predicates = 0;
   MemorySpace reads_space = MemorySpace::None;
   MemorySpace writes_space = MemorySpace::None;
 };
+
+constexpr std::int32_t kWordBytes = 4;
+constexpr int kStackRegister = 1;
+
+const Operand* memory_operand(const Instruction& instruction) {
+  for (int i = 0; i < instruction.operand_count; ++i)
+    if (instruction.operands[i].kind == OperandKind::Memory) return &instruction.operands[i];
+  return nullptr;
+}
 
 /// From shared to global memory. UBLKCP.G.S says so in the order of its modifiers.
 bool copies_outward(const Instruction& instruction) {
@@ -99,6 +112,36 @@ void set_spaces(const Instruction& instruction, Step& step) {
     case MemoryKind::None:
       break;
   }
+}
+
+/// Whether the words of a kernel's stack frame can be told apart: every local access is at a constant distance from R1,
+/// which stays as it is from the first of them on, within the slots, and nothing else can reach the frame.
+bool has_slots(const Kernel& kernel) {
+  bool seen = false;
+  for (const Instruction& in : kernel.instructions) {
+    if (!may_execute(in)) continue;
+    if (seen) {
+      for (const RegisterSpan& span : effects(in).writes.registers)
+        if (span.first <= kStackRegister && kStackRegister < span.first + span.count) return false;
+    }
+    if (in.space == MemorySpace::Generic) return false;
+    if (in.space != MemorySpace::Local || in.memory == MemoryKind::None) continue;
+    seen = true;
+    const Operand* at = memory_operand(in);
+    const bool plain = at != nullptr && at->index == kStackRegister && at->uniform == kUniformRegisterZero &&
+                       at->offset >= 0 && at->offset % kWordBytes == 0 && in.access_bytes % kWordBytes == 0;
+    if (!plain || static_cast<std::size_t>(at->offset + in.access_bytes) > kSlots * kWordBytes) return false;
+  }
+  return seen;
+}
+
+/// An access to words of the frame reads or writes these as if they were registers.
+void set_slots(const Instruction& instruction, Step& step) {
+  const Operand& at = *memory_operand(instruction);
+  Locations& words = instruction.memory == MemoryKind::Load ? step.values : step.writes;
+  for (std::int32_t b = 0; b < instruction.access_bytes; b += kWordBytes)
+    words.set(kSlotBase + static_cast<std::size_t>((at.offset + b) / kWordBytes));
+  step.reads_space = step.writes_space = MemorySpace::None;
 }
 
 Step make_step(const Instruction& instruction) {
@@ -158,15 +201,37 @@ bool computes_alone(const Instruction& instruction) {
   }
 }
 
+/// What ptxas calls for operands that the fast way of an IEEE division, reciprocal or root does not cover, like
+/// __cuda_sm20_rcp_rn_f32_slowpath.
+bool is_slow_path(const std::string& function) {
+  return function.find("__cuda_sm") != std::string::npos && function.ends_with("_slowpath");
+}
+
+/// Whether the way from an instruction on calls a slow path before anything else can happen.
+bool leads_to_slow_path(const Kernel& kernel, const ControlFlow& flow, std::uint32_t at) {
+  while (at < kernel.instructions.size() && !is_control(kernel.instructions[at].opcode)) ++at;
+  if (at == kernel.instructions.size() || kernel.instructions[at].opcode != Opcode::CALL) return false;
+  const auto next = flow.successors(at);
+  return std::any_of(kernel.functions.begin(), kernel.functions.end(), [&](const Function& f) {
+    return is_slow_path(f.name) && std::find(next.begin(), next.end(), f.first) != next.end();
+  });
+}
+
 class Slicer {
  public:
   Slicer(const Kernel& kernel, const SliceOptions& options)
       : kernel_(kernel), flow_(kernel), leaves_stores_(options.stores == Stores::Left) {
     steps_.reserve(kernel.instructions.size());
+    const bool slots = has_slots(kernel);
     for (const Instruction& instruction : kernel.instructions) {
       steps_.push_back(make_step(instruction));
       Step& step = steps_.back();
+      if (slots && instruction.space == MemorySpace::Local && instruction.memory != MemoryKind::None &&
+          may_execute(instruction))
+        set_slots(instruction, step);
       step.guard_counts_threads = step.guarded && !step.root && computes_alone(instruction);
+      if (step.condition != kAlways && instruction.opcode == Opcode::BRA && step.always.none())
+        step.to_fast_path = fast_path(static_cast<std::uint32_t>(steps_.size() - 1));
       // Who waits for a copy to global memory is decided where it is carried out.
       leaves_stores_ &= !may_execute(instruction) || !copies_outward(instruction);
       hard_.push_back(may_execute(instruction) &&
@@ -178,7 +243,8 @@ class Slicer {
     slice();
     if (guards == Guards::Every || !needs_hard()) return finish();
     const ProgramSlice followed = slice_;
-    for (Step& step : steps_) step.follows_guard = !step.guard_counts_threads;
+    for (Step& step : steps_)
+      step.follows_guard = !step.guard_counts_threads && step.to_fast_path == GuardTaken::Followed;
     slice();
     // What is hard and needed all the same is no reason to leave a guard.
     bool spared = false;
@@ -194,6 +260,18 @@ class Slicer {
   }
 
  private:
+  /// What the guard of a branch has to be so that no slow path is called.
+  GuardTaken fast_path(std::uint32_t branch) const {
+    bool ahead = false, away = false;
+    for (const std::uint32_t next : flow_.successors(branch))
+      (next == branch + 1 ? ahead : away) |= leads_to_slow_path(kernel_, flow_, next);
+    if (ahead == away) return GuardTaken::Followed;
+    return ahead ? GuardTaken::Holds : GuardTaken::Fails;
+  }
+
+  /// A branch that goes the fast way whatever its guard.
+  static bool goes_fast(const Step& step) { return !step.follows_guard && step.to_fast_path != GuardTaken::Followed; }
+
   void slice() {
     demand_.assign(steps_.size(), Demand{});
     slice_ = ProgramSlice{};
@@ -204,10 +282,13 @@ class Slicer {
   }
 
   ProgramSlice finish() {
-    slice_.unfollowed.assign(steps_.size(), 0);
+    slice_.unfollowed.assign(steps_.size(), GuardTaken::Followed);
     slice_.leaves_stores = leaves_stores_ && slice_.needs_global_values;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
-      if (!steps_[i].follows_guard && !slice_.needed[i]) slice_.unfollowed[i] = 1;
+      if (goes_fast(steps_[i]))
+        slice_.unfollowed[i] = steps_[i].to_fast_path;
+      else if (!steps_[i].follows_guard && !slice_.needed[i])
+        slice_.unfollowed[i] = GuardTaken::Holds;
       if (is_control(kernel_.instructions[i].opcode)) slice_.needed[i] = 1;
     }
     return std::move(slice_);
@@ -278,6 +359,7 @@ class Slicer {
   Demand demand_behind(std::uint32_t i) const {
     Demand behind;
     for (const std::uint32_t next : flow_.successors(i)) {
+      if (goes_fast(steps_[i]) && (next == i + 1) != (steps_[i].to_fast_path == GuardTaken::Fails)) continue;
       for (Condition c = 0; c < kConditions; ++c) behind[c] |= demand_[next][c];
     }
     return behind;
@@ -313,7 +395,7 @@ class Slicer {
 
     // Where the results are wanted, in other words, where the sources are.
     std::array<bool, kConditions> wanted{};
-    if (step.root || space_needed(step.writes_space)) wanted[step.condition] = true;
+    if ((step.root && !goes_fast(step)) || space_needed(step.writes_space)) wanted[step.condition] = true;
     for (Condition c = 0; c < kConditions; ++c) {
       if ((demand[c] & step.writes).none()) continue;
       const bool contradicts = step.condition != kAlways && c == opposite(step.condition);

@@ -10,13 +10,18 @@
 
 namespace forewarp {
 
+/// What is taken for a guard that is not followed.
+enum class GuardTaken : std::uint8_t { Followed, Holds, Fails };
+
 struct ProgramSlice {
   /// By instruction: whether its results (of a store: its effect on memory) must be computed. Of other memory
   /// instructions the guard and the addresses are still needed. Control instructions are always needed.
   std::vector<std::uint8_t> needed;
-  /// By instruction: its guard is not followed. It decides nothing but which threads an instruction counts for whose
-  /// result nothing needs, and it cannot be known without `hard` instructions that nothing else needs.
-  std::vector<std::uint8_t> unfollowed;
+  /// By instruction: its guard is not followed, since it cannot be known without `hard` instructions that nothing else
+  /// needs. Either it decides nothing but which threads an instruction counts for whose result nothing needs, and is
+  /// taken to hold; or it chooses between a quotient, reciprocal or root computed at once and a call of the compiler's
+  /// slow path, which operands next to the ends of their range take: the slow path is left out.
+  std::vector<GuardTaken> unfollowed;
 
   // A needed load makes every store to its space needed, and the values stored.
   bool needs_shared_values = false;
@@ -30,7 +35,8 @@ struct ProgramSlice {
 
 /// Works backward, by instruction and location, from every guard, every operand of branches, barriers and convergence
 /// instructions, and every address of a memory instruction. Descriptors of global accesses do not count.
-/// With Guards::Known the guard of an instruction whose result nothing needs is no reason to compute what is hard. With
+/// With Guards::Known the guard of an instruction whose result nothing needs, and of a branch to a slow path, is no reason
+/// to compute what is hard. With
 /// Stores::Left a launch is taken to load for its slice only what it does not store; an emulator has to watch that.
 enum class Guards : std::uint8_t { Known, Every };
 enum class Stores : std::uint8_t { Followed, Left };

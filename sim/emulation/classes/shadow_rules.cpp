@@ -458,7 +458,7 @@ void Shadow::apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan) {
     apply_generic(x, plan);
     return;
   }
-  std::uint32_t same = ~0u, constant = ~0u;
+  std::uint32_t same = ~0u, inverted = ~0u, constant = ~0u;
   for (LaneMask m = g.lanes; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::uint32_t v[3], w[3];
@@ -468,7 +468,12 @@ void Shadow::apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan) {
     const std::uint32_t zero = apply_table(op.immediate, v[0], v[1], v[2]),
                         ones = apply_table(op.immediate, w[0], w[1], w[2]);
     same &= ones & ~zero;
+    inverted &= zero & ~ones;
     constant &= ~(ones ^ zero);
+  }
+  if (inverted == ~0u) {  // ~v is -v - 1
+    set(x, op.dst, {TagKind::Linear, 0, g.lanes, scale(g.slope, -1), 0});
+    return;
   }
   const int steady = std::min(common_shift(g.slope), 32);
   const int to_constant = std::max(32 - std::countl_one(constant), steady),

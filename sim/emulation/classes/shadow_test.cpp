@@ -540,3 +540,10 @@ TEST_CASE("random divisions are what brute force finds", "[shadow][quotients]") 
     CHECK(classes_of(source, {blocks, rows, 1}) <= std::size_t{blocks} * rows);
   }
 }
+
+TEST_CASE("blocks that count down from the grid's end are linear, too", "[shadow]") {
+  // R3 is the block index; the last block takes the first tile.
+  CHECK(classes_of(
+            kStart + "LOP3.LUT R7, RZ, R3, RZ, 0x33, !PT\nIADD3 R7, R7, c[0x0][0xc], RZ\nLEA R6, R7, R0, 0x6" + kAccess,
+            {9, 1, 1}) == 1);
+}

@@ -43,6 +43,10 @@ void LaunchSetup::warn_of_calls(const EmulationOptions& options) const {
 void LaunchSetup::apply(const ProgramSlice& slice) {
   for (std::size_t i = 0; i < decoded_.ops.size(); ++i) {
     Op& op = decoded_.ops[i];
+    if (slice.unfollowed[i] != GuardTaken::Followed) {
+      op.guard = kPredicateTrue;
+      op.guard_flip = slice.unfollowed[i] == GuardTaken::Fails ? ~LaneMask{0} : 0;
+    }
     if (op.kind == OpKind::TensorCopy) {
       const auto form = static_cast<CopyForm>(op.variant);
       const bool inward = form == CopyForm::TensorIn || form == CopyForm::BulkIn;
@@ -53,9 +57,6 @@ void LaunchSetup::apply(const ProgramSlice& slice) {
     if (op.kind == OpKind::Plain) op.kind = OpKind::Skip;
     op.value_needed = false;
     op.leaves_store = slice.leaves_stores && stores(op) && op.space != MemorySpace::Shared;
-    if (slice.unfollowed[i] == 0) continue;
-    op.guard = kPredicateTrue;
-    op.guard_flip = 0;
   }
 }
 

@@ -15,6 +15,7 @@
 #include "emulation/run/side_by_side.h"
 #include "emulation/tracing/block_counter.h"
 #include "emulation/tracing/trace_observer.h"
+#include "program/traits.h"
 #include "trace/class_index.h"
 
 namespace forewarp {
@@ -192,6 +193,9 @@ class SampleCounter {
   SampleCounter(const LaunchState& launch, const TraceOptions& options, bool in_order)
       : launch_(launch), threads_(options.threads), in_order_(in_order), left_(options.counted_instructions) {}
 
+  /// So many instructions fewer are left to count.
+  void spend(std::uint64_t instructions) { left_ -= std::min(left_, instructions); }
+
   /// `sample` has its populations; its blocks executed `instructions` together.
   /// False if that would take too long.
   bool count(const KernelTrace& trace, const std::vector<std::uint64_t>& members, const std::vector<BlockClass>& sample,
@@ -245,6 +249,12 @@ BlockCondition stretch(const Dim3& grid, std::uint64_t representative, std::uint
   return between;
 }
 
+/// The i-th place of `count`. Golden-ratio steps leave gaps of at most three lengths, however many there are.
+std::size_t golden_step(std::uint64_t i, std::uint64_t count) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::size_t>(Wide{i * 0x9E3779B97F4A7C15ull} * count >> 64);
+}
+
 /// Follows blocks spread evenly over `members`, as many as `affordable` says. Each stands for its neighbours up to
 /// halfway to the next one, so that what changes along the grid (the rows of a triangle) is followed in steps. If all
 /// of a class go one way, its `first` block stands for all, and nothing of them is kept.
@@ -255,10 +265,7 @@ class Sample {
   template <class Follow, class Affordable>
   void follow(const Follow& follow_block, const Affordable& affordable) {
     while (chosen_.size() < members_.size() && affordable(chosen_.size())) {
-      // Golden-ratio steps leave gaps of at most three lengths, however many there are.
-      ++tried_;
-      __extension__ using Wide = unsigned __int128;
-      const auto at = static_cast<std::size_t>(Wide{tried_ * 0x9E3779B97F4A7C15ull} * members_.size() >> 64);
+      const std::size_t at = golden_step(++tried_, members_.size());
       if (chosen_.contains(at)) {
         if (tried_ > 8 * kLargestSample) break;
         continue;
@@ -395,6 +402,7 @@ class GridTracer {
         builder_(*trace.kernel, executor_.warps(), pools_),
         counter_(setup.state(), options, in_order),
         cover_(trace),
+        most_work_(options.traced_instructions),
         may_follow_places_(follow_places) {
     builder_.limit_bytes(options.emulation.block_trace_bytes);
   }
@@ -409,6 +417,10 @@ class GridTracer {
         continue;
       }
       if (b > 0 && over_budget()) {
+        if (most_work_ == options_.traced_instructions && find_large_classes()) {
+          b = ~std::uint64_t{0};  // populations are counted from the first block on
+          continue;
+        }
         sample_rest();
         break;
       }
@@ -453,8 +465,47 @@ class GridTracer {
   bool over_budget() const {
     // Without classes, for checks, every block is wanted.
     const std::uint64_t work = spent_ + cover_.work() / kTestsPerInstruction;
-    return options_.block_classes &&
-           (work / kExactShares > options_.traced_instructions || bytes_ > options_.trace_bytes);
+    return options_.block_classes && (work > most_work_ || bytes_ > options_.trace_bytes);
+  }
+  /// Classes whose conditions tell who belongs to them are exact, a sample is not: where the blocks met first do not
+  /// stand for many, those at golden-ratio steps may, since large classes are met soon. They may take what counting
+  /// blocks one by one would, as long as that seems to reach for the rest of the grid. Whether it did.
+  bool find_large_classes() {
+    const std::uint64_t blocks = trace_.launch.grid.count(), begun = spent_;
+    const double share_before = covered();
+    std::uint64_t followed = 0, known = 0;
+    for (std::uint64_t i = 1; known < kKnownInARow; ++i) {
+      const std::uint64_t b = golden_step(i, blocks);
+      if (cover_.taken(b) || cover_.find(trace_.place(trace_.block_index(b))) != Cover::kNone) {
+        ++known;
+        continue;
+      }
+      known = 0;
+      BlockClass next = follow(b);
+      if (next.single || depends_on_data(next)) return false;
+      own_.push_back(static_cast<std::uint32_t>(trace_.classes.size()));
+      keep(std::move(next));
+      cover_.add(own_.back());
+      if (++followed % kWorthwhile != 0) continue;
+      const double spent = static_cast<double>(spent_ - begun), share = covered();
+      const double ahead = spent / std::max(share - share_before, 1e-9) * (1 - share);
+      if (spent + ahead > static_cast<double>(options_.counted_instructions) || bytes_ > options_.trace_bytes)
+        return false;
+    }
+    most_work_ =
+        options_.counted_instructions > ~most_work_ ? ~std::uint64_t{0} : most_work_ + options_.counted_instructions;
+    for (const std::uint32_t own : own_) trace_.classes[own].population = 0;
+    return true;
+  }
+  /// Share of the grid's blocks that have a class, by probes at golden-ratio steps.
+  double covered() {
+    const std::uint64_t blocks = trace_.launch.grid.count(), probes = std::min(blocks, kProbes);
+    std::uint64_t known = 0;
+    for (std::uint64_t i = 0; i < probes; ++i) {
+      const std::uint64_t b = probes == blocks ? i : golden_step(i, blocks);
+      known += cover_.taken(b) || cover_.find(trace_.place(trace_.block_index(b))) != Cover::kNone ? 1 : 0;
+    }
+    return static_cast<double>(known) / static_cast<double>(probes);
   }
 
   /// Follows blocks of the sample for so many instructions, but at least `worthwhile` of them whatever the time, and
@@ -484,6 +535,7 @@ class GridTracer {
       throw InputError("kernel " + trace_.kernel->name + ": its blocks differ, and of " + std::to_string(blocks) +
                            " there are too many to choose from",
                        "a smaller grid shows the same");
+    counter_.spend(spent_ - std::min(spent_, options_.traced_instructions));
     keep_largest(kMostTests / blocks);
     std::vector<std::uint64_t> members;
     for (std::uint64_t b = 0; b < blocks; ++b) {
@@ -590,8 +642,9 @@ class GridTracer {
   }
 
   static constexpr std::uint64_t kLargestDataSample = 24;
-  // Classes whose conditions tell who belongs to them are exact, a sample is not: they may take so many shares.
-  static constexpr std::uint64_t kExactShares = 2;
+  // Blocks asked whether they have a class, so that their share is known to 2 %; so many in a row that have one say
+  // that at most 1 % have none.
+  static constexpr std::uint64_t kProbes = 1024, kKnownInARow = 300;
   // What classes cost that are looked through for a block: a few comparisons each.
   static constexpr std::uint64_t kTestsPerInstruction = 8, kMostTests = 100'000'000;
   static constexpr std::uint64_t kMostListed = std::uint64_t{1} << 27;
@@ -605,7 +658,7 @@ class GridTracer {
   SampleCounter counter_;
   Cover cover_;
   std::vector<std::uint32_t> own_;  ///< classes whose conditions tell exactly who belongs to them
-  std::uint64_t spent_ = 0, bytes_ = 0;
+  std::uint64_t spent_ = 0, bytes_ = 0, most_work_ = 0;
   bool may_follow_places_;
 };
 
@@ -678,17 +731,26 @@ const Instruction* find_asynchronous(const Kernel& kernel) {
   return nullptr;
 }
 
-/// Guards that are not followed leave open which threads an instruction counts for.
+/// Guards that are not followed leave open which threads an instruction counts for, and who would take a slow path.
 void warn_of_guards(const KernelTrace& trace, const ProgramSlice& slice, const EmulationOptions& options) {
   if (options.warnings == nullptr) return;
   const std::vector<InstructionCount> totals = trace.totals();
-  std::uint64_t all = 0, taken = 0, instructions = 0;
+  std::uint64_t all = 0, taken = 0, instructions = 0, branches = 0;
   for (std::size_t i = 0; i < totals.size(); ++i) {
     all += totals[i].enabled_lanes;
-    if (slice.unfollowed[i] == 0 || totals[i].enabled_lanes == 0) continue;
-    taken += totals[i].enabled_lanes;
-    ++instructions;
+    if (slice.unfollowed[i] == GuardTaken::Followed || totals[i].executed == 0) continue;
+    if (is_control(trace.kernel->instructions[i].opcode)) {
+      ++branches;
+    } else if (totals[i].enabled_lanes != 0) {
+      taken += totals[i].enabled_lanes;
+      ++instructions;
+    }
   }
+  if (branches != 0)
+    options.warnings->push_back(std::to_string(branches) +
+                                " branches to the slow path of a division, reciprocal or root hang on products of "
+                                "matrices; none is taken to go there, as with operands far from the ends of their "
+                                "range (--exact follows them)");
   if (taken == 0) return;
   char share[32];
   std::snprintf(share, sizeof share, "%.2g", 100.0 * static_cast<double>(taken) / static_cast<double>(all));
