@@ -30,6 +30,10 @@ _MEANINGS = {
     "forewarp": "the version that wrote it", "gpu": "the GPU's name", "cases": "one entry a launch",
     "machine": "facts of the GPU that pictures need", "machine.roofs": "the most that each type of number reaches, at `clock_mhz`",
     "machine.numbers": "how many numbers of the GPU's model come from where",
+    "inputs": "what it was predicted from: `forewarp advise` predicts it again, if nothing has changed; not in results of `simulate`",
+    "inputs.command": "`predict` or `sketch`", "inputs.image": "with a hash of its code", "inputs.launch": "with a hash of its text",
+    "inputs.sketch": "in place of image and launch", "inputs.data": "files that fill buffers", "inputs.gpu": "name or file, with a hash of its numbers",
+    "inputs.options": "of the command",
     "cases[].id": "case of the launch file", "cases[].launch": "which launch of the case, from 0", "cases[].kernel": "demangled name",
     "cases[].metrics": "Nsight Compute's names, units and meanings; see [metrics](metrics.md)",
     "cases[].coverage": "what was simulated and what was extrapolated from it",
@@ -143,6 +147,7 @@ def sample_results(tool):
     for stem, case in _SAMPLES:
         yield json.loads(tool.say("predict", f"traces/sm_90/{stem}.cubin", "--launch", f"traces/{stem}.yaml", "--gpu", "h200-sxm", "--case", case,
                                   "--json", "-"))
+    yield json.loads(tool.say("sketch", "docs/examples/fusion.yaml", "--gpu", "h200-sxm", "--case", "relu_f16", "--json", "-"))
 
 
 def described(schema, path=""):

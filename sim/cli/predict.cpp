@@ -1,5 +1,6 @@
 // forewarp predict: all stages in order.
 #include "cli/command_line.h"
+#include "cli/inputs.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/workers.h"
@@ -42,14 +43,15 @@ CommandLine make_command_line() {
 }
 
 /// The chosen cases on one GPU.
-std::vector<Prediction> predict_on(const GpuModel& model, const CommandLine& c, SimulateOptions options,
-                                   const PredictionCache* cache) {
+std::vector<Prediction> predict_on(const GpuModel& model, const std::string& gpu, const CommandLine& c,
+                                   SimulateOptions options, const PredictionCache* cache, ResultInputs& inputs) {
   const unsigned threads = c.threads();
   const Causes causes = c.causes();
   const Workload workload =
       load_workload(c.text("IMAGE"), c.text("launch"), {c.has("assume-opcodes"), model.sm, cache});
   const std::vector<const Case*> cases = choose_cases(*workload.launches, c.texts("case"));
   for (const Case* item : cases) check_case(model, workload, *item);
+  inputs = kernel_inputs(c, model, gpu, workload);
   options.threads = threads_for_each(threads, cases.size());
 
   const GpuModel* const models[] = {&model};
@@ -85,8 +87,10 @@ int run_predict(const Arguments& arguments) {
   std::vector<GpuModel> models;
   for (const std::string& name : names) models.push_back(load_gpu_model(name, c.changes()));
   std::vector<ComparedGpu> columns;
-  for (const GpuModel& model : models)
-    columns.push_back({model.name, predict_on(model, c, options, cache ? &*cache : nullptr), {}});
+  ResultInputs inputs;
+  for (std::size_t i = 0; i < models.size(); ++i)
+    columns.push_back(
+        {models[i].name, predict_on(models[i], names[i], c, options, cache ? &*cache : nullptr, inputs), {}});
   for (const ComparedGpu& column : columns)
     for (const Prediction& p : column.predictions)
       for (const std::string& warning : p.warnings)
@@ -96,7 +100,7 @@ int run_predict(const Arguments& arguments) {
                   json_path ? write_comparison_json(columns) : "");
   } else {
     const std::vector<Prediction>& only = columns.front().predictions;
-    write_results(write_text(only), json_path, json_path ? write_json(models.front(), only) : "");
+    write_results(write_text(only), json_path, json_path ? write_json(models.front(), only, &inputs) : "");
   }
   return kDone;
 }

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cli/command_line.h"
+#include "cli/inputs.h"
 #include "cli/output.h"
 #include "cli/pipeline.h"
 #include "cli/workers.h"
@@ -112,7 +113,12 @@ int run_sketch(const Arguments& arguments) {
     for (Prediction& p : of_case) predictions.push_back(std::move(p));
   for (const Prediction& p : predictions)
     for (const std::string& warning : p.warnings) warn(p.case_id + ": " + warning);
-  write_results(text + write_text(predictions), json_path, json_path ? write_json(model, predictions) : "");
+  std::string json;
+  if (json_path) {
+    const ResultInputs inputs = sketch_inputs(c, model);
+    json = write_json(model, predictions, &inputs);
+  }
+  write_results(text + write_text(predictions), json_path, json);
   return kDone;
 }
 

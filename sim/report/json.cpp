@@ -339,7 +339,7 @@ Json machine_json(const Prediction& p) {
 
 }  // namespace report
 
-std::string write_json(const GpuModel& gpu, std::span<const Prediction> predictions) {
+std::string write_json(const GpuModel& gpu, std::span<const Prediction> predictions, const ResultInputs* inputs) {
   using Json = nlohmann::ordered_json;
   Json j;
   j["forewarp"] = FOREWARP_VERSION;
@@ -353,6 +353,7 @@ std::string write_json(const GpuModel& gpu, std::span<const Prediction> predicti
     j["cases"].push_back(std::move(item));
   }
   if (!predictions.empty()) j["machine"] = report::machine_json(predictions.front());
+  if (inputs != nullptr) j["inputs"] = report::inputs_json(*inputs);
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
