@@ -146,7 +146,7 @@ class Usage(Base):
         self.assert_fails(2, ["describe", "weather"], "weather")
 
     def test_help_of_every_command(self):
-        for command in ("predict", "addresses", "trace", "simulate", "emulate", "validate", "calibrate", "compare", "describe", "plot", "report", "timeline"):
+        for command in ("predict", "advise", "addresses", "trace", "simulate", "emulate", "validate", "calibrate", "compare", "describe", "plot", "report", "timeline"):
             result = run(command, "--help")
             self.assertEqual(result.returncode, 0, command)
             self.assertIn("Usage: forewarp " + command, result.stdout)

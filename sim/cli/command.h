@@ -21,6 +21,7 @@ int run_predict(const Arguments&);
 int run_sketch(const Arguments&);
 int run_sweep(const Arguments&);
 int run_whatif(const Arguments&);
+int run_advise(const Arguments&);
 int run_trace(const Arguments&);
 int run_addresses(const Arguments&);
 int run_simulate(const Arguments&);

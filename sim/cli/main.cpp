@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"sketch", "predict kernels that are not written yet", cli::run_sketch},
     {"sweep", "predict over ranges of launches and GPUs", cli::run_sweep},
     {"whatif", "halve and double each resource of a GPU", cli::run_whatif},
+    {"advise", "try changes of a kernel or a sketch, and rank them", cli::run_advise},
     {"addresses", "list the memory accesses of every thread", cli::run_addresses},
     {"trace", "write what every warp executes to a file", cli::run_trace},
     {"simulate", "replay a trace on a GPU model", cli::run_simulate},

@@ -256,6 +256,31 @@ PredictionCache::Traced TraceShelf::get(const ContentKey& key, const std::functi
   return *place->traced;
 }
 
+std::vector<LaunchScene> launch_scenes(const GpuModel& model, const Workload& workload, const Case& item,
+                                       const SimulateOptions& options, const PredictionCache* cache) {
+  const bool asks = std::any_of(item.launches.begin(), item.launches.end(), [&](const Launch& l) {
+    return emulation::reads_sm_count(workload.program->kernel(l.kernel));
+  });
+  LaunchTracer tracer(workload, item, options, asks ? model.chip.sm_count : 0, cache, nullptr);
+  tracer.keep_all();
+  std::vector<LaunchScene> scenes;
+  for (int i = 0; i < static_cast<int>(item.launches.size()); ++i) {
+    ContentKey key;
+    const PredictionCache::Traced traced = tracer.trace(i, key);
+    check_architecture(model, *traced.trace);
+    for (const std::string& warning : traced.warnings) warn(item.id + ": " + warning);
+    scenes.push_back({{model, traced.trace, occupancy_of(model, *traced.trace)}, nullptr});
+  }
+  if (options.caches != CacheState::Sequence) return scenes;
+  for (std::size_t i = 0; i < scenes.size(); ++i) {  // each needs a history of its own, for as long as it is there
+    auto history = std::make_shared<CacheHistory>(run_through(model, item, tracer, options.threads));
+    for (std::size_t before = 0; before < i; ++before)
+      history->run(*scenes[before].scene.trace, scenes[before].scene.occupancy, options.threads);
+    scenes[i].before = std::move(history);
+  }
+  return scenes;
+}
+
 Prediction predict_trace(const GpuModel& model, std::shared_ptr<const KernelTrace> trace,
                          const SimulateOptions& options, Causes causes) {
   return make_prediction(model, trace, options, nullptr, causes,

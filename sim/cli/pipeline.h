@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "accounting/accounting.h"
+#include "accounting/counterfactual.h"
 #include "cache/prediction_cache.h"
 #include "hardware/gpu_model.h"
 #include "launch/launch.h"
@@ -50,6 +51,16 @@ void check_case(const GpuModel&, const Workload&, const Case&);
 
 /// Traces the launches of a case one after another; a trace lives only during the call that receives it.
 void for_each_trace(const Workload&, const Case&, const Effort&, const std::function<void(const KernelTrace&)>& use);
+
+/// A traced launch of a case on a GPU, and what a sequence of launches has left before it (null: no sequence).
+struct LaunchScene {
+  accounting::Scene scene;
+  std::shared_ptr<const CacheHistory> before;
+};
+
+/// All launches of a case, in order. Warnings of the tracing go to standard error.
+std::vector<LaunchScene> launch_scenes(const GpuModel&, const Workload&, const Case&, const SimulateOptions&,
+                                       const PredictionCache*);
 
 /// Occupancy, timing and report of one traced launch.
 Prediction predict_trace(const GpuModel&, std::shared_ptr<const KernelTrace>, const SimulateOptions&, Causes);
