@@ -69,6 +69,16 @@ std::string resources_text(const Occupancy& before, const Occupancy& after) {
   return text;
 }
 
+SimulateOptions quick(SimulateOptions options) {
+  constexpr double kPart = 0.25;  // a quarter of the launch's own time, which still sees it in its steady state
+  options.effort.precision = std::max(options.effort.precision, 1.0);
+  options.effort.seconds *= kPart;
+  options.detailed_instructions = std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(kPart * static_cast<double>(options.detailed_instructions)));
+  options.threads = 1;
+  return options;
+}
+
 double gap_cycles(const Prediction& p) { return p.costs.hand_over_us * p.clock_mhz; }
 
 Outcome outcome_of(std::vector<Prediction> launches) {

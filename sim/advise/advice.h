@@ -79,6 +79,9 @@ Evidence evidence_of(const Outcome& before, const Outcome& after);
 /// What of registers, shared memory and resident blocks is another: "2 blocks of 8 warps -> 1 of 8 on an SM".
 std::string resources_text(const Occupancy& before, const Occupancy& after);
 
+/// For a first look at a change, before the best are simulated as the launch itself was: a part of the effort.
+SimulateOptions quick(SimulateOptions);
+
 /// Calls the work for 0, 1, ... count - 1, in any order and side by side.
 using ForEach = std::function<void(std::size_t count, const std::function<void(std::size_t)>& work)>;
 

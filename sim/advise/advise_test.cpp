@@ -155,6 +155,35 @@ TEST_CASE("accesses to a buffer that stays on chip are left out", "[advise]") {
   CHECK(without_range(trace, all, Direction::Stores)->classes[0].warps[0].accesses.size() == 1);
 }
 
+TEST_CASE("launches hand over the buffers that one writes and a later one reads", "[advise]") {
+  Case item;
+  for (const char* name : {"a", "b"}) {
+    Buffer buffer;
+    buffer.name = name;
+    buffer.bytes = 1 << 24;
+    item.buffers.push_back(buffer);
+  }
+  const std::vector<std::uint64_t> addresses = place_buffers(item);
+  const auto at = [&](std::size_t buffer, MemoryKind kind) {
+    auto trace = std::make_shared<KernelTrace>(words({4, 1, 1}));
+    trace->patterns[0].kind = kind;
+    trace->classes[0].warps[0].accesses[0].base = addresses[buffer] + 4096;
+    return std::shared_ptr<const KernelTrace>(trace);
+  };
+  const std::vector<std::shared_ptr<const KernelTrace>> chain = {at(0, MemoryKind::Store), at(1, MemoryKind::Store),
+                                                                 at(0, MemoryKind::Load)};
+  const std::vector<Fusion> found = fusions(item, chain);
+  REQUIRE(found.size() == 1);  // neighbours share nothing
+  CHECK(found[0].first == 0);
+  CHECK(found[0].last == 2);
+  REQUIRE(found[0].handed_over.size() == 1);
+  CHECK(found[0].handed_over[0].read == 4 * 128);
+  const Range& range = found[0].handed_over[0].range;
+  CHECK(bytes_in_range(*fused(chain[0], found[0]), range, Direction::Stores) == 0);
+  CHECK(bytes_in_range(*fused(chain[2], found[0]), range, Direction::Loads) == 0);
+  CHECK(fused(chain[1], found[0]) == chain[1]);
+}
+
 TEST_CASE("values of half the size move half the bytes", "[advise]") {
   const KernelTrace trace = words({4, 1, 1});
   const Range all{1 << 30, (1ull << 30) + (1 << 24)};

@@ -40,13 +40,6 @@ Run run(const Scene& scene, const LaunchTask& task, const SimulateOptions& optio
   return r;
 }
 
-/// A look at a change, before the best are simulated as precisely as the launch itself.
-SimulateOptions quick(SimulateOptions options) {
-  options.effort.precision = std::max(options.effort.precision, 1.0);
-  options.threads = 1;
-  return options;
-}
-
 struct Candidate {
   std::string group;  ///< of several in a group the best is kept
   Suggestion suggestion;
@@ -390,7 +383,7 @@ Advice advise_fusion(const std::vector<LaunchTask>& launches, const ForEach& eac
   std::vector<std::shared_ptr<const KernelTrace>> traces;
   for (const LaunchTask& task : launches) traces.push_back(task.scene.trace);
   const Case& item = *launches.front().item;
-  const std::vector<Intermediate> found = intermediates(item, traces);
+  const std::vector<Fusion> found = fusions(item, traces);
   std::vector<std::optional<Run>> as_is(launches.size());
   each(launches.size(), [&](std::size_t i) { as_is[i] = run(launches[i].scene, launches[i], launches[i].options); });
   std::vector<Prediction> all;
@@ -405,31 +398,38 @@ Advice advise_fusion(const std::vector<LaunchTask>& launches, const ForEach& eac
 
   std::vector<Suggestion> suggestions(found.size());
   each(found.size(), [&](std::size_t f) {
-    const Intermediate& one = found[f];
-    const auto first = static_cast<std::size_t>(one.first), second = first + 1;
+    const Fusion& fusion = found[f];
+    const auto first = static_cast<std::size_t>(fusion.first), last = static_cast<std::size_t>(fusion.last);
     std::vector<Prediction> with = before.launches;
-    const auto silent = [&](std::size_t i, Direction direction) {
+    double saved = 0;
+    for (std::size_t i = first; i <= last; ++i) {
       const LaunchTask& task = launches[i];
       SimulateOptions options = task.options;
       options.threads = 1;
-      with[i] = run({task.scene.model, without_range(*task.scene.trace, one.range, direction), task.scene.occupancy},
-                    task, options)
-                    .prediction();
-    };
-    if (!one.needed_later) silent(first, Direction::Stores);
-    silent(second, Direction::Loads);
+      with[i] =
+          run({task.scene.model, fused(task.scene.trace, fusion), task.scene.occupancy}, task, options).prediction();
+      const LaunchSpec& l = task.scene.model.launch;
+      if (i > first) saved += l.start_cycles + l.end_cycles + gap_cycles(with[i]);
+    }
     const Outcome after = outcome_of(std::move(with));
-    const LaunchSpec& l = launches[second].scene.model.launch;
-    const double saved = l.start_cycles + l.end_cycles + gap_cycles(after.launches[second]);
     Suggestion& s = suggestions[f];
-    const Buffer& buffer = item.buffers[static_cast<std::size_t>(one.buffer)];
     s.change = "fuse";
-    s.what = "make one kernel of launches " + std::to_string(first) + " and " + std::to_string(second) + ": " +
-             buffer.name + " stays on chip";
-    s.where = item.launches[second].where.text();
-    s.why = before.launches[first].kernel + " writes " + report::bytes_text(one.written) + " of it and " +
-            before.launches[second].kernel + " reads " + report::bytes_text(one.read);
-    s.cost = times_text(one.read, one.written) + (one.needed_later ? "; a later launch reads it, so it is stored" : "");
+    std::string names;
+    double written = 0, read = 0;
+    bool stored = false;
+    for (const Intermediate& one : fusion.handed_over) {
+      const Buffer& buffer = item.buffers[static_cast<std::size_t>(one.buffer)];
+      names += (names.empty() ? "" : ", ") + buffer.name;
+      written += one.written;
+      read += one.read;
+      stored = stored || one.needed_later;
+    }
+    s.what = "make one kernel of launches " + std::to_string(first) + " to " + std::to_string(last) + ": " + names +
+             " stays on chip";
+    s.where = item.launches[last].where.text();
+    s.why = "of " + names + ", " + report::bytes_text(written) + " are written and " + report::bytes_text(read) +
+            " read by these launches";
+    s.cost = times_text(read, written) + (stored ? "; a later launch reads it, so it is stored" : "");
     s.basis = Basis::AtMost;
     s.cycles = std::max(0.0, after.cycles - saved);
     s.time_ns = before.time_ns * s.cycles / before.cycles;

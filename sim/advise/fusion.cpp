@@ -52,24 +52,53 @@ double bytes_in_range(const KernelTrace& trace, const Range& range, Direction di
   return bytes;
 }
 
-std::vector<Intermediate> intermediates(const Case& item,
-                                        const std::vector<std::shared_ptr<const KernelTrace>>& traces) {
-  std::vector<Intermediate> found;
+namespace {
+
+using Traces = std::vector<std::shared_ptr<const KernelTrace>>;
+
+Fusion fusion_of(int first, int last, const Case& item, const Traces& traces) {
+  Fusion fusion{first, last, {}};
   const std::vector<std::uint64_t> addresses = place_buffers(item);
-  for (std::size_t first = 0; first + 1 < traces.size(); ++first)
-    for (std::size_t b = 0; b < item.buffers.size(); ++b) {
-      Intermediate one;
-      one.first = static_cast<int>(first);
-      one.buffer = static_cast<int>(b);
-      one.range = {addresses[b], addresses[b] + item.buffers[b].bytes};
-      one.written = bytes_in_range(*traces[first], one.range, Direction::Stores);
-      one.read = bytes_in_range(*traces[first + 1], one.range, Direction::Loads);
-      if (one.written == 0 || one.read == 0) continue;
-      for (std::size_t later = first + 2; later < traces.size(); ++later)
-        one.needed_later = one.needed_later || bytes_in_range(*traces[later], one.range, Direction::Loads) > 0;
-      found.push_back(one);
+  for (std::size_t b = 0; b < item.buffers.size(); ++b) {
+    Intermediate one;
+    one.buffer = static_cast<int>(b);
+    one.range = {addresses[b], addresses[b] + item.buffers[b].bytes};
+    for (int i = first; i < static_cast<int>(traces.size()); ++i) {
+      const KernelTrace& trace = *traces[static_cast<std::size_t>(i)];
+      const double read = bytes_in_range(trace, one.range, Direction::Loads);
+      if (i > last) one.needed_later = one.needed_later || read > 0;
+      if (i > last) continue;
+      if (one.written > 0) one.read += read;
+      one.written += bytes_in_range(trace, one.range, Direction::Stores);
     }
+    if (one.written > 0 && one.read > 0) fusion.handed_over.push_back(one);
+  }
+  return fusion;
+}
+
+}  // namespace
+
+std::vector<Fusion> fusions(const Case& item, const Traces& traces) {
+  std::vector<Fusion> found;
+  const int count = static_cast<int>(traces.size());
+  const auto add = [&](int first, int last) {
+    Fusion fusion = fusion_of(first, last, item, traces);
+    if (!fusion.handed_over.empty()) found.push_back(std::move(fusion));
+  };
+  for (int first = 0; first + 1 < count; ++first) add(first, first + 1);
+  if (count > 2) add(0, count - 1);
   return found;
+}
+
+std::shared_ptr<const KernelTrace> fused(std::shared_ptr<const KernelTrace> trace, const Fusion& fusion) {
+  for (const Intermediate& one : fusion.handed_over) {
+    // What is read before anything is written comes from memory; a launch that does both is left as it is.
+    const bool writes = bytes_in_range(*trace, one.range, Direction::Stores) > 0;
+    const bool reads = bytes_in_range(*trace, one.range, Direction::Loads) > 0;
+    if (writes && !reads && !one.needed_later) trace = without_range(*trace, one.range, Direction::Stores);
+    if (reads && !writes) trace = without_range(*trace, one.range, Direction::Loads);
+  }
+  return trace;
 }
 
 }  // namespace forewarp::advise

@@ -23,14 +23,24 @@ std::shared_ptr<const KernelTrace> without_range(const KernelTrace&, const Range
 /// Bytes of a range that all lanes of the grid load, or store.
 double bytes_in_range(const KernelTrace&, const Range&, Direction);
 
-/// A buffer that launch `first` writes and the one after it reads.
+/// A buffer that one launch writes and another after it reads.
 struct Intermediate {
-  int first = 0;    ///< launch
   int buffer = -1;  ///< of the case
-  double written = 0, read = 0;
-  bool needed_later = false;  ///< a later launch reads it, too: it is stored all the same
   Range range;
+  double written = 0, read = 0;  ///< bytes, by the launches that are fused
+  bool needed_later = false;     ///< a launch after them reads it, too: it is stored all the same
 };
-std::vector<Intermediate> intermediates(const Case&, const std::vector<std::shared_ptr<const KernelTrace>>&);
+
+/// Launches first ... last of a case as one kernel.
+struct Fusion {
+  int first = 0, last = 0;
+  std::vector<Intermediate> handed_over;  ///< not empty
+};
+
+/// Neighbours, and all launches of the case, where something is handed over.
+std::vector<Fusion> fusions(const Case&, const std::vector<std::shared_ptr<const KernelTrace>>&);
+
+/// A launch of a fusion without what it hands over or is handed over.
+std::shared_ptr<const KernelTrace> fused(std::shared_ptr<const KernelTrace>, const Fusion&);
 
 }  // namespace forewarp::advise

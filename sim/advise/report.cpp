@@ -44,7 +44,7 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t wid
 
 std::string basis_text(const Suggestion& s) {
   std::string text;
-  if (s.mended) text = "on top of the faults above";
+  if (s.mended) text = "once the faults are mended";
   if (s.basis == Basis::Counted) text += (text.empty() ? "" : ", ") + std::string("from the blocks' stays, not tried");
   return text.empty() ? "" : " (" + text + ")";
 }

@@ -24,6 +24,8 @@ struct Trial {
   }
 };
 
+constexpr std::size_t kPairs = 3;  ///< that are predicted as precisely as the sketch, for the best of them
+
 /// Whether it is the very kernel that was there: a value that the family takes anyway.
 bool same(const Outcome& a, const Outcome& b) {
   const auto equal = [](const Prediction& x, const Prediction& y) {
@@ -119,15 +121,20 @@ Advice advise_sketch(const std::string& id, const config::Node& sketch, const Pr
     if (!best.empty() && !best.front().touches(change.key)) pairs.push_back({{best.front().changes.front(), &change}});
   look(pairs, true);
   count(pairs);
-  if (!pairs.empty() && pairs.front().cycles < best.front().cycles * (1 - kNoticeablePct / 100))
-    best.insert(best.begin(), std::move(pairs.front()));
+  std::erase_if(pairs, [&](const Trial& t) { return t.cycles > best.front().cycles * (1 - kNoticeablePct / 100); });
+  if (pairs.size() > kPairs) pairs.resize(kPairs);
   if (best.size() > top) best.resize(top);
+  look(pairs, false);
   look(best, false);
+  std::erase_if(pairs, [](const Trial& t) { return !t.outcome; });
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Trial& a, const Trial& b) { return a.cycles < b.cycles; });
+  if (!pairs.empty()) best.push_back(std::move(pairs.front()));
   for (const Trial& t : best)
     if (t.outcome) advice.suggestions.push_back(suggestion_of(t, before));
   std::erase_if(advice.suggestions, [](const Suggestion& s) { return s.gain.pct < kNoticeablePct; });
   std::stable_sort(advice.suggestions.begin(), advice.suggestions.end(),
                    [](const Suggestion& a, const Suggestion& b) { return a.gain.pct > b.gain.pct; });
+  if (advice.suggestions.size() > top) advice.suggestions.resize(top);
   return advice;
 }
 
