@@ -9,6 +9,7 @@
 #include "advise/sketch_advice.h"
 #include "advise/sketch_changes.h"
 #include "advise/whole_waves.h"
+#include "advise/wide_accesses.h"
 #include "base/error.h"
 
 using namespace forewarp;
@@ -194,6 +195,29 @@ TEST_CASE("values of half the size move half the bytes", "[advise]") {
   KernelTrace bytes = trace;
   bytes.patterns[0].bytes = 1;
   CHECK(half_the_bytes(bytes) == nullptr);
+}
+
+TEST_CASE("four words of a straight stretch are one access of 16 bytes", "[advise]") {
+  KernelTrace trace = words({4, 1, 1});
+  auto kernel = std::make_shared<Kernel>(*trace.kernel);
+  kernel->instructions[0].access_bytes = 4;
+  kernel->instructions.resize(6, kernel->instructions[0]);
+  trace.kernel = kernel;
+  BlockClass& cls = trace.classes[0];
+  cls.paths = {{{{0, 5}, {5, 1}}, 6}};
+  const Access access = cls.warps[0].accesses[0];
+  for (std::uint64_t i = 1; i < 6; ++i) cls.warps[0].accesses.push_back({access.base + 128 * i, 0, 1});
+  const auto wide = widened(trace);
+  REQUIRE(wide != nullptr);
+  const std::vector<Access>& left = wide->classes[0].warps[0].accesses;
+  REQUIRE(left.size() == 3);  // of four; the fifth; what another way leads to
+  CHECK(wide->patterns[left[0].pattern].bytes == 16);
+  CHECK(wide->patterns[left[0].pattern].offsets[31] == 31 * 16);
+  CHECK(left[1] == Access{access.base + 128 * 4, 0, 1});
+  CHECK(wide->kernel->instructions[0].opcode == Opcode::STG);
+  CHECK(wide->kernel->instructions[3].opcode == Opcode::NOP);
+  cls.paths = {{{{0, 3}, {3, 3}}, 6}};
+  CHECK(widened(trace) == nullptr);
 }
 
 TEST_CASE("shapes keep the threads of a launch, or fill waves", "[advise]") {

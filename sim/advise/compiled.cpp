@@ -10,6 +10,7 @@
 #include "advise/launch_shapes.h"
 #include "advise/mendings.h"
 #include "advise/whole_waves.h"
+#include "advise/wide_accesses.h"
 #include "base/error.h"
 #include "report/accounting.h"
 #include "report/format.h"
@@ -78,6 +79,7 @@ class LaunchTrials {
   Advice advise(std::size_t top) {
     add_mendings();
     add_fewer_bytes();
+    add_wide_accesses();
     add_whole_waves();
     add_block_orders();
     add_fewer_blocks();
@@ -157,6 +159,24 @@ class LaunchTrials {
     c.fault = false;
     c.limit = [](const Scene& scene) { return Scene{scene.model, half_the_bytes(*scene.trace), scene.occupancy}; };
     c.make = [this, limit = c.limit] { return std::optional(limit(task_.scene)); };
+    candidates_.push_back(std::move(c));
+  }
+
+  /// Where the way of memory instructions through an SM is busy.
+  void add_wide_accesses() {
+    const std::vector<CauseKind> limits = limits_of(base_.prediction());
+    const auto is_way = [](CauseKind kind) { return kind == CauseKind::L1 || kind == CauseKind::Shared; };
+    if (std::none_of(limits.begin(), limits.end(), is_way) || !can_be_followed(*task_.scene.trace)) return;
+    const auto wide = widened(*task_.scene.trace);
+    if (wide == nullptr) return;
+    Candidate c = named("vector", "access four words a lane by one instruction (float4) instead of four");
+    c.suggestion.cost = "words of a lane must be neighbours, from a 16-byte boundary on; registers in fours";
+    c.suggestion.basis = Basis::AtMost;
+    if (const auto cause = causes_.find(CauseKind::L1); cause != causes_.end()) {
+      c.suggestion.why = cause->second.evidence;
+      c.suggestion.where = place_text(cause->second.place);
+    }
+    c.make = [this, wide] { return std::optional(Scene{task_.scene.model, wide, task_.scene.occupancy}); };
     candidates_.push_back(std::move(c));
   }
 

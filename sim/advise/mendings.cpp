@@ -41,13 +41,6 @@ struct Traffic {
   }
 };
 
-bool can_be_thinned(const KernelTrace& trace) {
-  std::uint64_t sum = 0;
-  for (const BlockClass& cls : trace.classes)
-    for (const WarpTrace& warp : cls.warps) sum += cls.paths[warp.path].instructions;
-  return sum <= kMostFollowed;
-}
-
 /// Whether more blocks wait than are resident, and one limit alone keeps them out.
 bool limited_by(int limit, const Prediction& p, const accounting::Scene& scene) {
   const Occupancy& o = scene.occupancy;
@@ -146,11 +139,11 @@ bool worth_trying(const Mending& mending, const Prediction& p, const accounting:
     case CauseKind::LocalMemory:
       return part(t.local, t.sectors) >= kNoticeable;
     case CauseKind::Divergence:
-      return p.divergence.idle_lane_pct / 100 >= kNoticeable && can_be_thinned(*scene.trace);
+      return p.divergence.idle_lane_pct / 100 >= kNoticeable && can_be_followed(*scene.trace);
     case CauseKind::Fetch:
       return waiting(p, {Stall::NoInstruction, Stall::ImcMiss}) >= kNoticeable;
     case CauseKind::Barrier:
-      return waiting(p, {Stall::Barrier, Stall::Membar}) >= kNoticeable && can_be_thinned(*scene.trace);
+      return waiting(p, {Stall::Barrier, Stall::Membar}) >= kNoticeable && can_be_followed(*scene.trace);
     case CauseKind::L2Capacity:
       return p.metrics.get("dram__bytes_read.sum") + p.metrics.get("dram__bytes_write.sum") >
              static_cast<double>(scene.model.l2.bytes);
@@ -165,6 +158,13 @@ bool worth_trying(const Mending& mending, const Prediction& p, const accounting:
       return std::find(limits.begin(), limits.end(), mending.kind) != limits.end();
     }
   }
+}
+
+bool can_be_followed(const KernelTrace& trace) {
+  std::uint64_t sum = 0;
+  for (const BlockClass& cls : trace.classes)
+    for (const WarpTrace& warp : cls.warps) sum += cls.paths[warp.path].instructions;
+  return sum <= kMostFollowed;
 }
 
 std::vector<CauseKind> limits_of(const Prediction& p) {

@@ -106,9 +106,8 @@ advise::Advice advise_a_sketch(const OpenedResult& result, const std::string& id
         const Workload workload{lowered.program, lowered.launches, false};
         const Case& item = lowered.launches->cases.front();
         check_case(result.model, workload, item);
-        SimulateOptions with = options;
+        SimulateOptions with = quick ? advise::quick(options) : options;
         with.threads = 1;
-        if (quick) with.effort.precision = std::max(with.effort.precision, 1.0);
         return std::move(predict_case(models, workload, item, with, {}, cache).front());
       },
       each, top);
