@@ -15,6 +15,8 @@ _forewarp() {
     words='gpu metrics opcodes'
   elif [ "$command" = plot ] && [ "$COMP_CWORD" -eq 2 ]; then
     words=$("$program" plot --help 2>/dev/null | tr '\n' ' ' | sed -n 's/.*KIND is \([^.]*\)\. .*/\1/p' | sed 's/([^)]*)//g; s/ or / /g; s/,//g')
+  elif [ "$before" = --case ] && [ "$command" = advise ]; then
+    words=$(sed -n 's/^   "id": "\(.*\)",$/\1/p' "${COMP_WORDS[2]}" 2>/dev/null | sort -u)
   elif [ "$before" = --case ]; then
     local i
     for ((i = 2; i < COMP_CWORD; i++)); do

@@ -172,7 +172,8 @@ class LaunchTrials {
     Candidate c = named("vector", "access four words a lane by one instruction (float4) instead of four");
     c.suggestion.cost = "words of a lane must be neighbours, from a 16-byte boundary on; registers in fours";
     c.suggestion.basis = Basis::AtMost;
-    if (const auto cause = causes_.find(CauseKind::L1); cause != causes_.end()) {
+    const bool shared = std::find(limits.begin(), limits.end(), CauseKind::Shared) != limits.end();
+    if (const auto cause = causes_.find(shared ? CauseKind::Shared : CauseKind::L1); cause != causes_.end()) {
       c.suggestion.why = cause->second.evidence;
       c.suggestion.where = place_text(cause->second.place);
     }

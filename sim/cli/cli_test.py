@@ -330,7 +330,7 @@ class Results(Base):
         self.assertEqual(replayed.returncode, 0, replayed.stderr)
         predicted = json.loads(self.predict_case("--json", "-").stdout)
         self.assertEqual(predicted.pop("inputs")["command"], "predict")
-        self.assertEqual(replayed.stdout, json.dumps(predicted, indent=1, ensure_ascii=False) + "\n")
+        self.assertEqual(json.loads(replayed.stdout), predicted)
 
     def test_emulate_computes_the_product(self):
         outputs = {name: self.path(name + ".bin") for name in "abc"}
@@ -407,6 +407,9 @@ class Completion(Base):
         self.assertIn("roofline", self.offered("plot", "roof"))
         self.assertEqual(self.offered("describe", "m"), ["metrics"])
         self.assertIn(CASE, self.offered("predict", CUBIN, "--launch", LAUNCH, "--case", CASE[:-2]))
+        result = self.path("r.json")
+        run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--case", CASE, "--json", result)
+        self.assertEqual(self.offered("advise", result, "--case", ""), [CASE])
 
 
 class Bench(Base):
