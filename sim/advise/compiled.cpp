@@ -446,7 +446,7 @@ Advice advise_fusion(const std::vector<LaunchTask>& launches, const ForEach& eac
       stored = stored || one.needed_later;
     }
     s.what = "make one kernel of launches " + std::to_string(first) + " to " + std::to_string(last) + ": " + names +
-             " stays on chip";
+             (fusion.handed_over.size() > 1 ? " stay on chip" : " stays on chip");
     s.where = item.launches[last].where.text();
     s.why = "of " + names + ", " + report::bytes_text(written) + " are written and " + report::bytes_text(read) +
             " read by these launches";

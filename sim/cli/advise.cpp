@@ -71,7 +71,8 @@ void advise_kernel(const OpenedResult& result, const Case& item, const SimulateO
   check_case(result.model, result.workload, item);
   std::vector<advise::LaunchTask> tasks;
   std::uint64_t emulated = 0;
-  for (const LaunchScene& scene : launch_scenes(result.model, result.workload, item, options, cache)) {
+  const std::vector<LaunchScene> scenes = launch_scenes(result.model, result.workload, item, options, cache);
+  for (const LaunchScene& scene : scenes) {
     advise::LaunchTask task;
     task.scene = scene.scene;
     task.options = options;

@@ -37,9 +37,9 @@ def run(*words, folder=HOME):
     return subprocess.run([FOREWARP, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800, check=False, cwd=folder)
 
 
-def predicted(stem, case, path, budget="1"):
+def predicted(stem, case, path, budget="1", cache="cold"):
     done = run("predict", f"traces/sm_90/{stem}.cubin", "--launch", f"traces/{stem}.yaml", "--gpu", GPU, "--case", case, "--budget", budget,
-               "--json", path)
+               "--cache", cache, "--json", path)
     assert done.returncode == 0, done.stderr
     with open(path, encoding="utf-8") as file:
         return json.load(file)["cases"][0]["metrics"]["gpc__cycles_elapsed.max"]
@@ -169,7 +169,7 @@ class Advice(Base):
 
     def test_launches_that_could_be_one(self):
         path = self.path("elu.json")
-        predicted("elementwise_02_elu", "elu_unfused_1mi", path)
+        predicted("elementwise_02_elu", "elu_unfused_1mi", path, cache="sequence")
         last = advised(path, "--top", "2")[-1]
         self.assertNotIn("launch", last)
         self.assertEqual(last["suggestions"][0]["change"], "fuse")
