@@ -56,5 +56,97 @@ TEST_CASE("products equal the host's, with whole tiles and without", "[sketch]")
     }
 }
 
+std::vector<float> brains(const std::vector<std::uint8_t>& bytes) {
+  std::vector<float> f(bytes.size() / 2);
+  for (std::size_t i = 0; i < f.size(); ++i) {
+    std::uint32_t word = 0;
+    std::memcpy(reinterpret_cast<char*>(&word) + 2, bytes.data() + 2 * i, 2);
+    std::memcpy(&f[i], &word, 4);
+  }
+  return f;
+}
+
+std::vector<float> turned(const std::vector<float>& b, std::size_t rows, std::size_t columns) {
+  std::vector<float> t(b.size());
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) t[c * rows + r] = b[r * columns + c];
+  return t;
+}
+
+struct Sizes {
+  std::size_t m, n, k;
+};
+std::string shape_of(const Sizes& s) {
+  return "shape: [" + std::to_string(s.m) + ", " + std::to_string(s.n) + ", " + std::to_string(s.k) + "]";
+}
+
+TEST_CASE("products by other ways through the tiles", "[sketch]") {
+  for (const char* name : {"h200-sxm", "a100-sxm4-80gb"})
+    for (const Sizes s : {Sizes{128, 128, 64}, Sizes{392, 200, 232}})
+      for (const char* design :
+           {", split_k: 3, tile: [64, 64, 32], warp: [32, 32]", ", split_k: 8", ", persistent: true",
+            ", persistent: true, order: 2, tile: [64, 64, 32], warp: [32, 32]",
+            ", persistent: true, order: 4, tile: [64, 64, 32], warp: [32, 32], ahead: false", ", order: 2",
+            ", copies: registers", ", copies: registers, ahead: true, tile: [128, 128, 64]", ", b: columns",
+            ", b: columns, tile: [64, 128, 64], warp: [32, 64], ahead: false"}) {
+        CAPTURE(name, s.m, design);
+        const Run run("p: {matmul: {" + shape_of(s) + design + "}}", gpu(name));
+        std::vector<float> b = halves(run.start("b"));
+        if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
+        CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+      }
+}
+
+TEST_CASE("products in other types", "[sketch]") {
+  const Sizes s{136, 144, 208};
+  for (const char* name : {"h200-sxm", "a100-sxm4-80gb"}) {
+    CAPTURE(name);
+    const Run bf16("p: {matmul: {type: bf16, " + shape_of(s) + "}}", gpu(name));
+    CHECK(worst(brains(bf16.start("a")), brains(bf16.start("b")), brains(bf16.end("c")), s.m, s.n, s.k) < 0.2);
+    const Run tf32("p: {matmul: {type: tf32, " + shape_of(s) + "}}", gpu(name));
+    CHECK(worst(floats(tf32.start("a")), turned(floats(tf32.start("b")), s.n, s.k), floats(tf32.end("c")), s.m, s.n,
+                s.k) < 0.1);
+    const Run s8("p: {matmul: {type: s8, " + shape_of(s) + "}}", gpu(name));
+    const auto bytes = [](const std::vector<std::uint8_t>& raw) {
+      std::vector<float> f;
+      for (const std::uint8_t b : raw) f.push_back(static_cast<std::int8_t>(b));
+      return f;
+    };
+    std::vector<float> sums;
+    for (const float f : floats(s8.end("c"))) {
+      std::int32_t i = 0;
+      std::memcpy(&i, &f, 4);
+      sums.push_back(static_cast<float>(i));
+    }
+    CHECK(worst(bytes(s8.start("a")), turned(bytes(s8.start("b")), s.n, s.k), sums, s.m, s.n, s.k) == 0);
+  }
+}
+
+TEST_CASE("what follows a product's sums", "[sketch]") {
+  const Sizes s{72, 136, 64};
+  for (const char* type : {"f16", "bf16", "f32"}) {
+    CAPTURE(type);
+    const Run run(
+        "p: {matmul: {type: " + std::string(type) + ", " + shape_of(s) + ", epilogue: [bias, gelu, residual, relu]}}",
+        gpu("h200-sxm"));
+    const auto read = [&](const std::vector<std::uint8_t>& raw) {
+      return type == std::string("f16") ? halves(raw) : type == std::string("bf16") ? brains(raw) : floats(raw);
+    };
+    const auto a = read(run.start("a")), b = read(run.start("b")), bias = read(run.start("bias")),
+               residual = read(run.start("residual")), c = read(run.end("c"));
+    double most = 0;
+    for (std::size_t i = 0; i < s.m; ++i)
+      for (std::size_t j = 0; j < s.n; ++j) {
+        double x = static_cast<double>(bias[j]);
+        for (std::size_t l = 0; l < s.k; ++l)
+          x += static_cast<double>(a[i * s.k + l]) * static_cast<double>(b[l * s.n + j]);
+        x = x / 2 * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x))) +
+            static_cast<double>(residual[i * s.n + j]);
+        most = std::max(most, std::abs(std::max(x, 0.0) - static_cast<double>(c[i * s.n + j])));
+      }
+    CHECK(most < (type == std::string("bf16") ? 0.1 : 0.02));
+  }
+}
+
 }  // namespace
 }  // namespace forewarp::sketch

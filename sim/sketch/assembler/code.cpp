@@ -177,9 +177,9 @@ int assemble(Code& code, const GpuModel& model, Kernel& kernel) {
   // Where more predicates live at once than there are, they are made closer to their readers.
   Placement places;
   const std::vector<Code::Block> written = code.blocks();
-  for (const int furthest : {kFarPredicate, kNearPredicate, 1}) {
+  for (const PredicateLimits limits : {PredicateLimits{kFarPredicate}, {kNearPredicate}, {1}, {1, 4}, {1, 2}}) {
     code.blocks() = written;
-    schedule(code, model, furthest);
+    schedule(code, model, limits);
     places = place_values(code);
     if (places.predicates <= kPredicateTrue) break;
   }

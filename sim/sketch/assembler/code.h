@@ -125,8 +125,13 @@ int planned_distance(const Instruction& writer, File file, const Instruction& re
 /// Cycles between two instructions of one pipe, as ptxas spaces them.
 int pipe_distance(const Instruction&, const GpuModel&);
 
-/// Orders the instructions of every block. `furthest`: most cycles planned between a predicate and its reader.
-void schedule(Code&, const GpuModel&, int furthest);
+/// What keeps predicates few.
+struct PredicateLimits {
+  int furthest = 0;    ///< most cycles planned between a predicate and its reader
+  int most = 1 << 20;  ///< live at once of those that a block makes, where something else can be done
+};
+/// Orders the instructions of every block.
+void schedule(Code&, const GpuModel&, const PredicateLimits&);
 
 struct Placement {
   std::vector<int> first;  ///< by value: its first register

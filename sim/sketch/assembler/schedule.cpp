@@ -2,6 +2,7 @@
 // values live at once): of the instructions whose readers are placed and far enough, the last in program order is next.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "sketch/assembler/names.h"
 
@@ -42,12 +43,55 @@ bool ordered(Order first, Order second) {
          second == Order::GlobalStore;
 }
 
+constexpr int kPostponed = 1 << 24;  ///< cycles
+
+/// The predicates that a block makes itself, as its lines are placed from the end.
+class LivePredicates {
+ public:
+  explicit LivePredicates(const std::vector<Line>& lines) : of_(lines.size()) {
+    std::map<int, int> written;  // by value: lines yet to place that write it
+    for (const bool writes : {true, false})
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        for_each_value(lines[i], [&](const Value& v, int, bool write, bool) {
+          if (v.file != File::Predicate || write != writes) return;
+          if (write) {
+            ++written[v.id];
+            of_[i].written.push_back(v.id);
+          } else if (written.count(v.id) != 0) {
+            of_[i].read.push_back(v.id);
+          }
+        });
+    left_ = std::move(written);
+  }
+
+  int live() const { return static_cast<int>(live_.size()); }
+  bool opens(int line) const {
+    const auto& read = of_[static_cast<std::size_t>(line)].read;
+    return std::any_of(read.begin(), read.end(), [&](int v) { return live_.count(v) == 0; });
+  }
+  void place(int line) {
+    const Uses& of = of_[static_cast<std::size_t>(line)];
+    for (const int v : of.written)
+      if (--left_[v] == 0) live_.erase(v);
+    for (const int v : of.read)
+      if (left_[v] > 0) live_.insert(v);
+  }
+
+ private:
+  struct Uses {
+    std::vector<int> read, written;
+  };
+  std::vector<Uses> of_;
+  std::map<int, int> left_;
+  std::set<int> live_;
+};
+
 class BlockScheduler {
  public:
-  BlockScheduler(std::vector<Line>& lines, const Words& words, const GpuModel& model, int furthest)
+  BlockScheduler(std::vector<Line>& lines, const Words& words, const GpuModel& model, const PredicateLimits& limits)
       : lines_(lines),
         model_(model),
-        furthest_(furthest),
+        limits_(limits),
         successors_(lines.size()),
         open_(lines.size(), 0),
         writers_(words),
@@ -103,7 +147,7 @@ class BlockScheduler {
       if (writer >= 0) {
         const Instruction& from = lines_[static_cast<std::size_t>(writer)].instruction;
         int distance = planned_distance(from, v.file, reader, guard, model_);
-        if (v.file == File::Predicate) distance = std::min(distance, furthest_);
+        if (v.file == File::Predicate) distance = std::min(distance, limits_.furthest);
         depends(i, writer, distance);
       }
       readers_.of[word].push_back(i);
@@ -131,6 +175,7 @@ class BlockScheduler {
 
   void place_backwards() {
     const std::size_t n = lines_.size();
+    LivePredicates predicates(lines_);
     std::vector<std::vector<Edge>> predecessors(n);
     for (std::size_t i = 0; i < n; ++i)
       for (const Edge& e : successors_[i]) {
@@ -148,7 +193,9 @@ class BlockScheduler {
       int best = -1, soonest = -1, soonest_at = 0;
       for (const int c : candidates) {
         const Instruction& in = lines_[static_cast<std::size_t>(c)].instruction;
-        const int at = std::max(ready[static_cast<std::size_t>(c)], pipe_free[static_cast<std::size_t>(in.pipe)]);
+        int at = std::max(ready[static_cast<std::size_t>(c)], pipe_free[static_cast<std::size_t>(in.pipe)]);
+        // Beyond the limit: who needs one more predicate comes after all that can be done without.
+        if (predicates.live() >= limits_.most && predicates.opens(c)) at += kPostponed;
         if (at <= now) {
           // There are few predicates: once who reads one is placed, who writes it follows.
           const bool first = best < 0 || makes_predicate(c) > makes_predicate(best);
@@ -160,9 +207,10 @@ class BlockScheduler {
       }
       if (best < 0) {
         best = soonest;
-        now = soonest_at;
+        now = soonest_at >= kPostponed ? std::max(now, soonest_at - kPostponed) : soonest_at;
       }
       const auto chosen = static_cast<std::size_t>(best);
+      predicates.place(best);
       order.push_back(best);
       std::erase(candidates, best);
       const Instruction& in = lines_[chosen].instruction;
@@ -182,7 +230,7 @@ class BlockScheduler {
 
   std::vector<Line>& lines_;
   const GpuModel& model_;
-  int furthest_;
+  PredicateLimits limits_;
   std::vector<std::vector<Edge>> successors_;
   std::vector<int> open_;  ///< readers not placed yet
   LastWriters writers_;
@@ -191,9 +239,9 @@ class BlockScheduler {
 
 }  // namespace
 
-void schedule(Code& code, const GpuModel& model, int furthest) {
+void schedule(Code& code, const GpuModel& model, const PredicateLimits& limits) {
   const Words words(code.values());
-  for (Code::Block& block : code.blocks()) BlockScheduler(block.lines, words, model, furthest).run();
+  for (Code::Block& block : code.blocks()) BlockScheduler(block.lines, words, model, limits).run();
 }
 
 }  // namespace forewarp::sketch

@@ -28,8 +28,9 @@ Type read_type(const config::Node& node, std::initializer_list<Type> accepted) {
 const char* type_name(Type type) { return row(type).name; }
 int bytes_of(Type type) { return row(type).bytes; }
 
-Fill random_fill(Type type) {
+Fill random_fill(Type type, std::uint32_t seed) {
   FillUniform f;
+  f.seed = seed;
   f.low = -1;
   f.high = 1;
   switch (type) {
@@ -75,6 +76,17 @@ Value narrow(Writer& w, Value v, Type type) {
     default:
       return v;
   }
+}
+
+Value element_of(Writer& w, Value words, int e, Type type) {
+  const Value word = words.at(e * bytes_of(type) / 4);
+  if (type == Type::F16) {
+    const Value f = w.code.vector();
+    w.code.emit("HADD2.F32", {f, -kRZ, half(word, e % 2)});
+    return f;
+  }
+  if (type == Type::Bf16) return e % 2 == 0 ? w.shift_left(word, 16) : w.and_bits(word, 0xffff0000);
+  return word;
 }
 
 Argument pointer_to(int buffer) { return Argument::pointer(buffer); }

@@ -11,11 +11,13 @@ enum class Type : std::uint8_t { F32, F16, Bf16, Tf32, S8, U8 };
 Type read_type(const config::Node&, std::initializer_list<Type> accepted);
 const char* type_name(Type);
 int bytes_of(Type);
-Fill random_fill(Type);
+Fill random_fill(Type, std::uint32_t seed = 1);
 
 /// An element in a register as a float, and back: what lies in memory.
 Value widen(Writer&, Value, Type);
 Value narrow(Writer&, Value, Type);
+/// The e-th of the elements that lie side by side in registers, as a float.
+Value element_of(Writer&, Value words, int e, Type);
 
 Argument pointer_to(int buffer);
 Argument number_argument(std::int64_t);

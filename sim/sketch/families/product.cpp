@@ -1,0 +1,178 @@
+#include "sketch/families/product.h"
+
+#include <algorithm>
+
+namespace forewarp::sketch {
+
+Dim3 ProductPlan::grid() const {
+  const auto m_tiles = static_cast<std::uint32_t>(tiles_m()), n_tiles = static_cast<std::uint32_t>(tiles_n());
+  if (persistent) return {m_tiles * n_tiles, 1, 1};  // at most
+  if (group > 1) {
+    // x is the row in its group: blocks are handed out in that order without a division.
+    const std::uint32_t rows = std::min(m_tiles, static_cast<std::uint32_t>(group));
+    return {rows, n_tiles, (m_tiles + rows - 1) / rows};
+  }
+  return {n_tiles, m_tiles, static_cast<std::uint32_t>(std::max(batch, parts))};
+}
+
+bool ProductPlan::has(AfterSum what) const {
+  return std::find(epilogue.begin(), epilogue.end(), what) != epilogue.end();
+}
+
+Kernel write_product(const ProductPlan& plan, const GpuModel& model, const std::string& name,
+                     const SourcePosition& where) {
+  return plan.mma() ? tensor_product(plan, model, name, where) : float_product(plan, model, name, where);
+}
+
+Launch product_launch(const ProductPlan& plan, const std::string& kernel, const SourcePosition& where) {
+  Launch launch;
+  launch.kernel = kernel;
+  launch.where = where;
+  launch.grid = plan.grid();
+  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
+  if (plan.mma()) launch.dynamic_shared_bytes = static_cast<std::uint32_t>(plan.shared_bytes());
+  return launch;
+}
+
+Kernel sum_parts(int parts, Type type, const GpuModel& model, const std::string& name, const SourcePosition& where) {
+  constexpr int kThreads = 256;
+  Writer w(model, name);
+  const int sums = w.pointer_parameter(), c = w.pointer_parameter(), elements = w.integer_parameter();
+  w.descriptor();
+  const Value index = w.mad(w.copy(w.block_x()), imm(kThreads), w.thread());
+  const Value count = w.uniform_integer(elements);
+  w.code.exit(w.compare("GE", index, count));
+  Value at = w.wide_mad(index, imm(4), w.pointer(sums));
+  const Value step = w.wide_mad(w.copy(count), imm(4), kRZ), total = w.number(0);
+  for (int p = 0; p < parts; ++p) {
+    w.code.emit("FADD", {total, total, w.load_global(at, 0, 4)});
+    if (p + 1 < parts) at = further(w, at, step);
+  }
+  const Value to = w.wide_mad(index, imm(bytes_of(type)), w.pointer(c));
+  w.store_global(to, 0, narrow(w, total, type), bytes_of(type));
+  return w.finish(where, "take fewer parts", kThreads, 0);
+}
+
+// ---- what both kinds share
+
+Product::Product(const ProductPlan& plan, const GpuModel& model, const std::string& name)
+    : plan_(plan), w_(model, name) {
+  for (int& p : pointers_) p = w_.pointer_parameter();
+  if (plan.has(AfterSum::Bias)) bias_ = w_.pointer_parameter();
+  if (plan.has(AfterSum::Residual)) residual_ = w_.pointer_parameter();
+  for (int& p : sizes_) p = w_.integer_parameter();
+  w_.descriptor();
+  thread_ = w_.thread();
+  find_block();
+  m_ = w_.integer(sizes_[0]);
+  n_ = w_.integer(sizes_[1]);
+  k_ = w_.integer(sizes_[2]);
+  base_ = w_.shared_base();
+}
+
+void Product::find_block() {
+  if (plan_.persistent) return;
+  if (plan_.group == 1) {
+    block_n_ = w_.copy(w_.block_x());
+    block_m_ = w_.copy(w_.block_y());
+    return;
+  }
+  const int rows = static_cast<int>(plan_.grid().x);
+  block_m_ = w_.mad(w_.copy(w_.block_z()), imm(rows), w_.block_x());
+  block_n_ = w_.copy(w_.block_y());
+  if (plan_.tiles_m() % rows != 0) w_.code.exit(w_.compare("GE", block_m_, imm(static_cast<int>(plan_.tiles_m()))));
+}
+
+Value Product::subtract(Value a, Value b) {
+  const Value v = w_.code.vector();
+  w_.code.emit("IADD3", {v, a, -b, kRZ});
+  return v;
+}
+
+Value Product::in_batch(Value row, Value rows, int shared) {
+  if (plan_.batch == 1 || shared >= plan_.batch) return row;
+  return w_.mad(w_.shift_right(w_.copy(w_.block_z()), log2_of(shared)), rows, row);
+}
+
+void Product::begin_results(Value first_column, const std::vector<int>& columns, int count) {
+  biases_.clear();
+  if (bias_ == 0) return;
+  const int size = bytes_of(plan_.type);
+  const Value at = w_.wide_mad(first_column, imm(size), w_.pointer(bias_));
+  for (const int column : columns) {
+    const Value beyond = w_.compare("GE", w_.add(first_column, imm(column)), n_);
+    const Value v = w_.load_global(at, column * size, count * size, true, beyond, true);
+    std::vector<Value> floats;
+    for (int e = 0; e < count; ++e) floats.push_back(element_of(w_, v, e, plan_.type));
+    biases_.push_back(std::move(floats));
+  }
+}
+
+void Product::begin_row(Value row, Value first_column) {
+  row_ = row;
+  first_column_ = first_column;
+  Value at = in_batch(row, m_);
+  if (plan_.parts > 1) at = w_.mad(w_.copy(w_.block_z()), m_, at);
+  row_at_ = element(pointers_[2], at, n_, first_column, plan_.type == Type::S8 ? Type::F32 : plan_.result());
+  if (residual_ != 0) residual_at_ = element(residual_, at, n_, first_column, plan_.type);
+}
+
+void Product::store(std::size_t group, const std::vector<Value>& sums, int column, Value beyond) {
+  std::vector<Value> v = sums;
+  const int size = bytes_of(plan_.type), count = static_cast<int>(sums.size());
+  for (const AfterSum what : plan_.epilogue) {
+    Value other;
+    if (what == AfterSum::Residual)
+      other = w_.load_global(residual_at_, column * size, count * size, true, beyond, true);
+    for (int e = 0; e < count; ++e) {
+      Value& x = v[static_cast<std::size_t>(e)];
+      switch (what) {
+        case AfterSum::Bias:
+          x = w_.fp("FADD", x, biases_[group][static_cast<std::size_t>(e)]);
+          break;
+        case AfterSum::Residual:
+          x = w_.fp("FADD", x, element_of(w_, other, e, plan_.type));
+          break;
+        case AfterSum::Relu: {
+          const Value most = w_.code.vector();
+          w_.code.emit("FMNMX", {most, x, kRZ, !kPT});
+          x = most;
+          break;
+        }
+        case AfterSum::Gelu: {
+          // x / 2 (1 + tanh(x (a + b x^2))), by tanh.approx.
+          constexpr float kA = 0.7978845608f, kB = 0.7978845608f * 0.044715f;
+          const Value square = w_.fp("FMUL", x, x);
+          const Value inner = w_.fp("FMUL", x, w_.fp("FFMA", square, w_.copy(imm(kB)), imm(kA)));
+          const Value half = w_.fp("FMUL", x, imm(0.5f));
+          x = w_.fp("FFMA", half, w_.fp("MUFU.TANH", inner), half);
+          break;
+        }
+        case AfterSum::Scale:
+          x = w_.fp("FMUL", x, imm(plan_.scale));
+          break;
+        case AfterSum::Mask: {
+          const Value later = w_.compare("GT", w_.add(first_column_, imm(column + e)), row_);
+          x = w_.fp("FSEL", x, imm(0xff800000u), !later);
+          break;
+        }
+      }
+    }
+  }
+  const int bytes = plan_.result_bytes();
+  if (bytes == 2) {
+    const Value packed = pack(w_, plan_.type, v[0], v[1]);
+    w_.store_global(row_at_, column * 2, packed, 4, beyond, true);
+    return;
+  }
+  Value together = sums[0];
+  bool moved = false;
+  for (std::size_t e = 0; e < v.size(); ++e) moved |= !(v[e] == sums[0].at(static_cast<int>(e)));
+  if (moved) {
+    together = w_.code.vector(count);
+    for (int e = 0; e < count; ++e) w_.assign(together.at(e), v[static_cast<std::size_t>(e)]);
+  }
+  w_.store_global(row_at_, column * bytes, together, count * bytes, beyond, true);
+}
+
+}  // namespace forewarp::sketch

@@ -1,0 +1,401 @@
+// Products on tensor cores. Copies by cp.async run `stages` - 1 tiles ahead in a ring of shared memory, swizzled so
+// that ldmatrix meets no bank conflict; with `ahead` the words of a step are fetched while the one before is
+// multiplied. By registers: a tile of each operand goes through registers into shared memory, all wait, all multiply;
+// with `ahead` the next tile is on its way meanwhile. Blocks that stay take one tile of C after another, and the ring
+// never drains.
+#include <algorithm>
+
+#include "sketch/families/product.h"
+
+namespace forewarp::sketch {
+namespace {
+
+constexpr int kGridX = 0xc;  ///< gridDim.x in bank 0
+
+class TensorProduct : public Product {
+ public:
+  using Product::Product;
+
+  Kernel write(const SourcePosition& where) {
+    find_places();
+    if (plan_.by_registers)
+      through_registers();
+    else
+      through_ring();
+    return w_.finish(where, "take a smaller warp tile", plan_.threads(), 0);
+  }
+
+ private:
+  static constexpr int kMostStrips = 8;
+  struct Words {
+    Value a[kMostStrips], b[kMostStrips];
+  };
+
+  int size() const { return bytes_of(plan_.type); }
+  int stage_bytes() const { return plan_.a_bytes() + plan_.b_bytes(); }
+  int b_row_bytes() const { return (plan_.b_turned ? plan_.tile_k : plan_.tile_n) * size(); }
+  int steps() const { return plan_.tile_k / step_depth(plan_.type); }
+  int parts() const { return a_.passes() + b_.passes(); }
+  int strips_m() const { return plan_.warp_m / kStrip; }
+  int strips_n() const { return plan_.warp_n / kStrip; }
+  int tiles_of_k() const { return static_cast<int>(ceiling(plan_.k, plan_.tile_k)); }
+  int all_tiles() const { return static_cast<int>(plan_.tiles_m() * plan_.tiles_n()); }
+  bool stays() const { return plan_.persistent; }
+
+  // ---- where things are
+
+  void find_places() {
+    const int threads = plan_.threads();
+    a_ = TileCopy(w_, plan_.tile_m, plan_.tile_k * size(), threads, thread_);
+    b_ = TileCopy(w_, plan_.b_turned ? plan_.tile_n : plan_.tile_k, b_row_bytes(), threads, thread_);
+    a_.find_places();
+    b_.find_places();
+    if (stays()) {
+      work_ = w_.copy(w_.block_x());
+      fetched_ = w_.copy(work_);
+      fetched_depth_ = w_.number(0);
+      find_tile(fetched_, block_m_, block_n_);
+    }
+    point();
+    a_.step = w_.wide_mad(k_, imm(a_.rows_a_pass() * size()), kRZ);
+    b_.step = w_.wide_mad(plan_.b_turned ? k_ : n_, imm(b_.rows_a_pass() * size()), kRZ);
+    if (!plan_.b_turned) b_tile_ = w_.wide_mad(n_, imm(plan_.tile_k * size()), kRZ);
+    if (plan_.parts > 1) {
+      const Value left = w_.add(part_first_, imm(-tiles_of_k())), mine = w_.number(part_tiles());
+      tiles_ = w_.code.vector();
+      // The parts before may have taken all.
+      w_.code.emit("IADD3", {left, kRZ, -left, kRZ});
+      w_.code.emit(w_.code.hopper() ? "VIMNMX" : "IMNMX", {tiles_, left, mine, kPT});
+    } else {
+      tiles_ = w_.shift_right(w_.add(k_, imm(plan_.tile_k - 1)), log2_of(plan_.tile_k));
+    }
+
+    const Value lane = w_.and_bits(thread_, 31), warp = w_.shift_right(thread_, 5);
+    const int across = plan_.tile_n / plan_.warp_n;
+    const Value warp_row = w_.shift_right(warp, log2_of(across)),
+                warp_column = w_.and_bits(warp, static_cast<std::uint32_t>(across - 1));
+    row_ = w_.mad(warp_row, imm(plan_.warp_m), kRZ);
+    column_ = w_.mad(warp_column, imm(plan_.warp_n), kRZ);
+    lane_ = lane;
+    a_words_ = TileWords(w_, Factor::A, plan_.tile_k * size(), row_, lane, steps());
+    if (plan_.b_turned)
+      b_words_ = TileWords(w_, Factor::BTurned, b_row_bytes(), column_, lane, steps());
+    else
+      b_words_ = TileWords(w_, Factor::B, b_row_bytes(), w_.mad(warp_column, imm(plan_.warp_n * size() / kChunk), kRZ),
+                           lane, strips_n());
+    sums_.assign(static_cast<std::size_t>(strips_m()), std::vector<Value>(static_cast<std::size_t>(2 * strips_n())));
+  }
+
+  int part_tiles() const { return static_cast<int>(ceiling(tiles_of_k(), plan_.parts)); }
+
+  /// The quotient of a number below 2^31.
+  Value divide(Value a, int by) {
+    if (is_power_of_two(by)) return w_.shift_right(a, log2_of(by));
+    const int bits = log2_of(by);
+    const auto factor =
+        static_cast<std::uint32_t>((std::uint64_t{1} << (31 + bits)) / static_cast<std::uint64_t>(by) + 1);
+    const Value high = w_.code.vector();
+    w_.code.emit("IMAD.HI.U32", {high, a, imm(factor), kRZ});
+    return w_.shift_right(high, bits - 1);
+  }
+  Value rest(Value a, Value quotient, int by) {
+    const Value v = w_.code.vector();
+    w_.code.emit("IMAD", {v, quotient, imm(-by), a});
+    return v;
+  }
+
+  /// Row and column of the i-th tile, in groups of rows of tiles.
+  void find_tile(Value i, Value& row, Value& column) {
+    const int tiles_m = static_cast<int>(plan_.tiles_m()), tiles_n = static_cast<int>(plan_.tiles_n());
+    const int group = std::min(plan_.group, tiles_m);
+    const Value which = divide(i, group * tiles_n), in_group = rest(i, which, group * tiles_n);
+    column = divide(in_group, group);
+    Value in_column = rest(in_group, column, group);
+    if (const int lower = tiles_m % group; lower != 0) {  // of the last group
+      const Value last = w_.compare("EQ", which, imm(tiles_m / group)), other = divide(in_group, lower);
+      const Value chosen = w_.code.vector(), left = w_.code.vector();
+      w_.code.emit("SEL", {chosen, other, column, last});
+      w_.code.emit("SEL", {left, rest(in_group, other, lower), in_column, last});
+      column = chosen;
+      in_column = left;
+    }
+    row = w_.mad(which, imm(group), in_column);
+  }
+
+  void set(Value& to, Value from) {
+    if (to.id < 0)
+      to = from;
+    else
+      w_.assign(to, from);
+  }
+  void set_pair(Value& to, Value from) {
+    if (to.id < 0) {
+      to = from;
+      return;
+    }
+    w_.assign(to, from);
+    w_.assign(to.at(1), from.at(1));
+  }
+
+  /// Sources at the first tiles of A and B for the block's tile of C.
+  void point() {
+    const int chunk = kChunk / size();
+    const Value row = w_.mad(block_m_, imm(plan_.tile_m), a_.row());
+    Value depth = w_.shift_left(a_.chunk(), log2_of(chunk)), b_depth = plan_.b_turned ? Value{} : b_.row();
+    if (plan_.b_turned) b_depth = w_.shift_left(b_.chunk(), log2_of(chunk));
+    if (plan_.parts > 1) {
+      part_first_ = w_.mad(w_.copy(w_.block_z()), imm(part_tiles()), kRZ);
+      depth = w_.mad(part_first_, imm(plan_.tile_k), depth);
+      b_depth = w_.mad(part_first_, imm(plan_.tile_k), b_depth);
+    }
+    const Value column =
+        w_.mad(block_n_, imm(plan_.tile_n), plan_.b_turned ? b_.row() : w_.shift_left(b_.chunk(), log2_of(chunk)));
+    set_pair(a_.at, element(pointers_[0], in_batch(row, m_), k_, depth, plan_.type));
+    set_pair(b_.at, plan_.b_turned
+                        ? element(pointers_[1], in_batch(column, n_, plan_.shared_b), k_, b_depth, plan_.type)
+                        : element(pointers_[1], in_batch(b_depth, k_, plan_.shared_b), n_, column, plan_.type));
+    set(a_.rows_left, subtract(m_, row));
+    set(a_depth_left_, subtract(k_, depth));
+    set(b_depth_left_, subtract(k_, b_depth));
+    set(b_columns_left_, subtract(n_, column));
+    b_.rows_left = plan_.b_turned ? b_columns_left_ : b_depth_left_;
+  }
+
+  void next_tile() {
+    if (!stays()) {
+      advance();
+      return;
+    }
+    Code& c = w_.code;
+    const Label other = c.new_label(), done = c.new_label();
+    c.emit("IADD3", {fetched_depth_, fetched_depth_, imm(1), kRZ});
+    c.branch(other, w_.compare("GE", fetched_depth_, tiles_));
+    advance();
+    c.branch(done);
+    c.place(other);
+    w_.assign(fetched_depth_, imm(0));
+    c.emit("IADD3", {fetched_, fetched_, constant(kGridX), kRZ});
+    find_tile(fetched_, block_m_, block_n_);
+    point();
+    c.place(done);
+  }
+
+  void advance() {
+    w_.advance(a_.at, imm(plan_.tile_k * size()));
+    if (plan_.b_turned)
+      w_.advance(b_.at, imm(plan_.tile_k * size()));
+    else
+      advance_by(w_, b_.at, b_tile_);
+    for (const Value v : {a_depth_left_, b_depth_left_}) w_.code.emit("IADD3", {v, v, imm(-plan_.tile_k), kRZ});
+  }
+
+  // ---- by cp.async
+
+  void through_ring() {
+    Code& c = w_.code;
+    // The ring begins with as many tiles as it holds less one.
+    for (int s = 0; s + 1 < plan_.stages; ++s) {
+      c.place(c.new_label());
+      const Value more = stays() ? more_work() : w_.compare("GT", tiles_, imm(s));
+      for (int part = 0; part < parts(); ++part) copy(part, w_.number(s * stage_bytes()), more);
+      next_tile();
+      c.emit("LDGDEPBAR");
+    }
+    clear();
+    const Value tile = w_.number(0), used = w_.number(0), freed = w_.number((plan_.stages - 1) * stage_bytes());
+    if (plan_.ahead) {
+      wait_for_copies(w_, plan_.stages - 2);
+      load(0, base_, 0);
+    }
+    const Label loop = c.new_label(), done = c.new_label();
+    c.branch(done, w_.compare("LT", tiles_, imm(1)));
+    c.place(loop);
+    if (!plan_.ahead) wait_for_copies(w_, plan_.stages - 2);
+    const Value more = stays() ? more_work() : w_.compare("LT", w_.add(tile, imm(plan_.stages - 1)), tiles_);
+    Value stage = uniform(used);
+    if (!plan_.ahead) {
+      for (int part = 0; part < parts(); ++part) copy(part, freed, more);
+      next_tile();
+      c.emit("LDGDEPBAR");
+    }
+    for (int step = 0; step < steps(); ++step) {
+      if (plan_.ahead && step == steps() - 1) {
+        next_tile();
+        c.emit("LDGDEPBAR");
+        wait_for_copies(w_, plan_.stages - 2);
+        turn(used, freed);
+        stage = uniform(used);
+      }
+      if (plan_.ahead)
+        load((step + 1) % 2, stage, (step + 1) % steps());
+      else
+        load(0, stage, step);
+      if (plan_.ahead && step < steps() - 1)
+        for (int part = 0; part < parts(); ++part)
+          if (part * (steps() - 1) / parts() == step) copy(part, freed, more);
+      multiply_step(plan_.ahead ? step % 2 : 0);
+    }
+    if (!plan_.ahead) turn(used, freed);
+    c.emit("IADD3", {tile, tile, imm(1), kRZ});
+    c.branch(loop, w_.compare("LT", tile, tiles_));
+    c.place(done);
+    if (stays()) {
+      Value row, column;
+      find_tile(work_, row, column);
+      store_tile(row, column);
+      w_.assign(tile, imm(0));
+      c.emit("IADD3", {work_, work_, constant(kGridX), kRZ});
+      clear();
+      c.branch(loop, w_.compare("LT", work_, imm(all_tiles())));
+    } else {
+      store_tile(block_m_, block_n_);
+    }
+  }
+
+  Value more_work() { return w_.compare("LT", fetched_, imm(all_tiles())); }
+
+  TileCopy& operand_of(int part) { return part < a_.passes() ? a_ : b_; }
+  int pass_of(int part) const { return part < a_.passes() ? part : part - a_.passes(); }
+  int base_of(int part) const { return part < a_.passes() ? 0 : plan_.a_bytes(); }
+  void find_inside(int part) {
+    if (pass_of(part) > 0) return;
+    const bool along_k = part < a_.passes() || plan_.b_turned;
+    inside_ =
+        w_.compare("GE", along_k ? (part < a_.passes() ? a_depth_left_ : b_depth_left_) : b_columns_left_, imm(1));
+  }
+
+  /// One of a tile's copies by this thread, into the stage that begins `stage` bytes into the ring.
+  void copy(int part, Value stage, Value more) {
+    TileCopy& of = operand_of(part);
+    const int pass = pass_of(part);
+    find_inside(part);
+    const Value to = w_.code.vector();
+    w_.code.emit("IADD3", {to, of.place(pass), stage, base_});
+    of.copy(pass, to, base_of(part) + of.offset(pass), inside_, more);
+  }
+
+  void turn(Value used, Value freed) {
+    w_.assign(freed, used);
+    const Value next = w_.add(used, imm(stage_bytes()));
+    const Value inside = w_.compare("NE", next, imm(plan_.stages * stage_bytes()));
+    w_.code.emit("SEL", {used, next, kRZ, inside});
+  }
+
+  Value uniform(Value offset) {
+    const Value v = w_.code.uniform(), sum = w_.code.uniform();
+    w_.code.emit("R2UR", {v, offset});
+    w_.code.emit("UIADD3", {sum, v, base_, kURZ});
+    return sum;
+  }
+
+  // ---- by registers
+
+  void through_registers() {
+    Code& c = w_.code;
+    clear();
+    chunks_.assign(static_cast<std::size_t>(parts()), Value{});
+    const Value left = w_.copy(tiles_);
+    if (plan_.ahead) fetch();
+    const Label loop = c.new_label(), done = c.new_label();
+    c.branch(done, w_.compare("LT", left, imm(1)));
+    c.place(loop);
+    if (!plan_.ahead) fetch();
+    for (int part = 0; part < parts(); ++part) {
+      const TileCopy& of = operand_of(part);
+      w_.store_shared(of.place(pass_of(part)), base_of(part) + of.offset(pass_of(part)),
+                      chunks_[static_cast<std::size_t>(part)], kChunk, base_);
+    }
+    w_.barrier();
+    if (plan_.ahead) fetch();  // beyond k: zeros
+    for (int step = 0; step < steps(); ++step) {
+      load(0, base_, step);
+      multiply_step(0);
+    }
+    w_.barrier();
+    c.emit("IADD3", {left, left, imm(-1), kRZ});
+    c.branch(loop, w_.compare("GE", left, imm(1)));
+    c.place(done);
+    store_tile(block_m_, block_n_);
+  }
+
+  void fetch() {
+    for (int part = 0; part < parts(); ++part) {
+      find_inside(part);
+      operand_of(part).fetch(pass_of(part), chunks_[static_cast<std::size_t>(part)], inside_);
+    }
+    next_tile();
+  }
+
+  // ---- products and results
+
+  void clear() {
+    for (auto& row : sums_)
+      for (Value& sum : row) {
+        if (sum.id < 0) sum = w_.code.vector(4);
+        w_.code.emit("CS2R", {sum, special(SpecialRegister::Zero)});
+        w_.code.emit("CS2R", {sum.at(2), special(SpecialRegister::Zero)});
+      }
+  }
+
+  /// Sets of words have one place each: they live across the loop's end.
+  void load(int set, Value stage, int step) {
+    const bool lasts = plan_.ahead && !plan_.by_registers;
+    Words& words = words_[set];
+    for (int i = 0; i < strips_m(); ++i) {
+      if (!lasts || words.a[i].id < 0) words.a[i] = w_.code.vector(4);
+      a_words_.load(words.a[i], i, step, stage, 0);
+    }
+    for (int j = 0; j < strips_n(); ++j) {
+      if (!lasts || words.b[j].id < 0) words.b[j] = w_.code.vector(4);
+      b_words_.load(words.b[j], j, step, stage, plan_.a_bytes());
+    }
+  }
+
+  void multiply_step(int set) {
+    const Words& words = words_[set];
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      for (std::size_t j = 0; j < sums_[i].size(); ++j)
+        multiply(w_, plan_.type, sums_[i][j], words.a[i], words.b[j / 2].at(j % 2 == 0 ? 0 : 2), sums_[i][j]);
+  }
+
+  void store_tile(Value block_m, Value block_n) {
+    Code& c = w_.code;
+    const Value first_row = w_.mad(block_m, imm(plan_.tile_m), w_.mad(w_.shift_right(lane_, 2), imm(1), row_));
+    const Value pair = w_.shift_left(w_.and_bits(lane_, 3), 1);
+    const Value first_column = w_.mad(block_n, imm(plan_.tile_n), w_.mad(pair, imm(1), column_));
+    std::vector<int> columns;
+    for (int j = 0; j < 2 * strips_n(); ++j) columns.push_back(j * 8);
+    begin_results(first_column, columns, 2);
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      for (int h = 0; h < 2; ++h) {
+        const Label skip = c.new_label();
+        const Value row = w_.add(first_row, imm(static_cast<int>(i) * kStrip + h * 8));
+        c.diverge(skip);
+        c.branch(skip, w_.compare("GE", row, m_));
+        begin_row(row, first_column);
+        for (std::size_t j = 0; j < sums_[i].size(); ++j) {
+          const Value beyond = w_.compare("GE", w_.add(first_column, imm(columns[j])), n_);
+          store(j, {sums_[i][j].at(2 * h), sums_[i][j].at(2 * h + 1)}, columns[j], beyond);
+        }
+        c.converge(skip);
+      }
+  }
+
+  TileCopy a_, b_;
+  TileWords a_words_, b_words_;
+  Value a_depth_left_, b_depth_left_, b_columns_left_, b_tile_, tiles_, part_first_;
+  Value work_, fetched_, fetched_depth_;
+  Value row_, column_, lane_, inside_;
+  Words words_[2];
+  std::vector<Value> chunks_;
+  std::vector<std::vector<Value>> sums_;
+};
+
+}  // namespace
+
+Kernel tensor_product(const ProductPlan& plan, const GpuModel& model, const std::string& name,
+                      const SourcePosition& where) {
+  return TensorProduct(plan, model, name).write(where);
+}
+
+}  // namespace forewarp::sketch
