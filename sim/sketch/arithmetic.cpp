@@ -19,15 +19,13 @@ Value exponential(Writer& w, Arg x) {
   return w.fp("FMUL", power, w.fp("MUFU.EX2", rest));
 }
 
-Value exponential_of_2(Writer& w, Arg x) {
+void power_of_2(Writer& w, Value x) {
   // Results below the least normal number are made from the root of it.
   const Value small = w.code.predicate();
-  const Value half = w.fp("FMUL", x, imm(1.0f));
-  w.code.emit("FSETP.GEU.AND", {small, kPT, half, imm(-126.0f), kPT});
-  w.code.emit("FMUL", {half, half, imm(0.5f)}).when(small, true);
-  const Value result = w.fp("MUFU.EX2", half);
-  w.code.emit("FMUL", {result, result, result}).when(small, true);
-  return result;
+  w.code.emit("FSETP.GEU.AND", {small, kPT, x, imm(-126.0f), kPT});
+  w.code.emit("FMUL", {x, x, imm(0.5f)}).when(small, true);
+  w.code.emit("MUFU.EX2", {x, x});
+  w.code.emit("FMUL", {x, x, x}).when(small, true);
 }
 
 Value reciprocal(Writer& w, Value x) {

@@ -6,7 +6,7 @@
 namespace forewarp::sketch {
 
 Value exponential(Writer&, Arg x);       ///< expf
-Value exponential_of_2(Writer&, Arg x);  ///< exp2f of what is at most 0: ex2.approx
+void power_of_2(Writer&, Value x);       ///< exp2f in place
 Value reciprocal(Writer&, Value x);      ///< 1 / x
 Value quotient(Writer&, Value a, Value b);
 Value square_root(Writer&, Value x);

@@ -7,19 +7,11 @@
 namespace forewarp::sketch {
 namespace {
 
+using test::brains;
 using test::floats;
 using test::gpu;
+using test::halves;
 using test::Run;
-
-std::vector<float> halves(const std::vector<std::uint8_t>& bytes) {
-  std::vector<float> f(bytes.size() / 2);
-  for (std::size_t i = 0; i < f.size(); ++i) {
-    _Float16 h = 0;
-    std::memcpy(&h, bytes.data() + 2 * i, 2);
-    f[i] = static_cast<float>(h);
-  }
-  return f;
-}
 
 double worst(const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& c, std::size_t m,
              std::size_t n, std::size_t k) {
@@ -54,16 +46,6 @@ TEST_CASE("products equal the host's, with whole tiles and without", "[sketch]")
         CHECK(worst(floats(run.start("a")), floats(run.start("b")), floats(run.end("c")), s.m, s.n, s.k) < 1e-4);
       }
     }
-}
-
-std::vector<float> brains(const std::vector<std::uint8_t>& bytes) {
-  std::vector<float> f(bytes.size() / 2);
-  for (std::size_t i = 0; i < f.size(); ++i) {
-    std::uint32_t word = 0;
-    std::memcpy(reinterpret_cast<char*>(&word) + 2, bytes.data() + 2 * i, 2);
-    std::memcpy(&f[i], &word, 4);
-  }
-  return f;
 }
 
 std::vector<float> turned(const std::vector<float>& b, std::size_t rows, std::size_t columns) {

@@ -15,6 +15,7 @@ constexpr Family kFamilies[] = {
     {"elementwise", draft_elementwise},
     {"reduction", draft_reduction},
     {"matmul", draft_matmul},
+    {"attention", draft_attention},
 };
 
 Draft draft(const config::Entry& entry, const GpuModel& model) {

@@ -41,6 +41,7 @@ Sketches parse_sketches(const std::string& text, const std::string& name, const 
 // The families, by their key.
 Draft draft_elementwise(const std::string& id, const config::Node&, const GpuModel&);
 Draft draft_reduction(const std::string& id, const config::Node&, const GpuModel&);
+Draft draft_attention(const std::string& id, const config::Node&, const GpuModel&);
 Draft draft_matmul(const std::string& id, const config::Node&, const GpuModel&);
 
 }  // namespace forewarp::sketch

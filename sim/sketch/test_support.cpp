@@ -27,4 +27,24 @@ std::vector<float> floats(const std::vector<std::uint8_t>& bytes) {
   return f;
 }
 
+std::vector<float> halves(const std::vector<std::uint8_t>& bytes) {
+  std::vector<float> f(bytes.size() / 2);
+  for (std::size_t i = 0; i < f.size(); ++i) {
+    _Float16 h = 0;
+    std::memcpy(&h, bytes.data() + 2 * i, 2);
+    f[i] = static_cast<float>(h);
+  }
+  return f;
+}
+
+std::vector<float> brains(const std::vector<std::uint8_t>& bytes) {
+  std::vector<float> f(bytes.size() / 2);
+  for (std::size_t i = 0; i < f.size(); ++i) {
+    std::uint32_t word = 0;
+    std::memcpy(reinterpret_cast<char*>(&word) + 2, bytes.data() + 2 * i, 2);
+    std::memcpy(&f[i], &word, 4);
+  }
+  return f;
+}
+
 }  // namespace forewarp::sketch::test

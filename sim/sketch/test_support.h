@@ -25,5 +25,7 @@ struct Run {
 };
 
 std::vector<float> floats(const std::vector<std::uint8_t>&);
+std::vector<float> halves(const std::vector<std::uint8_t>&);  ///< f16
+std::vector<float> brains(const std::vector<std::uint8_t>&);  ///< bf16
 
 }  // namespace forewarp::sketch::test

@@ -89,7 +89,7 @@ class Reader {
   }
 
   void read_tensor_tiles() {
-    const int size = bytes_of(plan_.type), depth = step_depth(plan_.type);
+    const int depth = step_depth(plan_.type);
     plan_.tile_m = plan_.tile_n = 128, plan_.tile_k = 2 * depth, plan_.warp_m = 64, plan_.warp_n = 32, plan_.stages = 3;
     if (const auto tile = given("tile", "[128, 128, " + std::to_string(plan_.tile_k) + "]"))
       read_extents(*tile, {&plan_.tile_m, &plan_.tile_n, &plan_.tile_k}, 16, 256);
@@ -115,12 +115,7 @@ class Reader {
         plan_.ahead = ahead->boolean();
     }
     const int threads = plan_.threads();
-    const auto deals = [&](int bytes, int row_bytes) {
-      return bytes / kChunk % threads == 0 && row_bytes >= kStepBytes && threads % (row_bytes / kChunk) == 0;
-    };
-    const int b_row = (plan_.b_turned ? plan_.tile_k : plan_.tile_n) * size;
-    if ((!plan_.b_turned && plan_.tile_n < 64) || plan_.tile_k < depth ||
-        !deals(plan_.a_bytes(), plan_.tile_k * size) || !deals(plan_.b_bytes(), b_row))
+    if ((!plan_.b_turned && plan_.tile_n < 64) || !plan_.deals())
       throw about.error("and the tile do not leave a whole number of 16-byte copies for each of " +
                             std::to_string(threads) + " threads",
                         "take a larger tile, n at least 64, k at least " + std::to_string(depth));

@@ -15,6 +15,15 @@ Dim3 ProductPlan::grid() const {
   return {n_tiles, m_tiles, static_cast<std::uint32_t>(std::max(batch, parts))};
 }
 
+bool ProductPlan::deals() const {
+  const auto whole = [&](int bytes, int row_bytes) {
+    return bytes / kChunk % threads() == 0 && row_bytes >= kStepBytes && threads() % (row_bytes / kChunk) == 0;
+  };
+  const int size = bytes_of(type);
+  return warp_m >= kStrip && warp_n >= kStrip && warp_m <= tile_m && warp_n <= tile_n && tile_k >= step_depth(type) &&
+         whole(a_bytes(), tile_k * size) && whole(b_bytes(), (b_turned ? tile_k : tile_n) * size);
+}
+
 bool ProductPlan::has(AfterSum what) const {
   return std::find(epilogue.begin(), epilogue.end(), what) != epilogue.end();
 }

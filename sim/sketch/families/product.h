@@ -45,6 +45,8 @@ struct ProductPlan {
   std::int64_t tiles_m() const { return ceiling(m, tile_m); }
   std::int64_t tiles_n() const { return ceiling(n, tile_n); }
   Dim3 grid() const;
+  /// Whether every thread gets whole copies of both tiles, and every warp whole steps.
+  bool deals() const;
   bool has(AfterSum what) const;
 };
 

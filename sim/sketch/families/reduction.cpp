@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "sketch/families/common.h"
+#include "sketch/families/rows.h"
 
 namespace forewarp::sketch {
 namespace {
@@ -12,23 +12,14 @@ namespace {
 constexpr int kSlots = 32;  ///< of a reduction of the block: a float a warp
 constexpr std::uint32_t kMinusInfinity = 0xff800000;
 
-enum class Operation : std::uint8_t { Softmax, LayerNorm, Sum, Max };
-
-struct Plan {
-  Operation operation = Operation::Softmax;
-  std::int64_t rows = 0, columns = 0;
-  Type type = Type::F32;
-  int vector = 1, block = 256;
-};
-
 class RowKernel {
  public:
-  RowKernel(const Plan& plan, const GpuModel& model, const std::string& name) : plan_(plan), w_(model, name) {}
+  RowKernel(const RowsPlan& plan, const GpuModel& model, const std::string& name) : plan_(plan), w_(model, name) {}
 
   Kernel write(const SourcePosition& where) {
     Code& c = w_.code;
     in_ = w_.pointer_parameter();
-    if (plan_.operation == Operation::LayerNorm) {
+    if (plan_.operation == RowOperation::LayerNorm) {
       gamma_ = w_.pointer_parameter();
       beta_ = w_.pointer_parameter();
     }
@@ -49,14 +40,14 @@ class RowKernel {
     none_ = w_.compare("GE", lane_place(), columns_);
     w_.shared_base();
     switch (plan_.operation) {
-      case Operation::Softmax:
+      case RowOperation::Softmax:
         softmax();
         break;
-      case Operation::LayerNorm:
+      case RowOperation::LayerNorm:
         layer_norm();
         break;
-      case Operation::Sum:
-      case Operation::Max:
+      case RowOperation::Sum:
+      case RowOperation::Max:
         reduce_alone();
         break;
     }
@@ -250,7 +241,7 @@ class RowKernel {
   }
 
   void reduce_alone() {
-    const Reduce how = plan_.operation == Operation::Sum ? Reduce::Sum : Reduce::Max;
+    const Reduce how = plan_.operation == RowOperation::Sum ? Reduce::Sum : Reduce::Max;
     const Value total = row_reduce(how, pointer_uniform(in_), [](Value e) { return e; });
     const Value others = w_.compare("NE", thread_, kRZ);
     w_.code.exit(others);
@@ -259,7 +250,7 @@ class RowKernel {
     w_.store_global(at, 0, total, 4);
   }
 
-  const Plan& plan_;
+  const RowsPlan& plan_;
   Writer w_;
   int in_ = 0, out_ = 0, gamma_ = 0, beta_ = 0;
   Value thread_, columns_, step_, start_, none_, first_, lane_, first_lane_, has_warp_;
@@ -269,11 +260,15 @@ class RowKernel {
 
 }  // namespace
 
+Kernel row_kernel(const RowsPlan& plan, const GpuModel& model, const std::string& name, const SourcePosition& where) {
+  return RowKernel(plan, model, name).write(where);
+}
+
 Draft draft_reduction(const std::string& id, const config::Node& node, const GpuModel& model) {
   Draft draft;
-  Plan plan;
+  RowsPlan plan;
   node.read_map([&](config::Map& m) {
-    plan.operation = static_cast<Operation>(m.at("operation").choice({"softmax", "layer_norm", "sum", "max"}));
+    plan.operation = static_cast<RowOperation>(m.at("operation").choice({"softmax", "layer_norm", "sum", "max"}));
     const std::vector<config::Node> shape = m.at("shape").list(2, 2);
     plan.rows = shape[0].integer(1, std::int64_t{1} << 30);
     plan.columns = shape[1].integer(1, std::int64_t{1} << 30);
@@ -297,21 +292,21 @@ Draft draft_reduction(const std::string& id, const config::Node& node, const Gpu
   });
   const auto elements = static_cast<std::uint64_t>(plan.rows * plan.columns);
   const auto size = static_cast<std::uint64_t>(bytes_of(plan.type));
-  const bool reduces = plan.operation == Operation::Sum || plan.operation == Operation::Max;
+  const bool reduces = plan.operation == RowOperation::Sum || plan.operation == RowOperation::Max;
   Launch launch;
   launch.kernel = id;
   launch.where = node.where();
   launch.grid = {static_cast<std::uint32_t>(plan.rows), 1, 1};
   launch.block = {static_cast<std::uint32_t>(plan.block), 1, 1};
   launch.arguments.push_back(pointer_to(draft.buffer("in", elements * size, random_fill(plan.type))));
-  if (plan.operation == Operation::LayerNorm)
+  if (plan.operation == RowOperation::LayerNorm)
     for (const char* name : {"gamma", "beta"})
       launch.arguments.push_back(
           pointer_to(draft.buffer(name, static_cast<std::uint64_t>(plan.columns) * size, random_fill(plan.type))));
   launch.arguments.push_back(pointer_to(
       draft.buffer("out", reduces ? static_cast<std::uint64_t>(plan.rows) * 4 : elements * size, FillZero{})));
   launch.arguments.push_back(number_argument(plan.columns));
-  draft.kernels.push_back(RowKernel(plan, model, id).write(node.where()));
+  draft.kernels.push_back(row_kernel(plan, model, id, node.where()));
   draft.item.launches.push_back(std::move(launch));
   return draft;
 }

@@ -6,6 +6,7 @@ namespace forewarp::sketch {
 namespace {
 
 constexpr int kWays = 8;  ///< chunks that change places: a row of all banks
+constexpr int kTurns = kWays * kChunk / kStepBytes;
 
 /// Byte of (row, chunk) in a tile whose rows are so many chunks: chunks change places by row.
 Value place_in_tile(Writer& w, Value row, Value chunk, int chunks) {
@@ -130,13 +131,15 @@ TileWords::TileWords(Writer& w, Factor factor, int row_bytes, Value first, Value
     if (first.id >= 0) chunk = w.add(first, chunk);
   }
   from_.push_back(place_in_tile(w, row, chunk, chunks));
-  for (int t = 1; t < turns; ++t) from_.push_back(w.exclusive_or(from_[0], imm(t * kStepBytes)));
+  for (int t = 1; t < std::min(turns, kTurns); ++t) from_.push_back(w.exclusive_or(from_[0], imm(t * kStepBytes)));
 }
 
 void TileWords::load(Value words, int strip, int step, Value base, int offset) const {
   const int turn = turns_with_step_ ? step : strip, along = turns_with_step_ ? strip : step;
+  // Only chunks of one row of banks change places: the rest of the way is a distance.
+  const int distance = along * kStrip * pitch_ + turn / kTurns * kTurns * kStepBytes;
   w_->code.emit(transposes_ ? "LDSM.16.MT88.4" : "LDSM.16.M88.4",
-                {words, shared(from_[static_cast<std::size_t>(turn)], offset + along * kStrip * pitch_, base)});
+                {words, shared(from_[static_cast<std::size_t>(turn % kTurns)], offset + distance, base)});
 }
 
 // ---- products
@@ -150,7 +153,12 @@ void multiply(Writer& w, Type type, Value sum, Value a, Value b, Value other) {
 }
 
 Value pack(Writer& w, Type type, Value low, Value high) {
-  return w.fp(type == Type::Bf16 ? "F2FP.BF16.F32.PACK_AB" : "F2FP.F16.F32.PACK_AB", high, low);
+  const Value word = w.code.vector();
+  pack(w, type, word, low, high);
+  return word;
+}
+void pack(Writer& w, Type type, Value into, Value low, Value high) {
+  w.code.emit(type == Type::Bf16 ? "F2FP.BF16.F32.PACK_AB" : "F2FP.F16.F32.PACK_AB", {into, high, low});
 }
 
 Value zero_sums(Writer& w) {

@@ -69,7 +69,7 @@ class TileWords {
  public:
   TileWords() = default;
   /// `first`: the warp's first row of m or n (A, BTurned), or its first chunk of them (ATurned, B). `turns`: steps that
-  /// are taken along k, or strips along m or n, whichever lies along a row.
+  /// are taken along k, or strips along m or n, whichever lies along a row; `first` chunk is a multiple of them.
   TileWords(Writer&, Factor, int row_bytes, Value first, Value lane, int turns);
   /// Four words of a strip and a step of k, of the tile `offset` bytes from `base`.
   void load(Value words, int strip, int step, Value base, int offset) const;
@@ -86,6 +86,7 @@ class TileWords {
 void multiply(Writer&, Type, Value sum, Value a, Value b, Value other);
 /// Two floats as a word.
 Value pack(Writer&, Type, Value low, Value high);
+void pack(Writer&, Type, Value into, Value low, Value high);
 Value zero_sums(Writer&);  ///< four registers
 
 /// Waits until at most so many groups of copies are on their way, and for all threads.

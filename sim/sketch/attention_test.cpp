@@ -1,0 +1,86 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sketch/test_support.h"
+
+namespace forewarp::sketch {
+namespace {
+
+using test::brains;
+using test::floats;
+using test::gpu;
+using test::halves;
+using test::Run;
+
+struct Shape {
+  std::size_t queries, keys, heads, size, group;
+  bool causal;
+};
+
+/// The largest difference to attention by the host.
+double worst(const std::vector<float>& q, const std::vector<float>& k, const std::vector<float>& v,
+             const std::vector<float>& o, const Shape& s) {
+  double most = 0;
+  for (std::size_t h = 0; h < s.heads; ++h)
+    for (std::size_t i = 0; i < s.queries; ++i) {
+      const float* query = &q[(h * s.queries + i) * s.size];
+      const std::size_t keys_at = h / s.group * s.keys * s.size;
+      std::vector<double> weights;
+      double sum = 0;
+      for (std::size_t j = 0; j < (s.causal ? i + 1 : s.keys); ++j) {
+        double dot = 0;
+        for (std::size_t d = 0; d < s.size; ++d)
+          dot += static_cast<double>(query[d]) * static_cast<double>(k[keys_at + j * s.size + d]);
+        weights.push_back(std::exp(dot / std::sqrt(static_cast<double>(s.size))));
+        sum += weights.back();
+      }
+      for (std::size_t d = 0; d < s.size; ++d) {
+        double out = 0;
+        for (std::size_t j = 0; j < weights.size(); ++j)
+          out += weights[j] / sum * static_cast<double>(v[keys_at + j * s.size + d]);
+        most = std::max(most, std::abs(out - static_cast<double>(o[(h * s.queries + i) * s.size + d])));
+      }
+    }
+  return most;
+}
+
+double run(const std::string& design, const std::string& type, const Shape& s, const std::string& on) {
+  const Run run("a: {attention: {length: [" + std::to_string(s.queries) + ", " + std::to_string(s.keys) +
+                    "], heads: " + std::to_string(s.heads) + ", head: " + std::to_string(s.size) +
+                    ", group: " + std::to_string(s.group) + ", causal: " + (s.causal ? "true" : "false") +
+                    ", type: " + type + design + "}}",
+                gpu(on));
+  const auto read = [&](const std::vector<std::uint8_t>& raw) {
+    return type == "f16" ? halves(raw) : type == "bf16" ? brains(raw) : floats(raw);
+  };
+  return worst(read(run.start("q")), read(run.start("k")), read(run.start("v")), read(run.end("o")), s);
+}
+
+TEST_CASE("fused attention equals the host's", "[sketch]") {
+  for (const char* on : {"h200-sxm", "a100-sxm4-80gb"}) {
+    CAPTURE(on);
+    for (const Shape& s : {Shape{128, 128, 1, 64, 1, false}, Shape{200, 200, 2, 64, 2, true},
+                           Shape{72, 161, 2, 64, 1, false}, Shape{130, 130, 1, 128, 1, true}}) {
+      CAPTURE(s.queries, s.keys, s.size);
+      CHECK(run("", "f16", s, on) < 2e-3);
+    }
+    CHECK(run("", "bf16", {128, 128, 1, 128, 1, false}, on) < 1e-2);
+    CHECK(run(", tile: [64, 32], warps: 4", "f16", {96, 96, 1, 64, 1, true}, on) < 2e-3);
+    CHECK(run(", tile: [64, 128], warps: 2", "f16", {64, 130, 1, 32, 1, false}, on) < 2e-3);
+  }
+}
+
+TEST_CASE("attention in three kernels equals the host's", "[sketch]") {
+  const std::string design = ", algorithm: unfused";
+  for (const char* on : {"h200-sxm", "a100-sxm4-80gb"}) {
+    CAPTURE(on);
+    CHECK(run(design, "f32", {72, 72, 2, 64, 1, true}, on) < 1e-5);
+    CHECK(run(design, "f32", {64, 136, 2, 128, 2, false}, on) < 1e-5);
+    CHECK(run(design, "f16", {136, 136, 2, 64, 1, true}, on) < 4e-3);
+    CHECK(run(design, "bf16", {64, 200, 4, 128, 2, false}, on) < 2e-2);
+    CHECK(run(design + ", tile: [64, 64]", "f16", {128, 128, 2, 64, 1, false}, on) < 4e-3);
+  }
+}
+
+}  // namespace
+}  // namespace forewarp::sketch

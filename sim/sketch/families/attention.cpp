@@ -1,0 +1,238 @@
+// The family `attention`: softmax(Q K^T) V of every head, in one kernel or with S and P in memory between three.
+#include "sketch/families/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "sketch/families/product.h"
+#include "sketch/families/rows.h"
+
+namespace forewarp::sketch {
+namespace {
+
+constexpr double kLog2E = 1.4426950408889634;
+
+struct Sizes {
+  AttentionPlan plan;
+  bool flash = true;
+  std::uint64_t q_bytes = 0, k_bytes = 0;
+};
+
+Argument float_argument(double x) {
+  const auto f = static_cast<float>(x);
+  std::uint32_t bits = 0;
+  static_assert(sizeof f == sizeof bits);
+  __builtin_memcpy(&bits, &f, sizeof bits);
+  return Argument::scalar(ArgumentKind::F32, bits);
+}
+
+int power_of_two(const config::Node& node, int least, int most) {
+  const auto n = static_cast<int>(node.integer(least, most));
+  if (!is_power_of_two(n)) throw node.error("is " + std::to_string(n), "take a power of two");
+  return n;
+}
+
+void read_lengths(const config::Node& node, AttentionPlan& plan) {
+  constexpr std::int64_t kMost = 1 << 20;
+  if (!node.is_list()) {
+    plan.queries = plan.keys = node.integer(1, kMost);
+    return;
+  }
+  const std::vector<config::Node> both = node.list(2, 2);
+  plan.queries = both[0].integer(1, kMost);
+  plan.keys = both[1].integer(1, kMost);
+}
+
+void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
+  AttentionPlan& plan = sizes.plan;
+  const bool by_fma = plan.type == Type::F32;
+  plan.tile_q = by_fma ? 64 : 128;
+  plan.tile_k = sizes.flash || by_fma ? 64 : 128;
+  plan.warps = by_fma ? 8 : 4;
+  const auto tile = m.find("tile");
+  if (tile) {
+    const std::vector<config::Node> both = tile->list(2, 2);
+    plan.tile_q = power_of_two(both[0], 16, 256);
+    plan.tile_k = power_of_two(both[1], 16, 256);
+  } else {
+    draft.assume("tile: " + std::to_string(plan.tile_q) + " queries, " + std::to_string(plan.tile_k) + " keys a step");
+  }
+  const config::Node& about = tile ? *tile : m.node();
+  if (by_fma) {
+    if (plan.tile_q != plan.tile_k || plan.tile_q < 32 || plan.tile_q > 128)
+      throw about.error("does not give each thread one 16-byte load of either",
+                        "take [32, 32], [64, 64] or [128, 128]");
+    return;
+  }
+  if (const auto warps = m.find("warps"))
+    plan.warps = power_of_two(*warps, 1, 16);
+  else
+    draft.assume("warps: 4");
+  if (!sizes.flash) return;
+  if (plan.tile_q / plan.warps < kStrip)
+    throw about.error("leaves a warp fewer than 16 queries", "take more queries, or fewer warps");
+  const int chunks = plan.row_bytes() / kChunk;
+  for (const int rows : {plan.tile_q, plan.tile_k})
+    if (rows * chunks % plan.threads() != 0 || plan.threads() % chunks != 0)
+      throw about.error(
+          "does not leave a whole number of 16-byte copies for each of " + std::to_string(plan.threads()) + " threads",
+          "take larger tiles, or fewer warps");
+}
+
+Sizes read(config::Map& m, Draft& draft) {
+  Sizes sizes;
+  AttentionPlan& plan = sizes.plan;
+  const config::Node length = m.at("length");
+  read_lengths(length, plan);
+  plan.heads = static_cast<int>(m.at("heads").integer(1, 65535));
+  const config::Node head = m.at("head");
+  plan.size = power_of_two(head, 32, 256);
+  if (const auto type = m.find("type"))
+    plan.type = read_type(*type, {Type::F16, Type::Bf16, Type::F32});
+  else
+    draft.assume("type: f16, sums in f32");
+  if (const auto algorithm = m.find("algorithm"))
+    sizes.flash = algorithm->choice({"unfused", "flash"}) == 1;
+  else
+    draft.assume("algorithm: flash");
+  if (sizes.flash && plan.type == Type::F32)
+    throw m.at("type").error("is f32, and flash is sketched on tensor cores",
+                             "take f16 or bf16, or algorithm: unfused");
+  if (const auto direction = m.find("direction"); direction && direction->choice({"forward", "backward"}) == 1)
+    throw direction->error("cannot be sketched yet", "leave it out: forward");
+  if (const auto causal = m.find("causal")) plan.causal = causal->boolean();
+  if (plan.causal && plan.queries != plan.keys)
+    throw length.error("differ, and a causal mask takes queries and keys of one length", "give one length");
+  if (const auto group = m.find("group")) {
+    plan.group = power_of_two(*group, 1, 256);
+    if (plan.heads % plan.group != 0)
+      throw group->error("does not divide " + std::to_string(plan.heads) + " heads", "take a divisor");
+  }
+  read_tiles(m, sizes, draft);
+  const int size = bytes_of(plan.type);
+  const std::int64_t q = plan.heads * plan.queries * plan.size, k = plan.heads / plan.group * plan.keys * plan.size;
+  std::int64_t most = std::max(q, k);
+  if (!sizes.flash) {
+    most = std::max(most, plan.heads * plan.queries * plan.keys);
+    if (plan.keys * size % kChunk != 0)
+      throw length.error("makes rows of S that are no whole 16-byte chunks",
+                         "pad it to a multiple of " + std::to_string(kChunk / size));
+  }
+  if (most >= std::int64_t{1} << 31)
+    throw length.error("makes a tensor of 2^31 elements or more", "a sketch counts them in 32 bits: take fewer heads");
+  sizes.q_bytes = static_cast<std::uint64_t>(q * size);
+  sizes.k_bytes = static_cast<std::uint64_t>(k * size);
+  return sizes;
+}
+
+struct Buffers {
+  int q = 0, k = 0, v = 0, o = 0;
+};
+
+void draft_flash(const std::string& id, const Sizes& sizes, const Buffers& buffers, const GpuModel& model,
+                 const SourcePosition& where, Draft& draft) {
+  const AttentionPlan& plan = sizes.plan;
+  const int log_sums = draft.buffer("log_sums", static_cast<std::uint64_t>(plan.heads * plan.queries) * 4, FillZero{});
+  Launch launch;
+  launch.kernel = id;
+  launch.where = where;
+  launch.grid = {static_cast<std::uint32_t>(ceiling(plan.queries, plan.tile_q)), static_cast<std::uint32_t>(plan.heads),
+                 1};
+  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
+  launch.dynamic_shared_bytes = static_cast<std::uint32_t>(flash_forward_shared(plan));
+  launch.arguments = {pointer_to(buffers.q),      pointer_to(buffers.k),
+                      pointer_to(buffers.v),      pointer_to(buffers.o),
+                      pointer_to(log_sums),       number_argument(plan.queries),
+                      number_argument(plan.keys), float_argument(kLog2E / std::sqrt(plan.size))};
+  draft.kernels.push_back(flash_forward(plan, model, id, where));
+  draft.item.launches.push_back(std::move(launch));
+}
+
+/// The products of attention, a head each.
+ProductPlan product_of(const AttentionPlan& plan, bool scores) {
+  ProductPlan p;
+  p.m = plan.queries;
+  p.n = scores ? plan.keys : plan.size;
+  p.k = scores ? plan.size : plan.keys;
+  p.type = plan.type;
+  p.b_turned = scores;
+  p.batch = plan.heads;
+  p.shared_b = plan.group;
+  if (plan.type == Type::F32) {
+    p.tile_m = p.tile_n = scores ? plan.tile_q : std::min(plan.size, 128);
+    p.thread_m = p.thread_n = p.tile_m >= 128 ? 8 : 4;
+    p.tile_k = p.threads() * 4 / p.tile_m;
+  } else {
+    const int across = scores ? 1 << log2_of(plan.warps) / 2 : std::min(plan.warps, std::max(1, plan.size / 64));
+    p.tile_m = plan.tile_q;
+    p.tile_n = scores ? plan.tile_k : plan.size;
+    p.tile_k = 32;
+    p.warp_m = plan.tile_q / (plan.warps / across);
+    p.warp_n = p.tile_n / across;
+    p.stages = 3;
+  }
+  if (scores) {
+    p.epilogue = {AfterSum::Scale};
+    p.scale = static_cast<float>(1 / std::sqrt(plan.size));
+    if (plan.causal) p.epilogue.push_back(AfterSum::Mask);
+  }
+  return p;
+}
+
+void draft_unfused(const std::string& id, const Sizes& sizes, const Buffers& buffers, const GpuModel& model,
+                   const config::Node& node, Draft& draft) {
+  const AttentionPlan& plan = sizes.plan;
+  const std::int64_t rows = plan.heads * plan.queries;
+  const auto bytes = static_cast<std::uint64_t>(rows * plan.keys * bytes_of(plan.type));
+  const int s = draft.buffer("s", bytes, FillZero{}), p = draft.buffer("p", bytes, FillZero{});
+  const auto product = [&](const char* name, bool scores, int a, int b, int c) {
+    const ProductPlan of = product_of(plan, scores);
+    if (of.mma() && !of.deals())
+      throw node.error("has tiles that do not leave a whole number of 16-byte copies for each of " +
+                           std::to_string(of.threads()) + " threads",
+                       "take larger tiles, or fewer warps");
+    Launch launch = product_launch(of, id + name, node.where());
+    launch.arguments = {pointer_to(a), pointer_to(b), pointer_to(c)};
+    for (const std::int64_t extent : {of.m, of.n, of.k}) launch.arguments.push_back(number_argument(extent));
+    draft.kernels.push_back(write_product(of, model, id + name, node.where()));
+    draft.item.launches.push_back(std::move(launch));
+  };
+  product("_qk", true, buffers.q, buffers.k, s);
+  RowsPlan softmax;
+  softmax.rows = rows;
+  softmax.columns = plan.keys;
+  softmax.type = plan.type;
+  softmax.vector = 4 / bytes_of(plan.type);
+  Launch launch;
+  launch.kernel = id + "_softmax";
+  launch.where = node.where();
+  launch.grid = {static_cast<std::uint32_t>(rows), 1, 1};
+  launch.block = {static_cast<std::uint32_t>(softmax.block), 1, 1};
+  launch.arguments = {pointer_to(s), pointer_to(p), number_argument(plan.keys)};
+  draft.kernels.push_back(row_kernel(softmax, model, launch.kernel, node.where()));
+  draft.item.launches.push_back(std::move(launch));
+  product("_pv", false, p, buffers.v, buffers.o);
+  draft.assume("unfused: S = Q K', softmax a block of 256 threads a row, O = P V; S and P in the inputs' type");
+}
+
+}  // namespace
+
+Draft draft_attention(const std::string& id, const config::Node& node, const GpuModel& model) {
+  Draft draft;
+  Sizes sizes;
+  node.read_map([&](config::Map& m) { sizes = read(m, draft); });
+  const Type type = sizes.plan.type;
+  Buffers buffers;
+  buffers.q = draft.buffer("q", sizes.q_bytes, random_fill(type, 1));
+  buffers.k = draft.buffer("k", sizes.k_bytes, random_fill(type, 2));
+  buffers.v = draft.buffer("v", sizes.k_bytes, random_fill(type, 3));
+  buffers.o = draft.buffer("o", sizes.q_bytes, FillZero{});
+  if (sizes.flash)
+    draft_flash(id, sizes, buffers, model, node.where(), draft);
+  else
+    draft_unfused(id, sizes, buffers, model, node, draft);
+  return draft;
+}
+
+}  // namespace forewarp::sketch

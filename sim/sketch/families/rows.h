@@ -1,0 +1,19 @@
+// Kernels over rows, for the families that have some.
+#pragma once
+
+#include "sketch/families/common.h"
+
+namespace forewarp::sketch {
+
+enum class RowOperation : std::uint8_t { Softmax, LayerNorm, Sum, Max };
+
+/// A block a row. Arguments: in, gamma and beta of a layer norm, out, columns.
+struct RowsPlan {
+  RowOperation operation = RowOperation::Softmax;
+  std::int64_t rows = 0, columns = 0;
+  Type type = Type::F32;
+  int vector = 1, block = 256;
+};
+Kernel row_kernel(const RowsPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
+
+}  // namespace forewarp::sketch
