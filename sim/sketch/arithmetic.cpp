@@ -28,6 +28,23 @@ void power_of_2(Writer& w, Value x) {
   w.code.emit("FMUL", {x, x, x}).when(small, true);
 }
 
+namespace {
+
+void refine_reciprocal(Writer& w, Value x, Value result) {
+  const Value guess = w.fp("MUFU.RCP", x);
+  const Value error = w.fp("FFMA", x, guess, imm(-1.0f));
+  const Value correction = w.fp("FADD.FTZ", -error, -kRZ);
+  w.code.emit("FFMA", {result, guess, correction, guess});
+}
+
+}  // namespace
+
+Value reciprocal_of_normal(Writer& w, Value x) {
+  const Value result = w.code.vector();
+  refine_reciprocal(w, x, result);
+  return result;
+}
+
 Value reciprocal(Writer& w, Value x) {
   Code& c = w.code;
   const Value result = c.vector();
@@ -40,10 +57,7 @@ Value reciprocal(Writer& w, Value x) {
   c.emit("MUFU.RCP", {result, scaled});
   c.branch(meet);
   c.place(fast);
-  const Value guess = w.fp("MUFU.RCP", x);
-  const Value error = w.fp("FFMA", x, guess, imm(-1.0f));
-  const Value correction = w.fp("FADD.FTZ", -error, -kRZ);
-  c.emit("FFMA", {result, guess, correction, guess});
+  refine_reciprocal(w, x, result);
   c.converge(meet, kInner);
   return result;
 }

@@ -5,9 +5,10 @@
 
 namespace forewarp::sketch {
 
-Value exponential(Writer&, Arg x);       ///< expf
-void power_of_2(Writer&, Value x);       ///< exp2f in place
-Value reciprocal(Writer&, Value x);      ///< 1 / x
+Value exponential(Writer&, Arg x);             ///< expf
+void power_of_2(Writer&, Value x);             ///< exp2f in place
+Value reciprocal(Writer&, Value x);            ///< 1 / x
+Value reciprocal_of_normal(Writer&, Value x);  ///< without the way for what is nearly 0 or infinite
 Value quotient(Writer&, Value a, Value b);
 Value square_root(Writer&, Value x);
 Value reciprocal_root(Writer&, Value x);  ///< rsqrtf

@@ -12,10 +12,8 @@ struct Family {
   Draft (*draft)(const std::string&, const config::Node&, const GpuModel&);
 };
 constexpr Family kFamilies[] = {
-    {"elementwise", draft_elementwise},
-    {"reduction", draft_reduction},
-    {"matmul", draft_matmul},
-    {"attention", draft_attention},
+    {"elementwise", draft_elementwise}, {"reduction", draft_reduction}, {"matmul", draft_matmul},
+    {"attention", draft_attention},     {"tiles", draft_tiles},
 };
 
 Draft draft(const config::Entry& entry, const GpuModel& model) {

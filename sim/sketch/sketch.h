@@ -43,5 +43,6 @@ Draft draft_elementwise(const std::string& id, const config::Node&, const GpuMod
 Draft draft_reduction(const std::string& id, const config::Node&, const GpuModel&);
 Draft draft_attention(const std::string& id, const config::Node&, const GpuModel&);
 Draft draft_matmul(const std::string& id, const config::Node&, const GpuModel&);
+Draft draft_tiles(const std::string& id, const config::Node&, const GpuModel&);
 
 }  // namespace forewarp::sketch

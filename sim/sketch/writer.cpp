@@ -188,7 +188,9 @@ Value Writer::compare_and(std::string_view how, Arg a, Arg b, Arg with) {
 void Writer::advance(Value pair, Arg bytes) {
   const Value carry = code.predicate();
   code.emit("IADD3", {pair, carry, pair, bytes, kRZ});
-  code.emit("IADD3.X", {pair.at(1), pair.at(1), kRZ, kRZ, carry, !kPT});
+  const bool backwards =
+      bytes.operand.kind == OperandKind::Immediate && static_cast<std::int32_t>(bytes.operand.immediate) < 0;
+  code.emit("IADD3.X", {pair.at(1), pair.at(1), backwards ? imm(-1) : kRZ, kRZ, carry, !kPT});
 }
 
 Value Writer::fp(std::string_view mnemonic, Arg a) {

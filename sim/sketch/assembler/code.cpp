@@ -39,7 +39,17 @@ std::uint8_t none_of(File file) {
   return 0;
 }
 
+// Where more predicates live at once than there are, fewer are begun before others end, and at last they are made
+// closer to their readers.
 constexpr int kFarPredicate = 13, kNearPredicate = 5;
+constexpr PredicateLimits kPredicateLimits[] = {{kFarPredicate},
+                                                {kFarPredicate, 6},
+                                                {kFarPredicate, 5},
+                                                {kFarPredicate, 4},
+                                                {kFarPredicate, 3},
+                                                {kNearPredicate, 3},
+                                                {1, 3},
+                                                {1, 2}};
 
 Arg bare(OperandKind kind) {
   Arg a{kRZ};
@@ -174,10 +184,9 @@ void Code::converge(Label meet, int barrier) {
 }
 
 int assemble(Code& code, const GpuModel& model, Kernel& kernel) {
-  // Where more predicates live at once than there are, they are made closer to their readers.
   Placement places;
   const std::vector<Code::Block> written = code.blocks();
-  for (const PredicateLimits limits : {PredicateLimits{kFarPredicate}, {kNearPredicate}, {1}, {1, 4}, {1, 2}}) {
+  for (const PredicateLimits& limits : kPredicateLimits) {
     code.blocks() = written;
     schedule(code, model, limits);
     places = place_values(code);

@@ -266,7 +266,7 @@ class FlashForward {
     for (int i = 0; i < strips(); ++i)
       for (int h = 0; h < 2; ++h) {
         const Value total = across_row(sum_[at(2 * i + h)], Reduce::Sum);
-        const Value scale = reciprocal(w_, total);
+        const Value scale = reciprocal_of_normal(w_, total);  // at least 1, the largest one's weight
         for (const Value& o : out_[at(i)])
           for (int e = 2 * h; e < 2 * h + 2; ++e) c.emit("FMUL", {o.at(e), o.at(e), scale});
         const Value row = w_.add(row_, imm(i * kStrip + h * 8));
