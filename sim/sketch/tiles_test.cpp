@@ -85,6 +85,7 @@ t:
             - load: {from: a, bytes: 16, count: 2, at: {block_x: 16384, thread: 16, i: 4096, each: 1024}, name: x}
             - compute: {fma: 24, mufu: 6, int: 5, imad: 3, fp16: 7, of: x}
             - compute: {mma: 12, type: bf16, k: 8, independent: 4}
+            - compute: {mma: 5, sparse: true}
       - store: {to: c, bytes: 16, at: {block_x: 1024, thread: 16}}
 )",
                 gpu("h200-sxm"));
@@ -92,6 +93,7 @@ t:
   CHECK(count(run, "MUFU.EX2") == 6);
   CHECK(count(run, "HFMA2") == 7);
   CHECK(count(run, "HMMA.1688.F32.BF16") == 12);
+  CHECK(count(run, "HMMA.SP.16832.F32") == 5);
   CHECK(count(run, "LDG.E.128") == 2);
   CHECK(count(run, "STG.E.128") == 1);
 }

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Sketches beside what an H200 measured for the kernels that they describe.
 
-    validation/sketches/compare.py build/release/forewarp [elementwise.yaml ...]
+    validation/sketches/compare.py build/release/forewarp [elementwise.yaml ...] [--precision PERCENT]
 
 A sketch is called like its case in validation/profiles/h200-sxm. Prints cycles of each launch, its error, and the mean
-and worst of each file.
+and worst of each file, with Spearman's correlation of the ranks.
 """
+import argparse
 import csv
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -28,31 +28,47 @@ def measured():
     return found
 
 
-def sketched(forewarp, path):
+def sketched(forewarp, path, precision):
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        subprocess.run([forewarp, "sketch", str(path), "--gpu", "h200-sxm", "--threads", "1", "--json", out.name],
-                       check=True, stdout=subprocess.DEVNULL)
+        command = [forewarp, "sketch", str(path), "--gpu", "h200-sxm", "--threads", "1", "--json", out.name]
+        if precision:
+            command += ["--precision", precision]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return json.load(open(out.name))["cases"]
 
 
+def ranks(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    return {i: rank for rank, i in enumerate(order)}
+
+
+def spearman(a, b):
+    n, of_a, of_b = len(a), ranks(a), ranks(b)
+    return 1 - 6 * sum((of_a[i] - of_b[i]) ** 2 for i in range(n)) / (n * (n * n - 1))
+
+
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("forewarp")
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("--precision")
+    arguments = parser.parse_args()
     reference = measured()
-    files = [pathlib.Path(f) for f in sys.argv[2:]] or sorted(HERE.glob("*.yaml"))
-    for path in files:
-        errors = []
-        print(f"{path.name:32s} {'sketch':>12s} {'measured':>12s} {'error':>8s}")
-        for case in sketched(sys.argv[1], path):
+    for path in arguments.files or sorted(HERE.glob("*.yaml")):
+        pairs = []
+        print(f"{path.name:46s} {'sketch':>12s} {'measured':>12s} {'error':>8s}")
+        for case in sketched(arguments.forewarp, path, arguments.precision):
             key = (case["id"], case["launch"])
             predicted = case["metrics"][CYCLES]
             if key not in reference:  # launches of a kernel that was measured before in the same case are left out
-                print(f"  {key[0] + '#' + str(key[1]):30s} {predicted:12,.0f} {'-':>12s}")
+                print(f"  {key[0] + '#' + str(key[1]):44s} {predicted:12,.0f} {'-':>12s}")
                 continue
+            pairs.append((predicted, reference[key]))
             error = predicted / reference[key] - 1
-            errors.append(abs(error))
-            print(f"  {key[0] + '#' + str(key[1]):30s} {predicted:12,.0f} {reference[key]:12,.0f} {100 * error:+7.1f}%")
-        print(f"  mean of {len(errors)}: {100 * sum(errors) / len(errors):.1f} %, worst {100 * max(errors):.1f} %\n")
+            print(f"  {key[0] + '#' + str(key[1]):44s} {predicted:12,.0f} {reference[key]:12,.0f} {100 * error:+7.1f}%")
+        errors = [abs(p / m - 1) for p, m in pairs]
+        print(f"  mean of {len(errors)}: {100 * sum(errors) / len(errors):.1f} %, worst {100 * max(errors):.1f} %, "
+              f"ranks {spearman([p for p, _ in pairs], [m for _, m in pairs]):.3f}\n", flush=True)
 
 
 if __name__ == "__main__":

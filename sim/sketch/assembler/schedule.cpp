@@ -65,9 +65,12 @@ class LivePredicates {
   }
 
   int live() const { return static_cast<int>(live_.size()); }
-  bool opens(int line) const {
-    const auto& read = of_[static_cast<std::size_t>(line)].read;
-    return std::any_of(read.begin(), read.end(), [&](int v) { return live_.count(v) == 0; });
+  /// Whether more are live once the line is placed.
+  bool grows(int line) const {
+    const Uses& of = of_[static_cast<std::size_t>(line)];
+    std::ptrdiff_t change = std::count_if(of.read.begin(), of.read.end(), [&](int v) { return live_.count(v) == 0; });
+    for (const int v : of.written) change -= left_.at(v) == 1 && live_.count(v) != 0 ? 1 : 0;
+    return change > 0;
   }
   void place(int line) {
     const Uses& of = of_[static_cast<std::size_t>(line)];
@@ -195,7 +198,7 @@ class BlockScheduler {
         const Instruction& in = lines_[static_cast<std::size_t>(c)].instruction;
         int at = std::max(ready[static_cast<std::size_t>(c)], pipe_free[static_cast<std::size_t>(in.pipe)]);
         // Beyond the limit: who needs one more predicate comes after all that can be done without.
-        if (predicates.live() >= limits_.most && predicates.opens(c)) at += kPostponed;
+        if (predicates.live() >= limits_.most && predicates.grows(c)) at += kPostponed;
         if (at <= now) {
           // There are few predicates: once who reads one is placed, who writes it follows.
           const bool first = best < 0 || makes_predicate(c) > makes_predicate(best);

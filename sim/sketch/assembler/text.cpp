@@ -105,9 +105,11 @@ std::string text_of(const Instruction& in) {
   std::string t;
   if (in.guard != kPredicateTrue) t = std::string(in.guard_negated ? "@!P" : "@P") + std::to_string(in.guard) + " ";
   t += opcode_text(in.opcode);
+  if (in.has(Modifier::SP)) t += ".SP";
   if (in.shape.m > 0) t += "." + std::to_string(in.shape.m) + std::to_string(in.shape.n) + std::to_string(in.shape.k);
   for (int i = 0; i < in.modifier_count; ++i)
-    t += std::string(".") + modifier_text(in.modifier_list[static_cast<std::size_t>(i)]);
+    if (const Modifier m = in.modifier_list[static_cast<std::size_t>(i)]; m != Modifier::SP)
+      t += std::string(".") + modifier_text(m);
   for (int i = 0; i < in.operand_count; ++i)
     t += (i == 0 ? " " : ", ") + text_of(in.operands[static_cast<std::size_t>(i)]);
   return t;

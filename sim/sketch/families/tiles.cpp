@@ -39,6 +39,7 @@ struct Item {
   int independent = 8;
   Type type = Type::F16;
   int mma_k = 16;
+  bool sparse = false;  ///< A's words are two of each four elements
   std::int64_t times = 1;
   int groups = 0;
   std::vector<Item> body;
@@ -285,6 +286,11 @@ class Reader {
       if (item.counts[static_cast<int>(Kind::Mma)] > 0) {
         if (const auto type = m.find("type"))
           item.type = read_type(*type, {Type::F16, Type::Bf16, Type::Tf32, Type::S8});
+        if (const auto sparse = m.find("sparse")) {
+          item.sparse = sparse->boolean();
+          if (item.sparse && bytes_of(item.type) != 2)
+            throw sparse->error("takes f16 or bf16 in a sketch", "leave it out");
+        }
         item.mma_k = step_depth(item.type);
         if (const auto k = m.find("k")) {
           item.mma_k = static_cast<int>(k->integer(1, 64));
@@ -570,6 +576,10 @@ class TilesKernel {
         // A from the first, B by halves from all, as tiles of a product would.
         const Value a = fours[static_cast<std::size_t>(i / 8) % n],
                     b = fours[(static_cast<std::size_t>(i / 2) + n / 2) % n];
+        if (item.sparse) {
+          c.emit(mnemonic(item), {sum, a, b, sum, single(i), imm(0)});
+          break;
+        }
         c.emit(mnemonic(item), {sum, a, b.at(i % 2 * 2), sum});
         break;
       }
@@ -579,6 +589,7 @@ class TilesKernel {
   }
 
   static std::string mnemonic(const Item& item) {
+    if (item.sparse) return item.type == Type::Bf16 ? "HMMA.SP.16832.F32.BF16" : "HMMA.SP.16832.F32";
     const std::string shape = "168" + std::to_string(item.mma_k);
     switch (item.type) {
       case Type::Bf16:
