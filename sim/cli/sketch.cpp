@@ -21,7 +21,7 @@ CommandLine make_command_line() {
       "they are lowered to the machine code that the compiler would make of such a kernel, and what was assumed is\n"
       "listed.",
       {"forewarp sketch docs/examples/fusion.yaml --gpu h200-sxm",
-       "forewarp sketch docs/examples/tiles.yaml --gpu h200-sxm --case wide --json wide.json"});
+       "forewarp sketch docs/examples/products.yaml --gpu h200-sxm --case two_stages --json two.json"});
   namespace po = boost::program_options;
   c.add_gpu();
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"),

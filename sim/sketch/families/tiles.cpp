@@ -22,7 +22,7 @@ constexpr std::string_view kKinds[] = {"fma", "fp16", "fp64", "mufu", "int", "im
 struct Pattern {
   std::int64_t base = 0, block[3]{}, thread = 0, thread_x = 0, thread_y = 0, warp = 0, lane = 0, each = 0;
   std::map<std::string, std::int64_t> loops;
-  std::int64_t ring = 0;  ///< the part that loops move starts again there
+  std::int64_t ring = 0, phase = 0;  ///< what loops move starts again after so many bytes, and begins so far into them
   SourcePosition where;
 };
 
@@ -219,7 +219,11 @@ class Reader {
       stride("each", p.each);
       for (const auto& [name, times] : loops_)
         if (const auto n = m.find(name)) p.loops[name] = n->integer(-kMostBytes, kMostBytes);
-      if (const auto ring = m.find("ring")) p.ring = ring->integer(1, 1 << 20);
+      if (room > 0) return;
+      if (const auto ring = m.find("ring")) {
+        p.ring = ring->integer(1, 1 << 20);
+        if (const auto phase = m.find("phase")) p.phase = phase->integer(0, p.ring - 1);
+      }
     });
     check(node, p, item, room);
     return p;
@@ -245,17 +249,21 @@ class Reader {
         (s->second < 0 ? low : high) += s->second * (times - 1);
     if (p.ring > 0) {
       if (low < 0) throw node.error("has a ring that is walked backwards", "give loops strides of 0 and more");
-      for (const auto& [name, s] : p.loops)
-        if (p.ring % std::max<std::int64_t>(s, 1) != 0)
-          throw node.error("has a ring that is no multiple of the stride of " + name, "take whole strides");
-      high = std::min(high, p.ring);
+      std::int64_t least_stride = p.ring;
+      for (const auto& [name, s] : p.loops) {
+        if (s == 0) continue;
+        if (p.ring % s != 0 || p.phase % s != 0)
+          throw node.error("has a ring or a phase that is no multiple of the stride of " + name, "take whole strides");
+        least_stride = std::min(least_stride, s);
+      }
+      high = std::min(high + p.phase, p.ring - least_stride);
     }
     least += low;
     most += high + item.bytes;
     const bool misaligned =
         std::any_of(p.loops.begin(), p.loops.end(), [&](const auto& l) { return l.second % item.bytes != 0; }) ||
-        (p.base | p.block[0] | p.block[1] | p.block[2] | p.thread | p.thread_x | p.thread_y | p.warp | p.lane |
-         p.each) %
+        (p.base | p.phase | p.block[0] | p.block[1] | p.block[2] | p.thread | p.thread_x | p.thread_y | p.warp |
+         p.lane | p.each) %
                 item.bytes !=
             0;
     if (misaligned)
@@ -381,7 +389,7 @@ class TilesKernel {
     return w_.wide_mad(from, imm(1), w_.pointer(pointers_[static_cast<std::size_t>(item.tensor)]));
   }
   Value shared_address(Item& item, const Pattern& p) {
-    if (p.ring > 0) item.ring_offset = w_.number(0);
+    if (p.ring > 0) item.ring_offset = w_.number(static_cast<int>(p.phase));
     const Value offset = offset_of(p), at = w_.code.vector();
     w_.code.emit("IADD3", {at, offset, imm(static_cast<int>(p.base)), base_});
     return at;
