@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/error.h"
 #include "sketch/test_support.h"
 
 namespace forewarp::sketch {
@@ -77,6 +78,39 @@ TEST_CASE("products by other ways through the tiles", "[sketch]") {
         if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
         CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
       }
+}
+
+TEST_CASE("products of warpgroups", "[sketch]") {
+  for (const Sizes s : {Sizes{128, 128, 64}, Sizes{200, 264, 328}})
+    for (const char* design : {"", ", stages: 2, tile: [128, 64, 64]", ", specialised: true, tile: [128, 256, 64]",
+                               ", specialised: true, tile: [128, 128, 64], warp: [64, 128], stages: 3, order: 2",
+                               ", tile: [256, 128, 64], warp: [128, 128], stages: 2"}) {
+      CAPTURE(s.m, design);
+      const Run run("p: {matmul: {math: wgmma, copies: tma, " + shape_of(s) + design + "}}", gpu("h200-sxm"));
+      CHECK(worst(halves(run.start("a")), halves(run.start("b")), halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+    }
+}
+
+TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
+  const auto message = [](const std::string& design, const char* name) {
+    try {
+      parse_sketches("p:\n  matmul: {shape: [256, 256, 256], " + design + "}", "sketch.yaml", gpu(name));
+    } catch (const InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  using Catch::Contains;
+  const char *h200 = "h200-sxm", *a100 = "a100-sxm4-80gb";
+  CHECK_THAT(message("math: wgmma", a100), Contains("sketch.yaml:2:42") && Contains("needs a GPU of sm_90"));
+  CHECK_THAT(message("math: wgmma, split_k: 2", h200), Contains("cannot be sketched with wgmma"));
+  CHECK_THAT(message("math: mma, copies: tma", h200), Contains("TMA feeds wgmma"));
+  CHECK_THAT(message("copies: registers, stages: 3", h200), Contains("is a ring"));
+  CHECK_THAT(message("split_k: 2, persistent: true", h200), Contains("exclude each other"));
+  CHECK_THAT(message("split_k: 2, epilogue: [relu]", h200), Contains("exclude each other"));
+  CHECK_THAT(message("epilogue: [bias, bias]", h200), Contains("is there twice"));
+  CHECK_THAT(message("type: tf32, b: rows", h200), Contains("take k along its rows"));
+  CHECK_THAT(message("tile: [128, 256, 32], warp: [64, 32], stages: 3", h200), Contains("512 threads leave 128"));
 }
 
 TEST_CASE("products in other types", "[sketch]") {

@@ -94,12 +94,13 @@ TEST_CASE("every example is a sketch, each scenario in fifteen lines", "[sketch]
         ++scenarios;
       }
       for (const char* gpu : {"h200-sxm", "a100-sxm4-80gb"}) {
+        if (path.ends_with("hopper.yaml") && gpu[0] == 'a') continue;  // wgmma
         const Sketches s = read_sketches(path, test::gpu(gpu));
         CHECK(!s.program->kernels.empty());
         for (const Case& c : s.launches->cases) CHECK(!c.launches.empty());
       }
     }
-  CHECK(scenarios == 10);
+  CHECK(scenarios == 11);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "sketch/writer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace forewarp::sketch {
@@ -45,6 +47,15 @@ int Writer::pointer_parameter() {
   parameter_bytes_ += 8;
   return (code.hopper() ? kParameters90 : kParameters80) + static_cast<int>(parameters_.back().offset);
 }
+int Writer::tensor_map_parameter() {
+  // Where nvcc puts them: on 128 bytes of bank 0.
+  constexpr std::uint32_t kAlign = 128;
+  const std::uint32_t at = (kParameters90 + parameter_bytes_ + kAlign - 1) / kAlign * kAlign;
+  parameters_.push_back({at - kParameters90, kTensorMapBytes});
+  parameter_bytes_ = at - kParameters90 + kTensorMapBytes;
+  return static_cast<int>(at);
+}
+int Writer::offset_of(int parameter) const { return parameter - (code.hopper() ? kParameters90 : kParameters80); }
 int Writer::integer_parameter() {
   parameters_.push_back({parameter_bytes_, 4});
   parameter_bytes_ += 4;
@@ -246,8 +257,14 @@ Kernel Writer::finish(const SourcePosition& where, const std::string& remedy, in
   kernel.max_threads = static_cast<std::uint32_t>(threads);
   kernel.barrier_count = 1;
   const int registers = assemble(code, model, kernel);
-  if (registers > kMostRegisters)
-    throw InputError(where, "needs " + std::to_string(registers) + " registers a thread; there are 255", remedy);
+  // An SM hands them out by eight to a thread, in whole warps.
+  const int left = std::min(kMostRegisters, model.occupancy.registers / threads / 8 * 8);
+  if (registers > left)
+    throw InputError(where,
+                     "needs " + std::to_string(registers) + " registers a thread; " +
+                         (left == kMostRegisters ? "there are" : std::to_string(threads) + " threads leave") + " " +
+                         std::to_string(left),
+                     remedy);
   return kernel;
 }
 

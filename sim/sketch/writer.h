@@ -19,6 +19,8 @@ class Writer {
   // ---- parameters, in the order of a launch's arguments
   int pointer_parameter();  ///< its place in bank 0
   int integer_parameter();
+  int tensor_map_parameter();
+  int offset_of(int parameter) const;  ///< of a parameter among all
 
   Value pointer(int parameter);  ///< the pair
   Value integer(int parameter);  ///< in a register

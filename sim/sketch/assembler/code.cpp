@@ -123,6 +123,16 @@ Arg global(Value base, int offset, Value descriptor) {
   a.descriptor = descriptor;
   return a;
 }
+Arg factor_description(Value four) {
+  Arg a{four};
+  a.operand.kind = OperandKind::Descriptor;
+  return a;
+}
+Arg uniform_true() {
+  Arg a = bare(OperandKind::UniformPredicate);
+  a.operand.index = kPredicateTrue;
+  return a;
+}
 Arg half(Value v, int which) {
   Arg a{v};
   a.operand.half = which == 0 ? HalfSelect::H0 : HalfSelect::H1;

@@ -55,6 +55,9 @@ Arg convergence(int index);
 Arg shared(Value base, int offset = 0, Value uniform = kURZ);
 /// desc[descriptor][base.64 + offset].
 Arg global(Value base, int offset, Value descriptor);
+/// gdesc[four uniform registers]: two factors of a product of warpgroups.
+Arg factor_description(Value four);
+Arg uniform_true();  ///< UPT
 /// H0_H0 or H1_H1 of a packed pair.
 Arg half(Value, int which);
 

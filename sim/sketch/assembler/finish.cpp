@@ -221,7 +221,7 @@ class Finisher {
     for (std::size_t b = 0; b < blocks_.size(); ++b)
       for (std::size_t i = 0; i < blocks_[b].items.size(); ++i) {
         Item& item = blocks_[b].items[i];
-        if (!item.in.variable_latency) continue;
+        if (!item.in.variable_latency || item.in.opcode == Opcode::HGMMA) continue;  // WARPGROUP.DEPBAR waits for it
         const int at = blocks_[b].first + static_cast<int>(i);
         if (item.in.opcode == Opcode::LDGDEPBAR) {
           item.in.control.write_barrier = 0;

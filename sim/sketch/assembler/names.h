@@ -6,6 +6,9 @@
 
 namespace forewarp::sketch {
 
+inline constexpr int kFactorWords = 4;  ///< uniform registers that describe two factors
+inline constexpr int kBoxWords = 4;     ///< ... and where a box of two dimensions goes, and comes from
+
 /// Calls visit(value, words, written, as_guard) for every named value of the line.
 template <class Visit>
 void for_each_value(const Line& line, Visit&& visit) {
@@ -15,9 +18,12 @@ void for_each_value(const Line& line, Visit&& visit) {
     const Operand& o = in.operands[place];
     const Line::Names& n = line.names[place];
     const bool memory = o.kind == OperandKind::Memory;
-    const int words = memory ? (o.wide ? 2 : 1) : operand_width(in, i);
+    const int words = memory                              ? (o.wide ? 2 : 1)
+                      : o.kind == OperandKind::Descriptor ? kFactorWords
+                                                          : operand_width(in, i);
     if (n.value.id >= 0) visit(n.value, words, !memory && i < in.destination_count, false);
-    if (n.uniform.id >= 0) visit(n.uniform, memory && o.wide ? 2 : 1, false, false);
+    const int uniforms = in.opcode == Opcode::UTMALDG ? (i == 0 ? kBoxWords : 2) : memory && o.wide ? 2 : 1;
+    if (n.uniform.id >= 0) visit(n.uniform, uniforms, false, false);
     if (n.descriptor.id >= 0) visit(n.descriptor, 2, false, false);
   }
   if (line.guard.id >= 0) visit(line.guard, 1, false, true);

@@ -22,6 +22,12 @@ Order order_of(const Instruction& in) {
     case Opcode::DEPBAR:
     case Opcode::LDGDEPBAR:
     case Opcode::BSSY:
+    case Opcode::HGMMA:
+    case Opcode::WARPGROUP:
+    case Opcode::SYNCS:
+    case Opcode::UTMALDG:
+    case Opcode::MEMBAR:
+    case Opcode::FENCE:
       return Order::Fence;
     case Opcode::LDGSTS:
       return Order::SharedStore;

@@ -78,6 +78,9 @@ std::string text_of(const Operand& o) {
     case OperandKind::Barrier:
       t = "B" + std::to_string(o.index);
       break;
+    case OperandKind::Descriptor:
+      t = "gdesc[UR" + std::to_string(o.index) + "]";
+      break;
     case OperandKind::Scoreboard:
       t = "SB" + std::to_string(o.index);
       break;
@@ -103,15 +106,24 @@ std::string text_of(const Operand& o) {
 
 std::string text_of(const Instruction& in) {
   std::string t;
+  const auto suffixes = [&](const Operand& o) {
+    std::string s;
+    for (const Modifier m : {Modifier::tnspA, Modifier::tnspB})
+      if (o.kind == OperandKind::Descriptor && in.has(m)) s += std::string(".") + modifier_text(m);
+    return s;
+  };
   if (in.guard != kPredicateTrue) t = std::string(in.guard_negated ? "@!P" : "@P") + std::to_string(in.guard) + " ";
   t += opcode_text(in.opcode);
   if (in.has(Modifier::SP)) t += ".SP";
-  if (in.shape.m > 0) t += "." + std::to_string(in.shape.m) + std::to_string(in.shape.n) + std::to_string(in.shape.k);
+  const std::string by = in.opcode == Opcode::HGMMA ? "x" : "";
+  if (in.shape.m > 0)
+    t += "." + std::to_string(in.shape.m) + by + std::to_string(in.shape.n) + by + std::to_string(in.shape.k);
   for (int i = 0; i < in.modifier_count; ++i)
     if (const Modifier m = in.modifier_list[static_cast<std::size_t>(i)]; m != Modifier::SP)
       t += std::string(".") + modifier_text(m);
   for (int i = 0; i < in.operand_count; ++i)
-    t += (i == 0 ? " " : ", ") + text_of(in.operands[static_cast<std::size_t>(i)]);
+    t += (i == 0 ? " " : ", ") + text_of(in.operands[static_cast<std::size_t>(i)]) +
+         suffixes(in.operands[static_cast<std::size_t>(i)]);
   return t;
 }
 

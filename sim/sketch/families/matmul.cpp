@@ -22,12 +22,15 @@ void read_extents(const config::Node& node, std::initializer_list<int*> to, int 
 
 class Reader {
  public:
-  Reader(config::Map& m, ProductPlan& plan, Draft& draft) : m_(m), plan_(plan), draft_(draft) {}
+  Reader(config::Map& m, ProductPlan& plan, Draft& draft, const GpuModel& model)
+      : m_(m), plan_(plan), draft_(draft), model_(model) {}
 
   void read() {
     read_type_and_shape();
     read_design();
-    if (plan_.mma())
+    if (plan_.wgmma)
+      read_group_tiles();
+    else if (plan_.mma())
       read_tensor_tiles();
     else
       read_float_tiles();
@@ -69,23 +72,54 @@ class Reader {
   }
 
   void read_design() {
-    if (const auto copies = m_.find("copies")) {
-      switch (copies->choice({"async", "registers", "tma"})) {
-        case 0:
-          if (!plan_.mma()) throw copies->error("async needs tensor cores in a sketch", "leave it out for f32");
-          break;
-        case 1:
-          plan_.by_registers = plan_.mma();
-          break;
-        default:
-          throw copies->error("by TMA cannot be sketched yet", "write async");
-      }
-    }
-    if (const auto math = m_.find("math"))
-      if (const std::size_t which = math->choice({"mma", "fma", "wgmma"}); which != (plan_.mma() ? 0u : 1u))
-        throw math->error(which == 2 ? "cannot be sketched yet" : "does not suit the type",
-                          plan_.mma() ? "write mma" : "write fma");
+    const auto copies = m_.find("copies"), math = m_.find("math");
+    std::size_t which = plan_.mma() ? 0 : 1;
+    if (math) which = math->choice({"mma", "fma", "wgmma"});
+    std::size_t by = which == 2 ? 2 : plan_.mma() ? 0 : 1;
+    if (copies) by = copies->choice({"async", "registers", "tma"});
+    if ((which == 1) == plan_.mma())
+      throw math->error("does not suit the type", plan_.mma() ? "write mma or wgmma" : "write fma");
+    if (by == 0 && !plan_.mma()) throw copies->error("async needs tensor cores in a sketch", "leave it out for f32");
+    if ((which == 2) != (by == 2))
+      throw(copies ? copies : math)
+          ->error("does not go with the other: TMA feeds wgmma in a sketch, and nothing else",
+                  "write copies: tma and math: wgmma, or neither");
+    plan_.by_registers = by == 1 && plan_.mma();
+    if (which != 2) return read_cluster();
+    if (model_.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
+    if (plan_.type != Type::F16 && plan_.type != Type::Bf16)
+      throw math->error("takes f16 or bf16 in a sketch", "take one of them, or mma");
+    if (plan_.b_turned) throw math->error("takes B by rows in a sketch", "leave b out");
+    plan_.wgmma = true;
+    if (const auto specialised = m_.find("specialised")) plan_.specialised = specialised->boolean();
+    read_cluster();
+  }
+
+  void read_cluster() {
     if (const auto cluster = m_.find("cluster")) throw cluster->error("cannot be sketched yet", "leave it out");
+  }
+
+  void read_group_tiles() {
+    plan_.tile_m = plan_.tile_n = 128, plan_.tile_k = 64, plan_.stages = 4;
+    const auto tile = given("tile", "[128, 128, 64]");
+    if (tile) read_extents(*tile, {&plan_.tile_m, &plan_.tile_n, &plan_.tile_k}, 64, 256);
+    if (plan_.tile_k != 64)
+      throw tile->error("has " + std::to_string(plan_.tile_k) + " of k, and rows of 128 bytes are 64", "take k = 64");
+    plan_.warp_m = plan_.tile_n > 128 || plan_.tile_m < 128 ? 64 : 128, plan_.warp_n = plan_.tile_n;
+    const auto warp =
+        given("warp", "[" + std::to_string(plan_.warp_m) + ", " + std::to_string(plan_.warp_n) + "], of a warpgroup");
+    if (warp) read_extents(*warp, {&plan_.warp_m, &plan_.warp_n}, 64, 256);
+    const config::Node& about = warp ? *warp : m_.node();
+    if (plan_.warp_n != plan_.tile_n || plan_.warp_m > plan_.tile_m)
+      throw about.error("is no tile of a warpgroup", "take rows that divide the tile's, and all of its columns");
+    if (plan_.threads() > 1024)
+      throw about.error("makes " + std::to_string(plan_.threads()) + " threads of a block",
+                        "1024 is the most: take more rows a warpgroup");
+    if (const auto stages = given("stages", "4")) plan_.stages = static_cast<int>(stages->integer(2, 8));
+    if (plan_.shared_bytes() > model_.occupancy.shared_block_max_bytes)
+      throw about.error("and the stages take " + std::to_string(plan_.shared_bytes()) + " bytes of shared memory; " +
+                            std::to_string(model_.occupancy.shared_block_max_bytes) + " are the most",
+                        "take fewer stages or a smaller tile");
   }
 
   void read_tensor_tiles() {
@@ -143,12 +177,17 @@ class Reader {
     if (!plan_.mma()) throw node.error("needs tensor cores in a sketch", "leave it out for f32");
   }
 
+  void not_with_wgmma(const config::Node& node) const {
+    if (plan_.wgmma) throw node.error("cannot be sketched with wgmma yet", "leave it out, or write math: mma");
+  }
+
   void read_order() {
     if (const auto order = m_.find("order")) plan_.group = static_cast<int>(order->integer(1, 1 << 16));
     if (const auto parts = m_.find("split_k")) {
       plan_.parts = static_cast<int>(parts->integer(1, 64));
       if (plan_.parts > 1) {
         only_tensor(*parts);
+        not_with_wgmma(*parts);
         if (plan_.type == Type::Tf32 || plan_.type == Type::S8)
           throw parts->error("takes f16 or bf16 in a sketch", "leave it out");
         if (plan_.group > 1)
@@ -158,6 +197,7 @@ class Reader {
     if (const auto stays = m_.find("persistent")) {
       if (stays->boolean()) {
         only_tensor(*stays);
+        not_with_wgmma(*stays);
         if (plan_.parts > 1 || plan_.by_registers)
           throw stays->error(plan_.parts > 1 ? "and split_k exclude each other in a sketch" : "needs copies: async",
                              "leave one of the two out");
@@ -185,7 +225,27 @@ class Reader {
   config::Map& m_;
   ProductPlan& plan_;
   Draft& draft_;
+  const GpuModel& model_;
 };
+
+/// The map of a matrix, in boxes with rows of 128 bytes.
+Argument map_of(int buffer, Type type, std::int64_t rows, std::int64_t columns, int box_rows) {
+  TensorMap map;
+  map.type = type == Type::Bf16 ? TensorType::Bf16 : TensorType::F16;
+  map.swizzle = TensorSwizzle::B128;
+  map.rank = 2;
+  map.shape = {static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), 1, 1, 1};
+  map.strides[0] = element_bytes(map.type);
+  map.strides[1] = map.shape[0] * map.strides[0];
+  map.box = {64, static_cast<std::uint32_t>(box_rows), 1, 1, 1};
+  const auto encoded = encode_tensor_map(map);
+  Argument argument;
+  argument.kind = ArgumentKind::TensorMap;
+  argument.bytes.assign(encoded.begin(), encoded.end());
+  argument.pointers.push_back({0, {buffer, 0}});
+  argument.maps.push_back(0);
+  return argument;
+}
 
 /// Blocks that are resident at once.
 std::uint32_t resident(const Kernel& kernel, const Launch& launch, const GpuModel& model) {
@@ -198,15 +258,20 @@ std::uint32_t resident(const Kernel& kernel, const Launch& launch, const GpuMode
 Draft draft_matmul(const std::string& id, const config::Node& node, const GpuModel& model) {
   Draft draft;
   ProductPlan plan;
-  node.read_map([&](config::Map& m) { Reader(m, plan, draft).read(); });
+  node.read_map([&](config::Map& m) { Reader(m, plan, draft, model).read(); });
   const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
     return static_cast<std::uint64_t>(rows * columns * bytes_of(plan.type));
   };
   Launch launch = product_launch(plan, id, node.where());
   const auto c_bytes =
       static_cast<std::uint64_t>(plan.m * plan.n * (plan.parts > 1 ? bytes_of(plan.type) : plan.result_bytes()));
-  launch.arguments = {pointer_to(draft.buffer("a", bytes(plan.m, plan.k), random_fill(plan.type))),
-                      pointer_to(draft.buffer("b", bytes(plan.k, plan.n), random_fill(plan.type, 2)))};
+  const int a = draft.buffer("a", bytes(plan.m, plan.k), random_fill(plan.type));
+  const int b = draft.buffer("b", bytes(plan.k, plan.n), random_fill(plan.type, 2));
+  if (plan.wgmma)
+    launch.arguments = {map_of(a, plan.type, plan.m, plan.k, plan.tile_m),
+                        map_of(b, plan.type, plan.k, plan.n, plan.tile_k)};
+  else
+    launch.arguments = {pointer_to(a), pointer_to(b)};
   const int c = draft.buffer("c", c_bytes, FillZero{});
   int sums = c;
   if (plan.parts > 1)

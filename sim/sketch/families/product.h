@@ -21,11 +21,13 @@ struct ProductPlan {
   int thread_m = 8, thread_n = 8;
   bool ahead = true;
   bool by_registers = false;
-  int group = 1;            ///< rows of tiles that are handed out together
-  int parts = 1;            ///< of k
-  bool persistent = false;  ///< blocks stay and take one tile after another
-  int batch = 1;            ///< products, side by side in memory
-  int shared_b = 1;         ///< products of the batch, one after another, that have one B
+  bool wgmma = false;        ///< products of warpgroups, whose tile is warp_m x tile_n, on tiles that TMA fetches
+  bool specialised = false;  ///< ... with a warpgroup that fetches
+  int group = 1;             ///< rows of tiles that are handed out together
+  int parts = 1;             ///< of k
+  bool persistent = false;   ///< blocks stay and take one tile after another
+  int batch = 1;             ///< products, side by side in memory
+  int shared_b = 1;          ///< products of the batch, one after another, that have one B
   std::vector<AfterSum> epilogue;
   float scale = 1;  ///< of AfterSum::Scale
 
@@ -37,11 +39,15 @@ struct ProductPlan {
   }
   int result_bytes() const { return type == Type::S8 ? 4 : bytes_of(result()); }
   int threads() const {
+    if (wgmma) return (tile_m / warp_m + (specialised ? 1 : 0)) * 4 * kWarpLanes;
     return mma() ? tile_m / warp_m * (tile_n / warp_n) * kWarpLanes : tile_m / thread_m * (tile_n / thread_n);
   }
   int a_bytes() const { return tile_m * tile_k * bytes_of(type); }
   int b_bytes() const { return tile_k * tile_n * bytes_of(type); }
-  int shared_bytes() const { return (mma() ? stages : 1) * (a_bytes() + b_bytes()); }
+  int shared_bytes() const {
+    const int barriers = wgmma ? stages * 16 : 0;
+    return (mma() ? stages : 1) * (a_bytes() + b_bytes()) + barriers;
+  }
   std::int64_t tiles_m() const { return ceiling(m, tile_m); }
   std::int64_t tiles_n() const { return ceiling(n, tile_n); }
   Dim3 grid() const;
@@ -53,6 +59,8 @@ struct ProductPlan {
 /// Arguments: a, b, c, bias, residual (where the epilogue has them), m, n, k.
 Kernel tensor_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel float_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
+/// Arguments: as above, with maps of a (boxes of 64 x tile_m) and of b (64 x 64), both with rows of 128 bytes.
+Kernel group_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel write_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 /// Adds up the parts of k: sums[parts][elements] in fp32, c[elements], elements, in blocks of 256.
 Kernel sum_parts(int parts, Type, const GpuModel&, const std::string& name, const SourcePosition&);

@@ -1,0 +1,286 @@
+// Products of warpgroups (wgmma) on tiles that TMA fetches into a ring of stages, each with a barrier that counts its
+// bytes. sm_90 alone. Either one of the threads that multiply asks for the next tile once all are done with a stage; or
+// a warpgroup of its own does (`specialised`), and who multiplies hands stages back through a second barrier each and
+// keeps one group of products under way.
+#include <algorithm>
+
+#include "sketch/families/product.h"
+
+namespace forewarp::sketch {
+namespace {
+
+constexpr int kGroupThreads = 128;
+constexpr int kGroupRows = 64;  ///< of a product
+constexpr int kRowBytes = 128;  ///< of a tile: chunks of a row change places within it
+constexpr int kAtomBytes = 8 * kRowBytes;
+constexpr int kPanel = 64;  ///< columns of B side by side in shared memory
+constexpr int kBarrierBytes = 8;
+constexpr int kMapsAddress = 0x198;              ///< in bank 0: where the parameters are
+constexpr std::uint32_t kSwizzled = 0x40000000;  ///< upper word of a factor's description: rows of 128 bytes
+
+class GroupProduct : public Product {
+ public:
+  using Product::Product;
+
+  Kernel write(const SourcePosition& where) {
+    Code& c = w_.code;
+    begin();
+    if (plan_.specialised) {
+      const Label consume = c.new_label();
+      c.branch(consume, w_.compare("GE.U32", thread_, imm(kGroupThreads)));
+      produce();
+      c.place(consume);
+    }
+    multiply_tiles();
+    store_tile();
+    return w_.finish(where, "take a smaller tile, or fewer rows a warpgroup", plan_.threads(), 0);
+  }
+
+ private:
+  int b_panels() const { return plan_.tile_n / kPanel; }
+  int panel_bytes() const { return plan_.tile_k * kRowBytes; }
+  int stage_bytes() const { return plan_.a_bytes() + plan_.b_bytes(); }
+  int full_at() const { return plan_.stages * stage_bytes(); }
+  int empty_at() const { return full_at() + plan_.stages * kBarrierBytes; }
+  int tiles_of_k() const { return static_cast<int>(ceiling(plan_.k, plan_.tile_k)); }
+  int halves() const { return plan_.warp_m / kGroupRows; }
+  int consumers() const { return plan_.tile_m / plan_.warp_m; }
+
+  Value uniform_number(std::uint32_t bits) {
+    const Value v = w_.code.uniform();
+    w_.code.emit("UMOV", {v, imm(bits)});
+    return v;
+  }
+  Value uniform_add(Value a, int by) {
+    const Value v = w_.code.uniform();
+    w_.code.emit("UIADD3", {v, a, imm(by), kURZ});
+    return v;
+  }
+  Value to_uniform(Value a) {
+    const Value v = w_.code.uniform();
+    w_.code.emit("R2UR", {v, a});
+    return v;
+  }
+  static Arg at(Value uniform) { return shared(kRZ, 0, uniform); }
+
+  void begin() {
+    Code& c = w_.code;
+    const Value parameters = c.uniform(2);
+    c.emit("ULDC.64", {parameters, constant(kMapsAddress)});
+    for (int f = 0; f < 2; ++f) {
+      maps_[f] = c.uniform(2);
+      c.emit("UIADD3.64", {maps_[f], parameters, imm(w_.offset_of(pointers_[f])), kURZ});
+    }
+    row0_ = to_uniform(w_.mad(block_m_, imm(plan_.tile_m), kRZ));
+    column0_ = to_uniform(w_.mad(block_n_, imm(plan_.tile_n), kRZ));
+    asks_ = w_.compare("NE", thread_, kRZ);
+    const Label meet = c.new_label();
+    c.diverge(meet);
+    c.branch(meet, asks_);
+    for (int s = 0; s < plan_.stages; ++s) {
+      start_barrier(full_at() + s * kBarrierBytes, 1);
+      if (plan_.specialised) start_barrier(empty_at() + s * kBarrierBytes, consumers());
+    }
+    c.emit("MEMBAR.ALL.CTA");
+    c.emit("FENCE.VIEW.ASYNC.S");
+    if (!plan_.specialised)
+      for (int tile = 0; tile < std::min(plan_.stages, tiles_of_k()); ++tile)
+        fetch(uniform_number(static_cast<std::uint32_t>(tile * plan_.tile_k)), uniform_add(base_, tile * stage_bytes()),
+              uniform_add(base_, full_at() + tile * kBarrierBytes));
+    c.converge(meet);
+    w_.barrier();
+  }
+
+  void start_barrier(int at_byte, int arrivals) {
+    // What is left to come counts down from 2^20, in two fields.
+    constexpr std::uint32_t kAll = 0x100000;
+    const std::uint32_t left = kAll - static_cast<std::uint32_t>(arrivals);
+    const Value state = w_.code.uniform(2);
+    w_.code.emit("UMOV", {state, imm(left << 1)});
+    w_.code.emit("UMOV", {state.at(1), imm(left << 11)});
+    w_.code.emit("SYNCS.EXCH.64", {kURZ, at(uniform_add(base_, at_byte)), state});
+  }
+
+  /// Asks for the tiles from `depth` of k on.
+  void fetch(Value depth, Value stage, Value barrier) {
+    Code& c = w_.code;
+    c.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(barrier), w_.number(stage_bytes())});
+    box(maps_[0], stage, 0, barrier, depth, row0_, 0);
+    for (int panel = 0; panel < b_panels(); ++panel)
+      box(maps_[1], stage, plan_.a_bytes() + panel * panel_bytes(), barrier, column0_, depth, panel * kPanel);
+  }
+  void box(Value map, Value stage, int offset, Value barrier, Value x, Value y, int x_offset) {
+    Code& c = w_.code;
+    const Value words = c.uniform(4);
+    c.emit("UIADD3", {words, stage, imm(offset), kURZ});
+    c.emit("UMOV", {words.at(1), barrier});
+    c.emit("UIADD3", {words.at(2), x, imm(x_offset), kURZ});
+    c.emit("UMOV", {words.at(3), y});
+    c.emit("UTMALDG.2D", {at(words), at(map)});
+  }
+
+  /// Until the phase of that parity (in bit 31) is over.
+  void wait(Value barrier, Value parity) {
+    Code& c = w_.code;
+    const Label again = c.new_label();
+    c.place(again);
+    const Value over = c.predicate();
+    c.emit("SYNCS.PHASECHK.TRANS64.TRYWAIT", {over, at(barrier), parity});
+    c.branch(again, over, true);
+  }
+
+  struct Turn {
+    Value stage, barrier, parity;  ///< bytes into the ring, bytes from the first barrier, bit 31
+  };
+  Turn first_turn() { return {w_.number(0), w_.number(0), w_.number(0)}; }
+  void next(const Turn& t) {
+    Code& c = w_.code;
+    const Value stage = w_.add(t.stage, imm(stage_bytes())), barrier = w_.add(t.barrier, imm(kBarrierBytes));
+    const Value same = w_.compare("NE", stage, imm(plan_.stages * stage_bytes()));
+    c.emit("SEL", {t.stage, stage, kRZ, same});
+    c.emit("SEL", {t.barrier, barrier, kRZ, same});
+    c.emit("LOP3.LUT", {t.parity, t.parity, imm(0x80000000u), kRZ, imm(0x3c), !kPT}).when(same, true);
+  }
+  Value in_ring(Value offset, int further = 0) {
+    const Value v = w_.code.uniform(), sum = w_.code.uniform();
+    w_.code.emit("R2UR", {v, offset});
+    w_.code.emit("UIADD3", {sum, v, base_, imm(further)});
+    return sum;
+  }
+
+  void produce() {
+    Code& c = w_.code;
+    c.exit(asks_);
+    const Turn turn = first_turn();
+    w_.assign(turn.parity, imm(0x80000000u));  // of a barrier just begun the phase before counts as over
+    const Value depth = w_.number(0);
+    const Label loop = c.new_label();
+    c.place(loop);
+    wait(in_ring(turn.barrier, empty_at()), turn.parity);
+    fetch(to_uniform(depth), in_ring(turn.stage), in_ring(turn.barrier, full_at()));
+    next(turn);
+    c.emit("IADD3", {depth, depth, imm(plan_.tile_k), kRZ});
+    c.branch(loop, w_.compare("LT", depth, k_));
+    c.exit();
+  }
+
+  void multiply_tiles() {
+    Code& c = w_.code;
+    for (int h = 0; h < halves(); ++h) {
+      sums_.push_back(c.vector(plan_.tile_n / 2));
+      for (int word = 0; word < plan_.tile_n / 2; word += 2)
+        c.emit("CS2R", {sums_.back().at(word), special(SpecialRegister::Zero)});
+    }
+    const Value group = w_.add(w_.shift_right(thread_, 7), imm(plan_.specialised ? -1 : 0));
+    const Value a_from = w_.mad(group, imm(plan_.warp_m * kRowBytes), kRZ);
+    const Value one = w_.and_bits(thread_, kGroupThreads - 1);
+    const Turn turn = first_turn();
+    const Value tile = w_.number(0), before = w_.number(0);
+    const Label loop = c.new_label();
+    c.place(loop);
+    wait(in_ring(turn.barrier, full_at()), turn.parity);
+    // Descriptions of the factors: where they start in 16 bytes, and the distance of panels of B.
+    const auto start = [&](Value byte, std::uint32_t panel) {
+      const Value chunk = w_.shift_right(w_.and_bits(byte, 0x3ffff), 4), v = c.vector();
+      c.emit("LOP3.LUT", {v, chunk, imm(panel << 16), kRZ, imm(0xfc), !kPT});
+      return to_uniform(v);
+    };
+    const Value stage = w_.add(turn.stage, base_);
+    const Value a = start(w_.add(stage, a_from), 1);
+    const Value b = start(w_.add(stage, imm(plan_.a_bytes())), static_cast<std::uint32_t>(panel_bytes() / kChunk));
+    c.emit("WARPGROUP.ARRIVE");
+    const int steps = plan_.tile_k / step_depth(plan_.type);
+    for (int step = 0; step < steps; ++step)
+      for (int h = 0; h < halves(); ++h) {
+        const Value factors = c.uniform(4);
+        c.emit("UIADD3", {factors, a, imm((h * kGroupRows * kRowBytes + step * kStepBytes) / kChunk), kURZ});
+        c.emit("UMOV", {factors.at(1), imm(kSwizzled | kAtomBytes / kChunk)});
+        c.emit("UIADD3", {factors.at(2), b, imm(step * step_depth(plan_.type) * kRowBytes / kChunk), kURZ});
+        c.emit("UMOV", {factors.at(3), imm(kSwizzled | kAtomBytes / kChunk)});
+        const Value sum = sums_[static_cast<std::size_t>(h)];
+        const bool last = step == steps - 1 && h == halves() - 1;
+        Line& line = last ? c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true(), scoreboard(0)})
+                          : c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true()});
+        line.instruction.modifiers.set(static_cast<std::size_t>(Modifier::tnspB));  // of the description
+      }
+    if (plan_.specialised)
+      release(turn, before, tile, one);
+    else
+      ask_again(turn, tile);
+    next(turn);
+    c.emit("IADD3", {tile, tile, imm(plan_.tile_k), kRZ});
+    c.branch(loop, w_.compare("LT", tile, k_));
+    if (plan_.specialised) c.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(0)});
+  }
+
+  std::string mnemonic() const {
+    return "HGMMA.64x" + std::to_string(plan_.tile_n) + "x16.F32" + (plan_.type == Type::Bf16 ? ".BF16" : "") +
+           ".tnspB";
+  }
+
+  /// All are done with the stage: one of them asks for the tile that comes into it.
+  void ask_again(const Turn& turn, Value tile) {
+    Code& c = w_.code;
+    c.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(0)});
+    w_.barrier();
+    const Label meet = c.new_label();
+    c.diverge(meet);
+    const Value further = w_.add(tile, imm(plan_.stages * plan_.tile_k)), none = c.predicate();
+    c.emit("ISETP.GE.OR", {none, kPT, further, k_, asks_});
+    c.branch(meet, none);
+    fetch(to_uniform(further), in_ring(turn.stage), in_ring(turn.barrier, full_at()));
+    c.converge(meet);
+  }
+
+  /// The products of the tile before are over: its stage goes back.
+  void release(const Turn& turn, Value before, Value tile, Value lane) {
+    Code& c = w_.code;
+    c.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(1)});
+    const Label meet = c.new_label();
+    c.diverge(meet);
+    const Value first = w_.compare("EQ", tile, kRZ), none = c.predicate();
+    c.emit("ISETP.NE.OR", {none, kPT, lane, kRZ, first});
+    c.branch(meet, none);
+    c.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(in_ring(before, empty_at())), w_.number(0)});
+    c.converge(meet);
+    w_.assign(before, turn.barrier);
+  }
+
+  void store_tile() {
+    Code& c = w_.code;
+    const Value group = w_.add(w_.shift_right(thread_, 7), imm(plan_.specialised ? -1 : 0));
+    const Value lane = w_.and_bits(thread_, 31), warp = w_.and_bits(w_.shift_right(thread_, 5), 3);
+    const Value in_group = w_.mad(warp, imm(kStrip), w_.shift_right(lane, 2));
+    const Value first_row = w_.mad(block_m_, imm(plan_.tile_m), w_.mad(group, imm(plan_.warp_m), in_group));
+    const Value first_column = w_.mad(block_n_, imm(plan_.tile_n), w_.shift_left(w_.and_bits(lane, 3), 1));
+    std::vector<int> columns;
+    for (int j = 0; j < plan_.tile_n / 8; ++j) columns.push_back(j * 8);
+    begin_results(first_column, columns, 2);
+    for (int half = 0; half < halves(); ++half)
+      for (int h = 0; h < 2; ++h) {
+        const Label skip = c.new_label();
+        const Value row = w_.add(first_row, imm(half * kGroupRows + h * 8));
+        c.diverge(skip);
+        c.branch(skip, w_.compare("GE", row, m_));
+        begin_row(row, first_column);
+        for (std::size_t j = 0; j < columns.size(); ++j) {
+          const Value beyond = w_.compare("GE", w_.add(first_column, imm(columns[j])), n_);
+          const Value sum = sums_[static_cast<std::size_t>(half)].at(static_cast<int>(j) * 4 + 2 * h);
+          store(j, {sum, sum.at(1)}, columns[j], beyond);
+        }
+        c.converge(skip);
+      }
+  }
+
+  Value maps_[2], row0_, column0_, asks_;
+  std::vector<Value> sums_;
+};
+
+}  // namespace
+
+Kernel group_product(const ProductPlan& plan, const GpuModel& model, const std::string& name,
+                     const SourcePosition& where) {
+  return GroupProduct(plan, model, name).write(where);
+}
+
+}  // namespace forewarp::sketch
