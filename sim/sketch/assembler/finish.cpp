@@ -89,6 +89,7 @@ class Finisher {
 
   std::vector<Instruction> run() {
     mark_reuse();
+    keep_factors();
     number();
     choose_scoreboards();
     wait_for_scoreboards();
@@ -134,6 +135,25 @@ class Finisher {
         }
       }
   }
+  /// The first factor of a product of matrices stays for the next product, whatever other pipes do in between.
+  void keep_factors() {
+    for (Stretch& b : blocks_) {
+      Item* before = nullptr;
+      for (Item& item : b.items) {
+        if (before != nullptr && has(item.touched.writes, factor(before->in).index) && item.in.pipe != Pipe::Tensor)
+          before = nullptr;
+        if (item.in.pipe != Pipe::Tensor || item.in.opcode == Opcode::HGMMA) continue;
+        if (before != nullptr && factor(before->in).index == factor(item.in).index &&
+            !has(before->touched.writes, factor(item.in).index)) {
+          factor(before->in).reuse = true;
+          before->in.control.reuse |= 1u;
+        }
+        before = &item;
+      }
+    }
+  }
+  static Operand& factor(Instruction& product) { return product.operands[product.destination_count]; }
+
   static bool keeps_operands(const Instruction& in) {
     return !in.variable_latency &&
            (in.pipe == Pipe::Fma || in.pipe == Pipe::FmaHeavy || in.pipe == Pipe::Alu || in.pipe == Pipe::Fp16);
