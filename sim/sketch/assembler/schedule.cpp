@@ -129,6 +129,7 @@ class BlockScheduler {
 
   void find_dependences() {
     std::vector<std::pair<int, Order>> memory;
+    std::vector<int> ahead;
     const int last = static_cast<int>(lines_.size()) - 1;
     for (int i = 0; i <= last; ++i) {
       const Line& line = lines_[static_cast<std::size_t>(i)];
@@ -143,6 +144,13 @@ class BlockScheduler {
         if (ordered(other, order)) depends(i, earlier, 1);
       if (order == Order::Fence) memory.clear();
       if (order != Order::Free) memory.push_back({i, order});
+      // Copies, and words for products, are not put off beyond the next product: what they take is never hidden enough.
+      if (line.instruction.opcode == Opcode::LDGSTS || line.instruction.opcode == Opcode::LDSM) {
+        ahead.push_back(i);
+      } else if (line.instruction.opcode == Opcode::HMMA || line.instruction.opcode == Opcode::IMMA) {
+        for (const int earlier : ahead) depends(i, earlier, 1);
+        ahead.clear();
+      }
       if (i == last && ends_block(line.instruction))
         for (int e = 0; e < last; ++e) depends(last, e, 1);
     }

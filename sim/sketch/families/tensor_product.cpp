@@ -4,6 +4,7 @@
 // with `ahead` the next tile is on its way meanwhile. Blocks that stay take one tile of C after another, and the ring
 // never drains.
 #include <algorithm>
+#include <functional>
 
 #include "sketch/families/product.h"
 
@@ -30,6 +31,7 @@ class TensorProduct : public Product {
   struct Words {
     Value a[kMostStrips], b[kMostStrips];
   };
+  using Between = std::vector<std::function<void()>>;
 
   int size() const { return bytes_of(plan_.type); }
   int stage_bytes() const { return plan_.a_bytes() + plan_.b_bytes(); }
@@ -226,14 +228,16 @@ class TensorProduct : public Product {
         turn(used, freed);
         stage = uniform(used);
       }
-      if (plan_.ahead)
-        load((step + 1) % 2, stage, (step + 1) % steps());
-      else
+      if (plan_.ahead) {
+        // The next step's words and a share of the copies go between the products, one for every other product.
+        Between between = words_of_step((step + 1) % 2, stage, (step + 1) % steps());
+        for (int part = 0; step < steps() - 1 && part < parts(); ++part)
+          if (part * (steps() - 1) / parts() == step) between.push_back([=, this] { copy(part, freed, more); });
+        multiply_step(step % 2, between);
+      } else {
         load(0, stage, step);
-      if (plan_.ahead && step < steps() - 1)
-        for (int part = 0; part < parts(); ++part)
-          if (part * (steps() - 1) / parts() == step) copy(part, freed, more);
-      multiply_step(plan_.ahead ? step % 2 : 0);
+        multiply_step(0);
+      }
     }
     if (!plan_.ahead) turn(used, freed);
     c.emit("IADD3", {tile, tile, imm(1), kRZ});
@@ -339,23 +343,32 @@ class TensorProduct : public Product {
 
   /// Sets of words have one place each: they live across the loop's end.
   void load(int set, Value stage, int step) {
+    for (const auto& one : words_of_step(set, stage, step)) one();
+  }
+  Between words_of_step(int set, Value stage, int step) {
     const bool lasts = plan_.ahead && !plan_.by_registers;
     Words& words = words_[set];
-    for (int i = 0; i < strips_m(); ++i) {
-      if (!lasts || words.a[i].id < 0) words.a[i] = w_.code.vector(4);
-      a_words_.load(words.a[i], i, step, stage, 0);
-    }
-    for (int j = 0; j < strips_n(); ++j) {
-      if (!lasts || words.b[j].id < 0) words.b[j] = w_.code.vector(4);
-      b_words_.load(words.b[j], j, step, stage, plan_.a_bytes());
-    }
+    Between loads;
+    const auto place = [&](Value& v) {
+      if (!lasts || v.id < 0) v = w_.code.vector(4);
+      return v;
+    };
+    for (int i = 0; i < strips_m(); ++i)
+      loads.push_back([=, this, to = place(words.a[i])] { a_words_.load(to, i, step, stage, 0); });
+    for (int j = 0; j < strips_n(); ++j)
+      loads.push_back([=, this, to = place(words.b[j])] { b_words_.load(to, j, step, stage, plan_.a_bytes()); });
+    return loads;
   }
 
-  void multiply_step(int set) {
-    const Words& words = words_[set];
+  void multiply_step(int set, const Between& between = {}) {
+    const Words words = words_[set];
+    std::size_t done = 0, next = 0;
     for (std::size_t i = 0; i < sums_.size(); ++i)
-      for (std::size_t j = 0; j < sums_[i].size(); ++j)
+      for (std::size_t j = 0; j < sums_[i].size(); ++j) {
+        if (done++ % 2 == 0 && next < between.size()) between[next++]();
         multiply(w_, plan_.type, sums_[i][j], words.a[i], words.b[j / 2].at(j % 2 == 0 ? 0 : 2), sums_[i][j]);
+      }
+    while (next < between.size()) between[next++]();
   }
 
   void store_tile(Value block_m, Value block_n) {
