@@ -70,6 +70,57 @@ TEST_CASE("fused attention equals the host's", "[sketch]") {
   }
 }
 
+TEST_CASE("gradients of fused attention equal the host's", "[sketch]") {
+  for (const char* on : {"h200-sxm", "a100-sxm4-80gb"})
+    for (const Shape& s : {Shape{128, 128, 1, 64, 1, false}, Shape{72, 72, 4, 64, 2, true},
+                           Shape{165, 165, 1, 64, 1, true}, Shape{80, 130, 1, 32, 1, false}}) {
+      CAPTURE(on, s.queries, s.keys, s.size);
+      const Run run("a: {attention: {direction: backward, length: [" + std::to_string(s.queries) + ", " +
+                        std::to_string(s.keys) + "], heads: " + std::to_string(s.heads) +
+                        ", head: " + std::to_string(s.size) + ", group: " + std::to_string(s.group) +
+                        ", causal: " + (s.causal ? "true" : "false") + "}}",
+                    gpu(on));
+      const auto q = halves(run.start("q")), k = halves(run.start("k")), v = halves(run.start("v")),
+                 d_o = halves(run.start("d_o"));
+      std::vector<double> dq(q.size()), dk(k.size()), dv(v.size());
+      const double scale = 1 / std::sqrt(static_cast<double>(s.size));
+      const auto dot = [&](const std::vector<float>& a, std::size_t i, const std::vector<float>& b, std::size_t j) {
+        double sum = 0;
+        for (std::size_t d = 0; d < s.size; ++d) sum += static_cast<double>(a[i + d]) * static_cast<double>(b[j + d]);
+        return sum;
+      };
+      for (std::size_t h = 0; h < s.heads; ++h)
+        for (std::size_t i = 0; i < s.queries; ++i) {
+          const std::size_t row = (h * s.queries + i) * s.size, keys = h / s.group * s.keys * s.size;
+          std::vector<double> p, dp;
+          double sum = 0, delta = 0;
+          for (std::size_t j = 0; j < (s.causal ? i + 1 : s.keys); ++j) {
+            p.push_back(std::exp(dot(q, row, k, keys + j * s.size) * scale));
+            dp.push_back(dot(d_o, row, v, keys + j * s.size));
+            sum += p.back();
+          }
+          for (std::size_t j = 0; j < p.size(); ++j) delta += (p[j] /= sum) * dp[j];
+          for (std::size_t j = 0; j < p.size(); ++j)
+            for (std::size_t d = 0; d < s.size; ++d) {
+              const double ds = p[j] * (dp[j] - delta) * scale;
+              dq[row + d] += ds * static_cast<double>(k[keys + j * s.size + d]);
+              dk[keys + j * s.size + d] += ds * static_cast<double>(q[row + d]);
+              dv[keys + j * s.size + d] += p[j] * static_cast<double>(d_o[row + d]);
+            }
+        }
+      const auto off = [&](const std::vector<double>& expected, const char* name) {
+        const std::vector<float> got = halves(run.end(name));
+        double most = 0;
+        for (std::size_t i = 0; i < got.size(); ++i)
+          most = std::max(most, std::abs(expected[i] - static_cast<double>(got[i])));
+        return most;
+      };
+      CHECK(off(dq, "dq") < 4e-3);
+      CHECK(off(dk, "dk") < 4e-3);
+      CHECK(off(dv, "dv") < 4e-3);
+    }
+}
+
 TEST_CASE("attention in three kernels equals the host's", "[sketch]") {
   const std::string design = ", algorithm: unfused";
   for (const char* on : {"h200-sxm", "a100-sxm4-80gb"}) {

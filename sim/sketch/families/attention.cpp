@@ -15,7 +15,8 @@ constexpr double kLog2E = 1.4426950408889634;
 
 struct Sizes {
   AttentionPlan plan;
-  bool flash = true;
+  AttentionPlan back;  ///< tiles of the way back
+  bool flash = true, backward = false;
   std::uint64_t q_bytes = 0, k_bytes = 0;
 };
 
@@ -43,6 +44,8 @@ void read_lengths(const config::Node& node, AttentionPlan& plan) {
   plan.queries = both[0].integer(1, kMost);
   plan.keys = both[1].integer(1, kMost);
 }
+
+int size_of_row(const AttentionPlan& plan) { return plan.row_bytes() / kChunk; }
 
 void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
   AttentionPlan& plan = sizes.plan;
@@ -80,6 +83,28 @@ void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
           "take larger tiles, or fewer warps");
 }
 
+void read_tiles_back(config::Map& m, Sizes& sizes, Draft& draft) {
+  AttentionPlan& plan = sizes.back;
+  plan = sizes.plan;
+  plan.tile_q = 64, plan.tile_k = 128, plan.warps = 8;
+  const auto tile = m.find("tile");
+  if (tile) {
+    const std::vector<config::Node> both = tile->list(2, 2);
+    plan.tile_q = power_of_two(both[0], 16, 128);
+    plan.tile_k = power_of_two(both[1], 32, 256);
+  } else {
+    draft.assume("tile: 64 queries a step, 128 keys a block; forward 128 and 64");
+  }
+  const config::Node& about = tile ? *tile : m.node();
+  plan.warps = plan.tile_k / kStrip;
+  if (const auto warps = m.find("warps"); warps && warps->integer(1, 16) != plan.warps)
+    throw warps->error("does not give each warp 16 keys", "take " + std::to_string(plan.warps) + ", or other tiles");
+  const int strips = plan.tile_q / kStrip, chunks = plan.row_bytes() / kChunk;
+  if (strips > plan.warps || plan.size / (plan.warps / strips) < kStrip || 2 * plan.tile_q > plan.threads() ||
+      plan.tile_q * size_of_row(plan) % plan.threads() != 0 || plan.threads() % chunks != 0)
+    throw about.error("cannot be dealt to " + std::to_string(plan.warps) + " warps", "take [64, 128]");
+}
+
 Sizes read(config::Map& m, Draft& draft) {
   Sizes sizes;
   AttentionPlan& plan = sizes.plan;
@@ -99,8 +124,11 @@ Sizes read(config::Map& m, Draft& draft) {
   if (sizes.flash && plan.type == Type::F32)
     throw m.at("type").error("is f32, and flash is sketched on tensor cores",
                              "take f16 or bf16, or algorithm: unfused");
-  if (const auto direction = m.find("direction"); direction && direction->choice({"forward", "backward"}) == 1)
-    throw direction->error("cannot be sketched yet", "leave it out: forward");
+  if (const auto direction = m.find("direction")) {
+    sizes.backward = direction->choice({"forward", "backward"}) == 1;
+    if (sizes.backward && !sizes.flash)
+      throw direction->error("cannot be sketched unfused yet", "leave it out, or take algorithm: flash");
+  }
   if (const auto causal = m.find("causal")) plan.causal = causal->boolean();
   if (plan.causal && plan.queries != plan.keys)
     throw length.error("differ, and a causal mask takes queries and keys of one length", "give one length");
@@ -109,7 +137,10 @@ Sizes read(config::Map& m, Draft& draft) {
     if (plan.heads % plan.group != 0)
       throw group->error("does not divide " + std::to_string(plan.heads) + " heads", "take a divisor");
   }
-  read_tiles(m, sizes, draft);
+  if (sizes.backward)
+    read_tiles_back(m, sizes, draft);
+  else
+    read_tiles(m, sizes, draft);
   const int size = bytes_of(plan.type);
   const std::int64_t q = plan.heads * plan.queries * plan.size, k = plan.heads / plan.group * plan.keys * plan.size;
   std::int64_t most = std::max(q, k);
@@ -130,6 +161,44 @@ struct Buffers {
   int q = 0, k = 0, v = 0, o = 0;
 };
 
+void draft_backward(const std::string& id, const Sizes& sizes, const Buffers& buffers, int log_sums,
+                    const GpuModel& model, const SourcePosition& where, Draft& draft) {
+  const AttentionPlan& plan = sizes.back;
+  const std::int64_t rows = plan.heads * plan.queries, elements = rows * plan.size;
+  const int d_o = draft.buffer("d_o", sizes.q_bytes, random_fill(plan.type, 4));
+  const int delta = draft.buffer("delta", static_cast<std::uint64_t>(rows) * 4, FillZero{});
+  const int dq_sums = draft.buffer("dq_sums", static_cast<std::uint64_t>(elements) * 4, FillZero{});
+  const int dq = draft.buffer("dq", sizes.q_bytes, FillZero{}), dk = draft.buffer("dk", sizes.k_bytes, FillZero{}),
+            dv = draft.buffer("dv", sizes.k_bytes, FillZero{});
+  const auto launch = [&](const char* name, Kernel (*write)(const AttentionPlan&, const GpuModel&, const std::string&,
+                                                            const SourcePosition&)) -> Launch& {
+    draft.kernels.push_back(write(plan, model, id + name, where));
+    Launch l;
+    l.kernel = id + name;
+    l.where = where;
+    l.grid = l.block = {1, 1, 1};
+    l.block.x = 256;
+    draft.item.launches.push_back(std::move(l));
+    return draft.item.launches.back();
+  };
+  Launch& of_delta = launch("_delta", flash_delta);
+  of_delta.grid.x = static_cast<std::uint32_t>(ceiling(rows, 8));
+  of_delta.arguments = {pointer_to(buffers.o), pointer_to(d_o), pointer_to(delta), pointer_to(dq_sums),
+                        number_argument(rows)};
+  Launch& back = launch("_backward", flash_backward);
+  back.grid = {static_cast<std::uint32_t>(ceiling(plan.keys, plan.tile_k)),
+               static_cast<std::uint32_t>(plan.heads / plan.group), 1};
+  back.block.x = static_cast<std::uint32_t>(plan.threads());
+  back.dynamic_shared_bytes = static_cast<std::uint32_t>(flash_backward_shared(plan));
+  for (const int b : {buffers.q, buffers.k, buffers.v, d_o, log_sums, delta, dq_sums, dk, dv})
+    back.arguments.push_back(pointer_to(b));
+  for (const std::int64_t n : {plan.queries, plan.keys}) back.arguments.push_back(number_argument(n));
+  for (const double scale : {1.0, kLog2E}) back.arguments.push_back(float_argument(scale / std::sqrt(plan.size)));
+  Launch& of_dq = launch("_dq", flash_dq);
+  of_dq.grid.x = static_cast<std::uint32_t>(ceiling(elements, 512));
+  of_dq.arguments = {pointer_to(dq_sums), pointer_to(dq), number_argument(elements / 2)};
+}
+
 void draft_flash(const std::string& id, const Sizes& sizes, const Buffers& buffers, const GpuModel& model,
                  const SourcePosition& where, Draft& draft) {
   const AttentionPlan& plan = sizes.plan;
@@ -147,6 +216,7 @@ void draft_flash(const std::string& id, const Sizes& sizes, const Buffers& buffe
                       number_argument(plan.keys), float_argument(kLog2E / std::sqrt(plan.size))};
   draft.kernels.push_back(flash_forward(plan, model, id, where));
   draft.item.launches.push_back(std::move(launch));
+  if (sizes.backward) draft_backward(id, sizes, buffers, log_sums, model, where, draft);
 }
 
 /// The products of attention, a head each.

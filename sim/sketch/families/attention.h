@@ -22,4 +22,14 @@ struct AttentionPlan {
 Kernel flash_forward(const AttentionPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 int flash_forward_shared(const AttentionPlan&);
 
+/// FlashAttention-2, backward. Arguments: q, k, v, d_o, log_sums, delta, dq_sums, dk, dv, queries, keys, scale, scale
+/// log2(e). A block keeps tile_k keys, 16 a warp, and walks the queries tile_q at a time.
+Kernel flash_backward(const AttentionPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
+int flash_backward_shared(const AttentionPlan&);
+/// delta[row] = sum of dO O along the head, a warp a row; also clears dq_sums. Arguments: o, d_o, delta, dq_sums, rows;
+/// blocks of 256.
+Kernel flash_delta(const AttentionPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
+/// dq of dq_sums. Arguments: dq_sums, dq, pairs of elements; blocks of 256.
+Kernel flash_dq(const AttentionPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
+
 }  // namespace forewarp::sketch
