@@ -86,14 +86,15 @@ void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
 void read_tiles_back(config::Map& m, Sizes& sizes, Draft& draft) {
   AttentionPlan& plan = sizes.back;
   plan = sizes.plan;
-  plan.tile_q = 64, plan.tile_k = 128, plan.warps = 8;
+  plan.tile_q = plan.size > 64 ? 32 : 64;  // the sums of dK and dV take twice the registers
+  plan.tile_k = 128, plan.warps = 8;
   const auto tile = m.find("tile");
   if (tile) {
     const std::vector<config::Node> both = tile->list(2, 2);
     plan.tile_q = power_of_two(both[0], 16, 128);
     plan.tile_k = power_of_two(both[1], 32, 256);
   } else {
-    draft.assume("tile: 64 queries a step, 128 keys a block; forward 128 and 64");
+    draft.assume("tile: " + std::to_string(plan.tile_q) + " queries a step, 128 keys a block; forward 128 and 64");
   }
   const config::Node& about = tile ? *tile : m.node();
   plan.warps = plan.tile_k / kStrip;

@@ -103,8 +103,10 @@ class FlashBackward {
     k_rows_ = TileWords(w_, Factor::B, plan_.row_bytes(), w_.mad(part, imm(part_chunks), kRZ), lane, strips / parts());
     dq_row_ = w_.add(w_.mad(strip, imm(kStrip), kRZ), w_.shift_right(lane, 2));
     dq_column_ = w_.mad(part, imm(plan_.size / parts()), pair_);
-    // dS: a row a key, its chunks exchanged by row as everywhere.
-    const Value turned = w_.shift_left(w_.and_bits(in_tile, 7), 4);
+    // dS: a row a key, its chunks exchanged by row as everywhere (the row 8 further on has them alike).
+    const int ways = std::min(plan_.tile_q * size() / kChunk, 8);
+    const Value which = w_.and_bits(w_.shift_right(in_tile, 3 - log2_of(ways)), static_cast<std::uint32_t>(ways - 1));
+    const Value turned = w_.shift_left(which, 4);
     scores_to_ = w_.mad(in_tile, imm(plan_.tile_q * size()), w_.mad(pair_, imm(2), turned));
 
     first_row_ = plan_.causal ? w_.and_bits(column0, ~static_cast<std::uint32_t>(plan_.tile_q - 1)) : w_.number(0);
