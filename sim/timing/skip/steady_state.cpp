@@ -109,19 +109,25 @@ class SteadyState {
   SteadyState(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before)
       : context_(context),
         options_(options),
-        gpu_(context, before, options.threads),
+        gpu_(context, before, options.threads, {0, options.blocks > 0 ? options.blocks : ~std::uint64_t{0}}),
         loops_(find_loops(context.trace, context.program)),
         saturated_(before != nullptr),
         watch_(gpu_, loops_, longest_line_period(loops_), options.detailed_instructions) {
     const std::uint64_t capacity =
         static_cast<std::uint64_t>(context.gpu.chip.sm_count) * static_cast<std::uint64_t>(context.blocks_per_sm);
-    blocks_ = context.trace.launch.grid.count();
+    const std::uint64_t grid = context.trace.launch.grid.count();
+    blocks_ = options.blocks > 0 ? std::min(options.blocks, grid) : grid;
     wave_ = std::min(capacity, blocks_);
     std::uint64_t work = 0;
     for (const BlockClass& cls : context.trace.classes) {
       class_instructions_.push_back(block_instructions(cls));
       instructions_ += class_instructions_.back() * cls.population;
       work += block_work(cls) * cls.population;
+    }
+    if (blocks_ < grid) {  // what a part of a grid executes, as if all blocks did as much
+      const double part = static_cast<double>(blocks_) / static_cast<double>(grid);
+      instructions_ = static_cast<std::uint64_t>(part * static_cast<double>(instructions_));
+      work = static_cast<std::uint64_t>(part * static_cast<double>(work));
     }
     // Short blocks: several waves at a time, so that their rate is a mean over many.
     total_work_ = work;
