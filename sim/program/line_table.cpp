@@ -14,7 +14,7 @@ enum Standard : std::uint8_t {
   kConstAddPc = 8,
   kFixedAdvancePc = 9
 };
-enum Extended : std::uint8_t { kEndSequence = 1, kSetAddress = 2 };
+enum Extended : std::uint8_t { kEndSequence = 1, kSetAddress = 2, kInlinedCall = 0x90 /* NVIDIA's own */ };
 
 /// Reads forward; past the end it gives zeros and says so.
 class Reader {
@@ -139,8 +139,13 @@ class Program {
 
   void add() {
     if (!placed_) return;
-    const std::string file = file_ < header_.files.size() ? header_.files[file_] : "?";
-    rows_.push_back({section_, address_, file + ":" + std::to_string(line_)});
+    lines_.push_back({file_, line_, caller_});
+    Line at = lines_.back();
+    std::uint64_t outermost = at.file;
+    for (std::size_t of = at.caller; of != 0; of = lines_[of - 1].caller) outermost = lines_[of - 1].file;
+    while (at.file != outermost) at = lines_[at.caller - 1];
+    const std::string file = at.file < header_.files.size() ? header_.files[at.file] : "?";
+    rows_.push_back({section_, address_, file + ":" + std::to_string(at.line)});
   }
 
   void standard(std::uint8_t opcode) {
@@ -159,7 +164,7 @@ class Program {
     }
   }
 
-  /// NVIDIA's own ones, which say into what a function was inlined, are passed over.
+  /// Those of NVIDIA's own that say the names of functions are passed over.
   void extended() {
     const std::uint64_t length = in_.unsigned_number(), next = in_.at() + length;
     const auto opcode = length > 0 ? in_.fixed<std::uint8_t>() : std::uint8_t{0};
@@ -174,9 +179,20 @@ class Program {
       file_ = 1;
       line_ = 1;
       placed_ = false;
+      caller_ = 0;
+      lines_.clear();
+    } else if (opcode == kInlinedCall) {
+      const std::uint64_t caller = in_.unsigned_number();
+      caller_ = caller <= lines_.size() ? caller : 0;
     }
     in_.seek(next);
   }
+
+  struct Line {
+    std::uint64_t file = 1;
+    std::int64_t line = 1;
+    std::size_t caller = 0;  ///< the row that it was inlined into, from 1; 0: none. Always an earlier one
+  };
 
   Reader& in_;
   const Header& header_;
@@ -186,6 +202,8 @@ class Program {
   std::uint64_t address_ = 0, file_ = 1;
   std::int64_t line_ = 1;
   bool placed_ = false;
+  std::vector<Line> lines_;  ///< of the function's rows so far
+  std::size_t caller_ = 0;   ///< as for Line
 };
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace forewarp {
 struct LineRow {
   std::size_t section = 0;    ///< what `targets` says about the function's address
   std::uint64_t address = 0;  ///< bytes from the section's start
-  std::string place;          ///< "file.cu:12"; empty where a function's code ends
+  std::string place;          ///< "file.cu:12"; empty where a function's code ends. Of code that is inlined
+                              ///< from another file than the function's, the line that calls it there
 };
 
 /// Reads the contents of .debug_line, DWARF versions 2 to 4. `targets`: by the position in `table` of an address that

@@ -47,6 +47,18 @@ TEST_CASE("rows of a line table") {
   CHECK(rows[2].place.empty());
 }
 
+TEST_CASE("what is inlined from another file stands for the line that calls it") {
+  // Line 7, copy; inlined into row 1: file 2, line 107, copy; no longer: file 1, line 8, copy.
+  std::vector<std::uint8_t> program(kProgram.begin(), kProgram.begin() + 11);
+  program.insert(program.end(), {3, 6, 1, 0, 3, 0x90, 1, 0, 4, 2, 3, 0xe4, 0, 1});
+  program.insert(program.end(), {0, 3, 0x90, 0, 0, 4, 1, 3, 0x9d, 0x7f, 1, 2, 16, 0, 1, 1});
+  const auto rows = read_line_table(table(program), {{kAddressAt, 5}});
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0].place == "k.cu:7");
+  CHECK(rows[1].place == "k.cu:7");
+  CHECK(rows[2].place == "k.cu:8");
+}
+
 TEST_CASE("a damaged line table gives what can be read, and nothing is touched beyond it") {
   const std::vector<std::uint8_t> good = table(kProgram);
   CHECK(read_line_table({}, {}).empty());
