@@ -36,6 +36,8 @@ CommandLine make_command_line() {
   c.add_architecture();
   c.output()("dump", po::value<std::vector<std::string>>()->value_name("BUFFER=FILE"),
              "write this buffer; may be repeated");
+  c.output()("budget", po::value<double>()->value_name("SECONDS")->default_value(Effort{}.seconds),
+             "processor seconds, at a nominal rate, that one block may take before it counts as one that never ends");
   c.add_cache();
   c.positional("IMAGE");
   return c;
@@ -79,6 +81,10 @@ int run_emulate(const Arguments& arguments) {
   EmulationOptions options;
   options.ignore_unknown_instructions = c.has("assume-opcodes");
   options.warnings = &warnings;
+  Effort effort;
+  effort.seconds = c.number("budget");
+  if (!(effort.seconds > 0 && effort.seconds <= 1e9)) throw UsageError("--budget is a number of seconds above 0");
+  options.instruction_limit = effort.block_instructions();
   EmulatedCase result;
   {
     Progress progress(1);

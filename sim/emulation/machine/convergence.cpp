@@ -520,7 +520,7 @@ std::string describe_wait(const BlockState& block, const Warp& warp) {
         text += ": waits for the other warps of its warpgroup";
         break;
       case Wait::Ready:
-        text += ": ready";
+        text += ": goes on";
         break;
     }
   }

@@ -91,12 +91,22 @@ void BlockExecutor::check_finished() const {
                    "a barrier is not reached by all the threads it waits for");
 }
 
+std::string BlockExecutor::places() const {
+  constexpr int kMostTold = 8;
+  std::string text;
+  int left = 0;
+  for (const Warp& warp : state_.warps)
+    if (!warp.splits.empty() && ++left <= kMostTold) text += describe_wait(state_, warp);
+  if (left > kMostTold) text += "\n  and " + std::to_string(left - kMostTold) + " more warps";
+  return text;
+}
+
 void BlockExecutor::fail_runaway(const Warp& warp, std::uint32_t pc) const {
   throw InputError(place_text(state_, warp, warp.live != 0 ? std::countr_zero(warp.live) : 0, pc) + ": warp " +
                        std::to_string(warp.index) + " of the block goes on after " + std::to_string(state_.clock) +
-                       " warp instructions of the block",
-                   "if the kernel needs as many, give more seconds by --budget, or --exact; a loop that waits for "
-                   "what no other block writes never ends");
+                       " warp instructions of the block" + places(),
+                   "if the kernel needs as many, give more seconds by --budget; a loop that waits for what no other "
+                   "block writes never ends");
 }
 
 void BlockExecutor::fail_end(const Warp& warp, std::uint32_t pc) const {

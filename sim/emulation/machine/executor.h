@@ -93,6 +93,8 @@ class BlockExecutor {
   // Of the meeting it pauses at.
   std::size_t meeting_warp() const { return next_warp_; }
   std::uint32_t meeting_pc() const { return x_.pc; }
+  /// Where the warps are that have not ended, a line for each of the first few.
+  std::string places() const;
   /// Whether a warp of this block or of one before it has asked for the same word again.
   bool waited() const { return waited_; }
   /// So many times its warp has asked for this word already.

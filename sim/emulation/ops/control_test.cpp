@@ -474,9 +474,15 @@ TEST_CASE("a deadlock says what every warp waits for", "[control]") {
        {"deadlock", "warp 0", "warp 1", "block barrier 0", "32 of all threads", "convergence barrier B0", "BAR.SYNC"}) {
     CHECK(text.find(part) != std::string::npos);
   }
-  Threads endless("loop:\nBRA $loop\nEXIT");
+}
+
+TEST_CASE("what never ends says where every warp goes round", "[control]") {
+  Threads endless("loop:\nBRA $loop\nEXIT", 64);
   endless.bench.instruction_limit = 1000;
-  CHECK(endless.error().find("goes on after") != std::string::npos);
+  const std::string text = endless.error();
+  INFO(text);
+  for (const char* part : {"goes on after", "warp 0, lanes 0xffffffff at 0x", "warp 1, lanes 0xffffffff at 0x", "BRA"})
+    CHECK(text.find(part) != std::string::npos);
 }
 
 TEST_CASE("what is not emulated stops a warp that reaches it, and no other", "[control]") {

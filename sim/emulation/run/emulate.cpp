@@ -83,9 +83,7 @@ bool run_waiting_blocks(const LaunchState& launch, std::uint64_t& executed) {
   const bool all = run_side_by_side<Running>(
       launch, most, [&](std::deque<Running>& slots) { slots.emplace_back(launch); },
       [&](const Running& one) { executed += one.executor.executed(); });
-  if (!all)
-    throw InputError("kernel " + launch.kernel->kernel->demangled + ": its blocks wait for one another and do not end",
-                     "if they need more, give more seconds by --budget");
+  if (!all) fail_waiting(*launch.kernel->kernel, first);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <queue>
+#include <string>
 #include <vector>
 
 #include "emulation/machine/executor.h"
@@ -21,8 +22,12 @@ enum class Meeting : std::uint8_t {
 struct FirstBlock {
   Meeting meeting = Meeting::None;
   std::uint32_t pc = 0;  ///< where
+  std::string places;    ///< Waits: where its warps are
 };
 FirstBlock run_first_block(const LaunchState&, std::uint64_t most_instructions);
+
+/// Blocks wait for one another, and have not ended with the budget.
+[[noreturn]] void fail_waiting(const Kernel&, const FirstBlock&);
 
 /// Blocks that fit this memory, and no more than a GPU has places for.
 std::uint64_t places_side_by_side(const LaunchState&);

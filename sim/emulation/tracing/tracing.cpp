@@ -377,17 +377,6 @@ bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const Trac
   return all;
 }
 
-[[noreturn]] void fail_waiting(const KernelTrace& trace, std::uint32_t pc) {
-  const Kernel& kernel = *trace.kernel;
-  std::string place = "instruction " + std::to_string(pc);
-  if (pc < kernel.text.size()) place += " `" + kernel.text[pc] + "`";
-  if (pc < kernel.source.size() && !kernel.source[pc].empty()) place += " of " + kernel.source[pc];
-  throw InputError("kernel " + kernel.demangled + ": its blocks wait for one another at " + place +
-                       ", and have not ended when the budget is spent",
-                   "give more seconds by --budget, or fewer blocks or steps; if more blocks wait than a GPU holds at a "
-                   "time, it never ends there either");
-}
-
 /// Gives every block of the grid its class. Unless this is to be `in_order`, blocks may be counted in any order; if
 /// that turns out to have been wrong, or one of them fails, something is thrown while GlobalMemory::any_order() holds.
 class GridTracer {
@@ -686,7 +675,7 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
       trace.launch.blocks_wait |= first.meeting == Meeting::Waits;
       return;
     }
-    if (first.meeting == Meeting::Waits) fail_waiting(trace, first.pc);
+    if (first.meeting == Meeting::Waits) fail_waiting(*trace.kernel, first);
     forget_classes(trace, launch);
     trace.launch.draws_unfollowed = true;
   }
