@@ -18,6 +18,7 @@ using report::Inputs;
 using report::kNoticeable;
 
 constexpr std::size_t kMostResources = 4;  ///< resources told apart: those with the largest demands
+constexpr double kMostlyBusy = 0.5;        ///< a rate below this part of its most hardly delays anything
 constexpr std::size_t kVerdicts = 3;       ///< causes whose gain alone is found
 
 /// Processor seconds of a simulation at nominal speed, from what it counted (forewarp bench: warp instructions of a
@@ -47,6 +48,22 @@ double stall_share(const Prediction& p, std::initializer_list<Stall> reasons) {
   for (const StallShare& s : p.stalls)
     if (std::find(reasons.begin(), reasons.end(), s.reason) != reasons.end()) share += s.share_pct / 100;
   return share;
+}
+
+/// Of the slots for blocks in all waves, the part that has none.
+double unused_slots(std::uint64_t blocks, std::uint64_t wave) {
+  if (blocks <= wave) return 0;
+  const auto slots = static_cast<double>((blocks + wave - 1) / wave * wave);
+  return 1 - static_cast<double>(blocks) / slots;
+}
+
+/// Schedulers of an SM without a warp, for each that has one.
+double schedulers_without_warps(const Inputs& in) {
+  const double schedulers = in.sub_partitions / in.sms;
+  const double blocks = std::clamp(static_cast<double>(in.trace.launch.grid.count()) / in.sms, 1.0,
+                                   static_cast<double>(in.occupancy.blocks_per_sm));
+  const double warps = blocks * in.occupancy.warps_per_block;
+  return std::max(0.0, schedulers / std::max(1.0, warps) - 1);
 }
 
 /// A fault that the counters do not rule out, and the largest part of what it is measured in that it can be.
@@ -96,8 +113,14 @@ std::vector<Suspect> suspects(const Scene& scene, const TimingResult& timing, co
       if (limit == o.blocks_per_sm) add(kind, 1 - static_cast<double>(limit) / std::max(1, o.limit_warps));
     };
     limits(CauseKind::Registers, o.limit_registers);
-    limits(CauseKind::SharedSize, o.limit_shared);
-    limits(CauseKind::BlockSlots, o.limit_blocks);
+    if (uses_shared(*scene.trace)) limits(CauseKind::SharedSize, o.limit_shared);
+    // Small blocks fill the slots, or keep the GPU busy handing them out and taking them back.
+    const LaunchSpec& launch = scene.model.launch;
+    const double rate = std::min(launch.blocks_per_cycle_x16, launch.blocks_back_per_cycle_x16) / 16.0;
+    const double turnover = static_cast<double>(p.grid.count()) / rate / static_cast<double>(timing.elapsed_cycles);
+    const bool full = o.limit_blocks == o.blocks_per_sm && o.limit_blocks < o.limit_warps;
+    const double slots = full ? 1 - static_cast<double>(o.limit_blocks) / o.limit_warps : 0;
+    if (turnover > kMostlyBusy || full) add(CauseKind::BlockSlots, std::max(slots, std::min(1.0, turnover)));
   }
   std::stable_sort(found.begin(), found.end(), [](const Suspect& a, const Suspect& b) { return a.bound > b.bound; });
   return found;
@@ -130,12 +153,13 @@ class Trials {
   double operator()(const Removed& removed) {
     const auto [place, fresh] = known_.try_emplace(removed.to_ulong(), 0.0);
     if (fresh) {
-      const Scene other = without(scene_, removed);
-      const TimingResult result = simulate(other.model, *other.trace, other.occupancy, options_, before_);
-      place->second = static_cast<double>(result.elapsed_cycles);
-      ++made_;
+      place->second = static_cast<double>(run(without(scene_, removed), options_).elapsed_cycles);
     }
     return place->second;
+  }
+  TimingResult run(const Scene& scene, const SimulateOptions& options) {
+    ++made_;
+    return simulate(scene.model, *scene.trace, scene.occupancy, options, before_);
   }
   int made() const { return made_; }
 
@@ -170,13 +194,29 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
     p.accounting.method = "the counters of the one run: to simulate it again takes more than --budget";
     return;
   }
-  const std::size_t for_faults = 2 * faults.size() + 1;
+  const auto wave =
+      static_cast<std::uint64_t>(scene.occupancy.blocks_per_sm) * static_cast<std::uint64_t>(scene.model.chip.sm_count);
+  const std::uint64_t blocks = p.grid.count(), whole = blocks / wave * wave;
+  const std::size_t for_tail =
+      unused_slots(blocks, wave) >= kNoticeable && left_over(2 * faults.size() + 1) >= 1 ? 1 : 0;
+  const std::size_t for_faults = for_tail + 2 * faults.size() + 1;
   const bool by_trial = left_over(for_faults) >= static_cast<double>(2 * resources.size() + 1 + kVerdicts);
 
   const double elapsed = in.cycles;
   Trials trials(scene, options, before, timing, elapsed);
   CauseSizes sizes = report::outside_sizes(in);
   const double launch = sizes[CauseKind::Launch], body = elapsed - launch;
+  if (for_tail > 0) {
+    SimulateOptions part = options;
+    part.blocks = whole;
+    const TimingResult waves = trials.run(scene, part);
+    // All blocks at the rate of whole waves, which may have idle SMs of their own where blocks are unequal.
+    const double times = static_cast<double>(blocks) / static_cast<double>(whole);
+    const double idle = waves.spans.size() == whole ? report::idle_cycles(scene.model, waves.spans) : 0;
+    const double busy = static_cast<double>(waves.elapsed_cycles) - launch - idle;
+    sizes[CauseKind::Tail] = std::clamp(body - times * busy, 0.0, body);
+    sizes.gain(CauseKind::Tail) = sizes[CauseKind::Tail];
+  }
   const double scale = body > 0 ? (body - sizes[CauseKind::Tail]) / body : 0;  // SMs idle in all that is left alike
   const auto body_without = [&](const Removed& removed) { return std::max(0.0, trials(removed) - launch); };
 
@@ -195,45 +235,65 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   for (const CauseKind fault : faults) remove(fault);
   remove(CauseKind::Latency);
 
-  // Of the resources, what all of them save together.
-  std::vector<double> weights;
-  double least = left, all = 0;
-  if (by_trial) {
-    Removed free = removed;
-    for (const CauseKind resource : resources) free |= only(resource);
-    least = std::min(left, body_without(free));
-    for (const CauseKind resource : resources) {
-      const double first = std::max(0.0, left - body_without(removed | only(resource)));
-      const double last = std::max(0.0, body_without(free & ~only(resource)) - least);
-      weights.push_back(first + last);
-      all += weights.back();
-    }
-  }
+  // Of what is left, the resource that alone keeps the launch busy longest has that time, or issue if none does so
+  // longer. What all of them save beyond it is divided.
   double executed = 0;
   for (const InstructionCount& t : in.totals) executed += static_cast<double>(t.executed);
   const double issue_alone = executed / in.sub_partitions;
+  CauseKind longest = CauseKind::Issue;
+  std::vector<double> weights;
+  double least = left, all = 0;
+  const auto demand_of = [&](CauseKind kind) { return demand[static_cast<std::size_t>(kind)]; };
+  const auto alone = [&](CauseKind resource, double body_alone) {
+    if (body_alone <= least * (1 + kNoticeable) || demand_of(resource) <= demand_of(CauseKind::Issue)) return;
+    least = body_alone;
+    longest = resource;
+  };
+  if (by_trial) {
+    Removed free = removed;
+    for (const CauseKind resource : resources) free |= only(resource);
+    const double none = least = std::min(left, body_without(free));
+    for (const CauseKind resource : resources) {
+      const double first = std::max(0.0, left - body_without(removed | only(resource)));
+      const double last = std::clamp(body_without(free & ~only(resource)), none, left);
+      alone(resource, last);
+      weights.push_back(first + last - none);
+      all += weights.back();
+    }
+  }
   if (all == 0) {  // nothing tells them apart but how busy they are
+    longest = CauseKind::Issue;
     least = std::min(left, issue_alone / std::max(scale, 1e-9));
     weights.clear();
     for (const CauseKind resource : resources) {
       weights.push_back(demand[static_cast<std::size_t>(resource)]);
+      alone(resource, std::min(left, weights.back() / std::max(scale, 1e-9)));
       all += weights.back();
     }
   }
   if (all == 0) least = left;
   for (std::size_t i = 0; i < resources.size() && all > 0; ++i)
     sizes[resources[i]] += scale * (left - least) * weights[i] / all;
-  const double issue = std::min(scale * least, issue_alone);
-  sizes[CauseKind::Issue] += issue;
-  sizes[CauseKind::Latency] += scale * least - issue;
+  if (longest != CauseKind::Issue) {
+    sizes[longest] += scale * least;
+  } else {
+    const double issue = std::min(scale * least, issue_alone);
+    // With fewer warps than schedulers, some have none; the others wait for nothing that is known.
+    const double no_warps = std::min(scale * least - issue, issue_alone * schedulers_without_warps(in));
+    sizes[CauseKind::Issue] += issue;
+    sizes[CauseKind::Tail] += no_warps;
+    *sizes.gain(CauseKind::Tail) += no_warps;
+    sizes[CauseKind::Latency] += scale * least - issue - no_warps;
+  }
 
-  std::vector<CauseKind> order;
-  for (std::size_t k = 0; k < kCauses; ++k)
-    if (sizes.cycles[k] > 0) order.push_back(static_cast<CauseKind>(k));
-  std::stable_sort(order.begin(), order.end(), [&](CauseKind a, CauseKind b) { return sizes[a] > sizes[b]; });
+  const std::vector<CauseKind> order = report::named_order(sizes, elapsed);
   for (std::size_t i = 0; i < std::min(kVerdicts, order.size()); ++i) {
     const bool first = i == 0 || left_over(static_cast<std::size_t>(trials.made())) >= 1;
-    if (first && removable(order[i]) && !sizes.gain(order[i])) sizes.gain(order[i]) = gain_alone(order[i]);
+    std::optional<double>& gain = sizes.gain(order[i]);
+    if (!first || !removable(order[i])) continue;
+    if (!gain) gain = gain_alone(order[i]);
+    // The launch's first instructions and arguments come from memory, too.
+    if (order[i] == CauseKind::Launch) gain = std::max(*gain, gain_alone(order[i]));
   }
   for (std::optional<double>& gain : sizes.gains)
     if (gain) gain = std::max(0.0, *gain);

@@ -32,6 +32,7 @@ void free_launch(GpuModel& m) {
   m.launch.block_start_cycles = 0;
   m.launch.read_bytes = 0;
   m.icache.first_cycles = m.icache.warm_first_cycles = 0;
+  m.icache.memory_cycles = m.icache.memory_line_cycles = 0;  // the code is there
 }
 
 void free_fetch(GpuModel& m) {
@@ -70,11 +71,11 @@ void free_l2(GpuModel& m) {
   m.l2.atomic_word_interval = std::min(m.l2.atomic_word_interval, 1);
 }
 
-/// Data come at any rate; the way to them takes as long.
+/// What misses L2 finds its data there all the same: at any rate, and without the way to memory.
 void free_dram(GpuModel& m) {
   HbmSpec& h = m.hbm;
   h.bytes_per_ns *= kAmple;
-  h.controller_ns += h.t_rp + h.t_rcd + h.t_cl;
+  h.controller_ns = 0;
   for (double* time : {&h.t_cl, &h.t_rcd, &h.t_rp, &h.t_ras, &h.t_wr, &h.t_rtp, &h.t_cwl, &h.t_ccd_s, &h.t_ccd_l,
                        &h.t_rrd, &h.t_faw, &h.t_wtr, &h.t_rtw, &h.t_rfc})
     *time /= kAmple;
@@ -95,10 +96,18 @@ void free_results(GpuModel& m) {
   m.issue.scoreboard_limit = 250;
 }
 
+/// Blocks come and go at any rate.
+void free_turnover(GpuModel& m) {
+  m.launch.blocks_per_cycle_x16 *= kAmple;
+  m.launch.blocks_back_per_cycle_x16 *= kAmple;
+  m.launch.block_end_cycles = 0;
+}
+
 void change_model(GpuModel& m, const Removed& removed) {
   if (has(removed, CauseKind::Launch)) free_launch(m);
   if (has(removed, CauseKind::Fetch)) free_fetch(m);
   if (has(removed, CauseKind::L2Capacity)) larger_l2(m);
+  if (has(removed, CauseKind::BlockSlots)) free_turnover(m);
   if (has(removed, CauseKind::Latency)) free_results(m);
   if (has(removed, CauseKind::PipeAlu)) free_pipes(m, {Pipe::Alu});
   if (has(removed, CauseKind::PipeFma)) {
@@ -117,10 +126,10 @@ void change_model(GpuModel& m, const Removed& removed) {
 
 // ---- the occupancy ----
 
-void change_occupancy(Occupancy& o, const Removed& removed) {
+void change_occupancy(Occupancy& o, const KernelTrace& trace, const Removed& removed) {
   int blocks = o.limit_warps;
   if (!has(removed, CauseKind::Registers)) blocks = std::min(blocks, o.limit_registers);
-  if (!has(removed, CauseKind::SharedSize)) blocks = std::min(blocks, o.limit_shared);
+  if (!has(removed, CauseKind::SharedSize) && uses_shared(trace)) blocks = std::min(blocks, o.limit_shared);
   if (!has(removed, CauseKind::BlockSlots)) blocks = std::min(blocks, o.limit_blocks);
   o.blocks_per_sm = std::max(o.blocks_per_sm, blocks);
 }
@@ -339,6 +348,67 @@ class Thinning {
   std::vector<bool> silent_;  ///< by instruction: it does nothing
 };
 
+/// Takes instructions out of the code, of the ways of the warps and of what is counted by instruction.
+class LeavingOut {
+ public:
+  LeavingOut(KernelTrace& trace, const std::vector<bool>& leaves)
+      : leaves_(leaves), events_(*trace.kernel), before_(leaves.size() + 1, 0) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) before_[i + 1] = before_[i] + (leaves[i] ? 0 : 1);
+    auto kernel = std::make_shared<Kernel>(*trace.kernel);
+    keep(kernel->instructions), keep(kernel->text), keep(kernel->source);
+    trace.kernel = std::move(kernel);
+    keep(trace.launch.counted);
+    const BlockClass* last = nullptr;
+    SharedCounts last_counts;  // as they were: many classes share theirs
+    for (BlockClass& cls : trace.classes) {
+      const SharedCounts as_was = cls.counts;
+      if (last != nullptr && as_was.shares(last_counts))
+        cls.counts = last->counts;
+      else
+        keep(cls.counts.edit());
+      last = &cls;
+      last_counts = as_was;
+      shorten(cls);
+    }
+  }
+
+ private:
+  template <typename T>
+  void keep(std::vector<T>& of_instructions) const {
+    std::size_t to = 0;
+    for (std::size_t i = 0; i < of_instructions.size(); ++i)
+      if (i >= leaves_.size() || !leaves_[i]) std::swap(of_instructions[to++], of_instructions[i]);
+    of_instructions.resize(to);
+  }
+
+  void shorten(BlockClass& cls) const {
+    for (WarpTrace& warp : cls.warps) {
+      std::vector<Access> left;
+      const Access* record = warp.accesses.data();
+      for (const Run& run : cls.paths[warp.path].runs)
+        for (std::uint32_t pc = run.first; pc < run.first + run.count; ++pc) {
+          const unsigned records = events_[pc].records;
+          if (!leaves_[pc]) left.insert(left.end(), record, record + records);
+          record += records;
+        }
+      warp.accesses = std::move(left);
+    }
+    for (WarpPath& path : cls.paths) {
+      path.instructions = 0;
+      for (Run& run : path.runs) {
+        const std::uint32_t end = before_[run.first + run.count];
+        run = {before_[run.first], end - before_[run.first]};
+        path.instructions += run.count;
+      }
+      std::erase_if(path.runs, [](const Run& run) { return run.count == 0; });
+    }
+  }
+
+  const std::vector<bool>& leaves_;    ///< by instruction
+  EventTable events_;                  ///< of the code as it was
+  std::vector<std::uint32_t> before_;  ///< by instruction, and one more: those before it that stay
+};
+
 bool changes_trace(const Removed& removed) {
   for (const CauseKind kind :
        {CauseKind::Uncoalesced, CauseKind::BankConflicts, CauseKind::Atomics, CauseKind::LocalMemory,
@@ -371,10 +441,20 @@ std::shared_ptr<const KernelTrace> change_trace(const KernelTrace& from, const R
     if (p.space == MemorySpace::Global && is_atomic(p) && has(removed, CauseKind::Atomics)) p.lanes = 0;
     if (p.space == MemorySpace::Local && has(removed, CauseKind::LocalMemory)) p.lanes = 0;
   }
+  if (has(removed, CauseKind::LocalMemory)) {
+    std::vector<bool> leaves;
+    for (const Instruction& in : trace->kernel->instructions)
+      leaves.push_back(in.space == MemorySpace::Local && in.memory != MemoryKind::None);
+    if (std::find(leaves.begin(), leaves.end(), true) != leaves.end()) LeavingOut(*trace, leaves);
+  }
   return trace;
 }
 
 }  // namespace
+
+bool uses_shared(const KernelTrace& trace) {
+  return trace.kernel->static_shared_bytes + trace.launch.dynamic_shared_bytes > 0;
+}
 
 bool removable(CauseKind kind) {
   return kind != CauseKind::Tail && kind != CauseKind::Issue && kind != CauseKind::Count;
@@ -383,7 +463,7 @@ bool removable(CauseKind kind) {
 Scene without(const Scene& scene, const Removed& removed) {
   Scene out = scene;
   change_model(out.model, removed);
-  change_occupancy(out.occupancy, removed);
+  change_occupancy(out.occupancy, *scene.trace, removed);
   if (changes_trace(removed)) out.trace = change_trace(*scene.trace, removed);
   return out;
 }

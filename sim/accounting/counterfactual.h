@@ -22,6 +22,9 @@ struct Scene {
   Occupancy occupancy;
 };
 
+/// The launch has shared memory of its own. Without, the driver's part of it never is the limit: L1 is made smaller.
+bool uses_shared(const KernelTrace&);
+
 /// What there is to remove: Tail and Issue are what remains, never removed.
 bool removable(CauseKind);
 
@@ -29,10 +32,12 @@ bool removable(CauseKind);
 /// - Uncoalesced: lanes of a global access lie side by side from a line boundary on, in the order of their addresses.
 ///   Accesses of a constant stride keep apart what was apart: the data are taken to be stored the other way round.
 /// - BankConflicts: lanes of a shared access lie side by side.
-/// - Atomics, LocalMemory: the instructions issue and access nothing.
+/// - Atomics: the instructions issue and access nothing.
+/// - LocalMemory: there are no loads and stores of it.
 /// - Divergence: of straight stretches with lanes off, so many fewer execute as if the lanes of all warps were packed.
 /// - Barrier: barriers and fences issue and do nothing.
-/// - Registers, SharedSize, BlockSlots: so many blocks are resident as the other limits allow.
+/// - Registers, SharedSize, BlockSlots: so many blocks are resident as the other limits allow; and for the last, blocks
+///   come and go at any rate.
 /// - L2Capacity: L2 is many times as large, with no more room for data to be written back.
 /// - Latency: no instruction waits for another's result.
 /// Of the GPU's resources: a rate that is never the limit. Launch: it takes no time.

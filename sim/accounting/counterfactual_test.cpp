@@ -164,3 +164,38 @@ TEST_CASE("everything that can be removed changes the launch, and leaves the ori
     CHECK(other.model.launch.start_cycles <= as_is.model.launch.start_cycles);
   }
 }
+
+TEST_CASE("without local memory its instructions are gone, and what follows is as before") {
+  Scene as_is = scene(4);
+  auto kernel = std::make_shared<Kernel>(*as_is.trace->kernel);
+  kernel->instructions[2] = instruction(Opcode::LDL, MemorySpace::Local, MemoryKind::Load);
+  auto trace = std::make_shared<KernelTrace>(*as_is.trace);
+  trace->kernel = kernel;
+  trace->patterns[2] = strided(MemorySpace::Local, MemoryKind::Load, 4);
+  as_is.trace = trace;
+  const Scene other = without(as_is, only(CauseKind::LocalMemory));
+  REQUIRE(other.trace->kernel->instructions.size() == 5);
+  CHECK(other.trace->kernel->instructions[2].opcode == Opcode::BAR);
+  const BlockClass& cls = other.trace->classes[0];
+  CHECK(cls.counts.size() == 5);
+  for (const WarpTrace& warp : cls.warps) {
+    CHECK(cls.paths[warp.path].instructions == 5);
+    CHECK(cls.paths[warp.path].runs == std::vector<Run>{{0, 5}});
+    REQUIRE(warp.accesses.size() == 3);
+    CHECK(warp.accesses[2].pattern == 3);  // the barrier's
+  }
+  CHECK(without(scene(4), only(CauseKind::LocalMemory)).trace->kernel->instructions.size() == 6);
+}
+
+TEST_CASE("larger blocks fill an SM and need not be handed out faster") {
+  Scene as_is = scene(4);
+  as_is.occupancy.limit_registers = 32;
+  as_is.occupancy.limit_shared = 8;
+  const Scene other = without(as_is, only(CauseKind::BlockSlots));
+  CHECK(other.occupancy.blocks_per_sm == 32);  // the driver's shared memory is no limit of a launch without any
+  CHECK(other.model.launch.blocks_back_per_cycle_x16 > as_is.model.launch.blocks_back_per_cycle_x16);
+  auto trace = std::make_shared<KernelTrace>(*as_is.trace);
+  trace->launch.dynamic_shared_bytes = 1024;
+  as_is.trace = trace;
+  CHECK(without(as_is, only(CauseKind::BlockSlots)).occupancy.blocks_per_sm == 8);
+}

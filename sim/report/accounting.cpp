@@ -181,6 +181,27 @@ Waits find_waits(const Inputs& in) {
   return waits;
 }
 
+bool synchronises(const Instruction& in) {
+  return in.opcode == Opcode::MEMBAR || in.opcode == Opcode::ERRBAR || event_of(in).kind == EventKind::Arrive;
+}
+
+/// A warp at a barrier waits before it issues what follows: the barrier is the last one before that, or the last of all
+/// in a loop that comes round.
+std::vector<double> at_barriers(const Kernel& kernel, const std::vector<double>& waiting) {
+  std::vector<double> blame(waiting.size(), 0.0);
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    if (waiting[i] == 0) continue;
+    std::size_t at = i + 1;
+    while (at > 0 && !synchronises(kernel.instructions[at - 1])) --at;
+    if (at == 0) {
+      at = waiting.size();
+      while (at > i + 1 && !synchronises(kernel.instructions[at - 1])) --at;
+    }
+    blame[at - 1] += waiting[i];
+  }
+  return blame;
+}
+
 /// How much each instruction has to do with a cause.
 std::vector<double> blame_of(const Inputs& in, const Prediction& p, CauseKind kind) {
   std::vector<double> blame(in.kernel.instructions.size(), 0.0);
@@ -216,6 +237,10 @@ std::vector<double> blame_of(const Inputs& in, const Prediction& p, CauseKind ki
       break;
     case CauseKind::Divergence: {
       for (const BranchRow& b : p.divergence.branches) blame[b.instruction] = static_cast<double>(b.divergent);
+      for (std::size_t i = 0; i < in.totals.size(); ++i)  // some lanes go on without the others
+        if (const InstructionCount& t = in.totals[i];
+            in.kernel.instructions[i].opcode == Opcode::EXIT && t.enabled_lanes > 0 && t.enabled_lanes < t.active_lanes)
+          blame[i] = static_cast<double>(t.executed_on);
       if (std::any_of(blame.begin(), blame.end(), [](double b) { return b > 0; })) break;
       for (std::size_t i = 0; i < in.totals.size(); ++i)
         blame[i] = static_cast<double>(in.totals[i].executed * kWarpLanes - in.totals[i].enabled_lanes);
@@ -226,6 +251,7 @@ std::vector<double> blame_of(const Inputs& in, const Prediction& p, CauseKind ki
       break;
     case CauseKind::Barrier:
       stalls({Stall::Barrier, Stall::Membar});
+      blame = at_barriers(in.kernel, blame);
       break;
     case CauseKind::Latency:
       blame = find_waits(in).blame;
@@ -412,6 +438,27 @@ double beyond_full_rate(const Inputs& in) {
 
 }  // namespace
 
+double idle_cycles(const GpuModel& model, const std::vector<BlockSpan>& spans) {
+  Cycle first = kNever, end = 0;
+  std::vector<std::vector<std::pair<Cycle, Cycle>>> stays(static_cast<std::size_t>(model.chip.sm_count));
+  for (const BlockSpan& span : spans) {
+    if (span.sm < stays.size()) stays[span.sm].emplace_back(span.start, span.end);
+    first = std::min(first, span.start);
+    end = std::max(end, span.end);
+  }
+  if (end <= first) return 0;
+  double busy = 0;
+  for (auto& sm : stays) {
+    std::sort(sm.begin(), sm.end());
+    Cycle reached = 0;
+    for (const auto& [from, to] : sm) {
+      if (to > reached) busy += static_cast<double>(to - std::max(from, reached));
+      reached = std::max(reached, to);
+    }
+  }
+  return std::max(0.0, static_cast<double>(end - first) - busy / static_cast<double>(stays.size()));
+}
+
 double tail_cycles(const Inputs& in) {
   const auto blocks = in.trace.launch.grid.count();
   const auto wave =
@@ -420,14 +467,8 @@ double tail_cycles(const Inputs& in) {
   const double outside = in.model.launch.start_cycles + in.model.launch.end_cycles;
   const double body = std::max(0.0, in.cycles - outside);
   if (!waves.from_spans) return waves.idle_sm_pct / 100 * body;
-  // From the first block to the last: what is before and behind is the launch's, or memory's that has yet to finish.
-  Cycle first = kNever, end = 0;
-  for (const BlockSpan& span : in.timing.spans) {
-    first = std::min(first, span.start);
-    end = std::max(end, span.end);
-  }
-  const double busy = (1 - waves.idle_sm_pct / 100) * in.cycles;
-  const double idle = end > first ? std::max(0.0, static_cast<double>(end - first) - busy) : 0;
+  // What is before and behind is the launch's, or memory's that has yet to finish.
+  const double idle = idle_cycles(in.model, in.timing.spans);
   return std::min(body, blocks > wave ? std::max(idle, beyond_full_rate(in)) : idle);
 }
 
@@ -494,20 +535,28 @@ CauseSizes counted_sizes(const Inputs& in, const Prediction& p) {
   return sizes;
 }
 
+std::vector<CauseKind> named_order(const CauseSizes& sizes, double elapsed) {
+  std::vector<CauseKind> order;
+  for (std::size_t k = 0; k < kCauses; ++k)
+    if (sizes.cycles[k] > 0) order.push_back(static_cast<CauseKind>(k));
+  const auto size = [&](CauseKind kind) { return sizes[kind]; };
+  std::stable_sort(order.begin(), order.end(), [&](CauseKind a, CauseKind b) { return size(a) > size(b); });
+  if (order.size() > 1 && order.front() == CauseKind::Issue && size(CauseKind::Issue) <= elapsed / 2)
+    std::swap(order[0], order[1]);
+  return order;
+}
+
 void fill_accounting(const Inputs& in, const Prediction& p, const CauseSizes& sizes, Accounting& out) {
   out.causes.clear();
   out.findings.clear();
-  for (std::size_t k = 0; k < kCauses; ++k) {
-    if (sizes.cycles[k] <= 0) continue;
+  for (const CauseKind kind : named_order(sizes, in.cycles)) {
     Cause cause;
-    cause.kind = static_cast<CauseKind>(k);
-    cause.cycles = sizes.cycles[k];
+    cause.kind = kind;
+    cause.cycles = sizes[kind];
     cause.share_pct = percent(cause.cycles, in.cycles);
-    cause.gain_cycles = sizes.gains[k];
+    cause.gain_cycles = sizes.gain(kind);
     out.causes.push_back(std::move(cause));
   }
-  std::stable_sort(out.causes.begin(), out.causes.end(),
-                   [](const Cause& a, const Cause& b) { return a.cycles > b.cycles; });
   for (Cause& cause : out.causes) {
     if (cause.cycles < kNoticeable * in.cycles) continue;
     cause.evidence = evidence_of(in, p, cause.kind);

@@ -13,6 +13,8 @@ struct CauseSizes {
   std::array<double, kCauses> cycles{};
   std::array<std::optional<double>, kCauses> gains{};
   double& operator[](CauseKind kind) { return cycles[static_cast<std::size_t>(kind)]; }
+  double operator[](CauseKind kind) const { return cycles[static_cast<std::size_t>(kind)]; }
+  const std::optional<double>& gain(CauseKind kind) const { return gains[static_cast<std::size_t>(kind)]; }
   std::optional<double>& gain(CauseKind kind) { return gains[static_cast<std::size_t>(kind)]; }
 };
 
@@ -20,11 +22,20 @@ struct CauseSizes {
 /// any change of its timing.
 inline constexpr double kNoticeable = 0.01;
 
-/// Elapsed cycles that would be saved if blocks kept all SMs as busy to the end as they do while there are blocks left.
+/// Of the time from the first block to the last, the mean over SMs of that in which they have none.
+double idle_cycles(const GpuModel&, const std::vector<BlockSpan>&);
+
+/// Elapsed cycles that would be saved if blocks kept all SMs as busy to the end as they do while there are blocks left,
+/// from the one run.
 double tail_cycles(const Inputs&);
 
 /// Sizes of Launch and Tail alone, at most the elapsed cycles.
 CauseSizes outside_sizes(const Inputs&);
+
+/// Causes of some size in the order in which they are named: largest first, but Issue comes before others only if it
+/// has more than half of the elapsed cycles. It is what the instructions take when nothing else does, and what is lost
+/// besides can be mended without executing fewer.
+std::vector<CauseKind> named_order(const CauseSizes&, double elapsed);
 
 /// Busy cycles of each resource, of the whole GPU: elapsed cycles if it alone were the limit.
 std::array<double, kCauses> demands(const Inputs&, const Prediction&);
@@ -33,7 +44,7 @@ std::array<double, kCauses> demands(const Inputs&, const Prediction&);
 /// demand has that (no run of these instructions can be shorter), and the rest is divided as the warps' waiting is.
 CauseSizes counted_sizes(const Inputs&, const Prediction&);
 
-/// Sorts, and adds evidence, places and findings. Sizes are taken to add up to the elapsed cycles.
+/// Puts them in order, and adds evidence, places and findings. Sizes are taken to add up to the elapsed cycles.
 void fill_accounting(const Inputs&, const Prediction&, const CauseSizes&, Accounting&);
 
 /// The first cause in a sentence.

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "counters/metrics.h"
+#include "report/accounting.h"
 #include "report/test_support.h"
 
 using namespace forewarp;
@@ -154,6 +155,18 @@ TEST_CASE("verdicts from the counters of one run are told apart") {
     timing.counters.stalls[static_cast<std::size_t>(Stall::LgThrottle)] = 400000;
     CHECK(kind().kind == CauseKind::L1);
   }
+}
+
+TEST_CASE("issue is named first if it has more than half of the time") {
+  report::CauseSizes sizes;
+  sizes[CauseKind::Issue] = 45;
+  sizes[CauseKind::Tail] = 30;
+  sizes[CauseKind::Launch] = 25;
+  CHECK(report::named_order(sizes, 100) ==
+        std::vector<CauseKind>{CauseKind::Tail, CauseKind::Issue, CauseKind::Launch});
+  sizes[CauseKind::Issue] = 60;
+  CHECK(report::named_order(sizes, 115).front() == CauseKind::Issue);
+  CHECK(report::named_order(report::CauseSizes{}, 100).empty());
 }
 
 TEST_CASE("a launch without any floating-point work or time has no infinite numbers") {
