@@ -14,10 +14,15 @@ namespace {
 constexpr std::uint64_t kMostHistoryLines = 15'000'000;
 
 /// Passes through the data banks, and what atomics carry.
-PatternTiming time_pattern(const AccessPattern& pattern, const CoalescedCounts& counts) {
+PatternTiming time_pattern(const GpuModel& gpu, const AccessPattern& pattern, const CoalescedCounts& counts) {
   PatternTiming timing;
   if (pattern.lanes == 0) return timing;
   timing.wavefronts = counts.wavefronts;
+  if (effect_of(pattern).to_lines()) {  // a wavefront brings a line's bytes, or what the GPU's data stage does
+    const int bytes = gpu.l1.data_bytes_per_cycle;
+    timing.wavefronts = static_cast<decltype(timing.wavefronts)>(
+        (counts.wavefronts * static_cast<int>(kLineBytes) + bytes - 1) / bytes);
+  }
   // Lanes that meet on one word follow one another in L2 (memory.h).
   const int active = std::popcount(pattern.lanes), words = std::max<int>(1, counts.addresses);
   timing.rounds = static_cast<std::uint8_t>((active + words - 1) / words);
@@ -52,7 +57,7 @@ class LaunchTables {
   LaunchTables(const GpuModel& gpu, const KernelTrace& trace)
       : program_(*trace.kernel, gpu), patterns_(trace.patterns), classes_(trace) {
     for (std::size_t p = 0; p < trace.patterns.size(); ++p)
-      timing_.push_back(time_pattern(trace.patterns[p], patterns_.counts(static_cast<std::uint32_t>(p))));
+      timing_.push_back(time_pattern(gpu, trace.patterns[p], patterns_.counts(static_cast<std::uint32_t>(p))));
   }
   LaunchContext context(const GpuModel& gpu, const KernelTrace& trace, const Occupancy& occupancy) const {
     return {gpu,
