@@ -40,8 +40,8 @@ def memory():
               ["scatter", 1024, 256, "ordered", "in", "out", MI - 1]),
         *pair("piece_a_thread", {"in": random(2 * MI), "out": zero_bytes(256 * KI)},
               ["piece_a_thread", 256, 256, "in", "out", 32], ["piece_a_step", 256, 256, "in", "out", 32]),
-        *pair("row_a_thread", {"a": random(2 * MI), "x": random(64), "y": zero_bytes(128 * KI)},
-              ["row_a_thread", 256, 128, "a", "x", "y", 64], ["row_transposed", 256, 128, "a", "x", "y", 64]),
+        *pair("row_a_thread", {"a": random(8 * MI), "x": random(64), "y": zero_bytes(512 * KI)},
+              ["row_a_thread", 1024, 128, "a", "x", "y", 64], ["row_transposed", 1024, 128, "a", "x", "y", 64]),
         *pair("tile_columns", {"in": random(KI), "out": zero_bytes(4 * fits * 256)},
               ["tile_columns", fits, 256, "in", "out", 64], ["tile_padded", fits, 256, "in", "out", 64]),
         *pair("shared_stride", {"out": zero_bytes(4 * fits * 256)}, ["shared_stride", fits, 256, "out", 8, 64],
@@ -56,19 +56,19 @@ def memory():
               ["indexed_array", 132, 256, "in", "out", 64], ["computed_array", 132, 256, "in", "out", 64]),
         *pair("spilled", {"in": random(MI), "out": zero_bytes(4 * 264 * 256)}, ["spilled", 264, 256, "in", "out", 4],
               ["kept", 264, 256, "in", "out", 4]),
-        *pair("wide_values", {"in": random(4 * MI), "out": zero_bytes(MI)}, ["wide_values", 1024, 256, "in", "out"],
-              ["narrow_values", 1024, 256, "in", "out"]),
-        *pair("table_words", {"in": random(2 * KI), "out": zero_bytes(4 * fits * 256)},
-              ["table_words", fits, 256, "in", "out", 32], ["table_kept", fits, 256, "in", "out", 32]),
-        *pair("shared_words", {"out": zero_bytes(4 * fits * 256)}, ["shared_words", fits, 256, "out", 64],
-              ["shared_kept", fits, 256, "out", 64]),
+        *pair("own_tables", {"in": random(16 * MI), "out": zero_bytes(MI)}, ["own_tables", 1024, 256, "in", "out", 1023],
+              ["own_tables", 1024, 256, "in", "out", 63]),
+        *pair("table_words", {"in": random(4 * KI), "out": zero_bytes(4 * 528 * 256)},
+              ["table_words", 528, 256, "in", "out", 64], ["table_kept", 528, 256, "in", "out", 64]),
+        *pair("shared_words", {"out": zero_bytes(4 * fits * 256)}, ["shared_words", fits, 256, "out", 32, 64],
+              ["shared_kept", fits, 256, "out", 32, 64]),
     ]
 
 
 def execution():
     fits = 132 * 8
     out = {"out": zero_bytes(4 * 132 * 2048)}
-    loads = {"in": random(132 * 128 * 64), "out": zero_bytes(4 * 132 * 128)}
+    loads = {"in": random(132 * 128 * 64), "out": zero_bytes(4 * 132 * 2048)}
     table = {"table": zero_bytes(64 * KI), "out": zero_bytes(4 * 132 * 256)}
     more = {"in": random(132 * 2048), "out": zero_bytes(4 * 132 * 2048)}
     alone = {"dynamic_shared_bytes": 120000}  # one block on an SM
@@ -80,20 +80,21 @@ def execution():
         *pair("one_lane", out, ["one_lane", 264, 256, "out", 8], ["all_lanes", 264, 256, "out", 8]),
         *pair("barrier_a_turn", out, ["barrier_a_turn", 132, 1024, "out", 200], ["no_barrier", 132, 1024, "out", 200]),
         *pair("fence_a_turn", out, ["fence_a_turn", 528, 256, "out", 32], ["no_barrier", 528, 256, "out", 32]),
-        *pair("long_code", out, ["long_code", 132, 256, "out", 0.5, 3], ["short_code", 132, 256, "out", 0.5, 3]),
+        *pair("long_code", out, ["long_code", 132, 128, "out", 0.5, 1], ["short_code", 132, 128, "out", 0.5, 1]),
         *pair("short_launch", out, ["plain_work", 132, 32, "out", 256], ["plain_work", 132, 32, "out", 4096]),
-        *pair("one_block_more", {"out": zero_bytes(4 * 265 * 1024)}, ["plain_work", 265, 1024, "out", 96],
-              ["plain_work", 264, 1024, "out", 96]),
+        *pair("one_block_more", {"out": zero_bytes(4 * 133 * 1024)}, ["plain_work", 133, 1024, "out", 128, alone],
+              ["plain_work", 132, 1024, "out", 128, alone]),
         *pair("few_blocks", out, ["plain_work", 16, 256, "out", 4096], ["plain_work", 128, 256, "out", 512]),
         *pair("partial_wave", {"out": zero_bytes(4 * 140 * 256)}, ["plain_work", 140, 256, "out", 512, alone],
               ["plain_work", 132, 256, "out", 512, alone]),
         *pair("long_block", out, ["long_block", 132, 256, "out", 4096, 256], ["long_block", 132, 256, "out", 285, 285]),
         *pair("one_chain", out, ["one_chain", 132, 128, "out", 0.5, 128], ["eight_chains", 132, 128, "out", 0.5, 128]),
         *pair("chase", table, ["chase", 132, 64, "table", "out", 64], ["no_chase", 132, 64, "table", "out", 64]),
-        *pair("one_load", loads, ["one_load", 132, 128, "in", "out", 64], ["many_loads", 132, 128, "in", "out", 64]),
+        *pair("one_load", loads, ["one_load", 132, 128, "in", "out", 64], ["many_loads", 2112, 128, "in", "out", 4]),
         *pair("shared_chase", table, ["shared_chase", 132, 256, "out", 256], ["shared_no_chase", 132, 256, "out", 256]),
-        *pair("doubles", more, ["doubles", 528, 256, "in", "out", 192], ["floats", 528, 256, "in", "out", 192]),
-        *pair("special", more, ["special", fits, 256, "in", "out", 64], ["polynomial", fits, 256, "in", "out", 64]),
+        *pair("doubles", more, ["doubles", fits, 256, "in", "out", 0.5, 1.0, 384],
+              ["floats", fits, 256, "in", "out", 0.5, 1.0, 384]),
+        *pair("special", more, ["special", fits, 256, "in", "out", 256], ["polynomial", fits, 256, "in", "out", 256]),
         *pair("large_shared", more, ["hide", 2112, 128, "in", "out", 16, held], ["hide", 2112, 128, "in", "out", 16]),
         *pair("small_blocks", more, ["hide", 8448, 32, "in", "out", 16], ["hide", 2112, 128, "in", "out", 16]),
     ]

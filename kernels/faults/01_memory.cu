@@ -80,6 +80,7 @@ extern "C" __global__ void scatter(const int* index, const float* in, float* out
 extern "C" __global__ void piece_a_thread(const float* in, float* out, int each) {
   AT;
   float s = 0;
+#pragma unroll 8
   for (int k = 0; k < each; ++k)
     s += in[i * each + k];  // fault: piece_a_thread
   out[i] = s;
@@ -88,6 +89,7 @@ extern "C" __global__ void piece_a_step(const float* in, float* out, int each) {
   AT;
   int all = gridDim.x * blockDim.x;
   float s = 0;
+#pragma unroll 8
   for (int k = 0; k < each; ++k) s += in[k * all + i];
   out[i] = s;
 }
@@ -143,9 +145,9 @@ extern "C" __global__ void shared_counters(const int* in, int* out, int mask, in
   __shared__ int bins[256];
   bins[threadIdx.x] = 0;
   __syncthreads();
-  int v = in[threadIdx.x];
+  int v = in[0] & 1;
   for (int k = 0; k < turns; ++k)
-    atomicAdd(&bins[(threadIdx.x + (v & 1)) & mask], k);  // fault: shared_counters
+    atomicAdd(&bins[(threadIdx.x + v) & mask], k);  // fault: shared_counters
   __syncthreads();
   out[blockIdx.x * 256 + threadIdx.x] = bins[threadIdx.x];
 }
@@ -219,69 +221,79 @@ extern "C" __global__ void __launch_bounds__(256, 2) kept(const float* in, float
   live_values<64>(in, out, turns);
 }
 
-// More bytes than the values need.
-extern "C" __global__ void wide_values(const int4* in, int* out) {
+// A table for each block, which memory has to bring, or one for all blocks that are equal modulo `tables`, from L2.
+extern "C" __global__ void own_tables(const int4* in, int* out, int tables) {
   AT;
-  int all = gridDim.x * blockDim.x;
-  int4 a = in[i], b = in[i + all], c = in[i + 2 * all], d = in[i + 3 * all];  // fault: wide_values
-  out[i] = a.x + a.y + a.z + a.w + b.x + b.y + b.z + b.w + c.x + c.y + c.z + c.w + d.x + d.y + d.z + d.w;
-}
-extern "C" __global__ void narrow_values(const int4* in, int* out) {
-  AT;
-  int4 a = in[i];
+  const int4* table = in + (blockIdx.x & tables) * 4096 + threadIdx.x;
   int s = 0;
-  s = __dp4a(a.x, 0x01010101, s);
-  s = __dp4a(a.y, 0x01010101, s);
-  s = __dp4a(a.z, 0x01010101, s);
-  out[i] = __dp4a(a.w, 0x01010101, s);
+#pragma unroll
+  for (int k = 0; k < 16; ++k) {
+    int4 a = table[k * 256];  // fault: own_tables
+    s += a.x + a.y + a.z + a.w;
+  }
+  out[i] = s;
 }
 
-// A word of a small table read for each addition, or kept for eight of them.
-extern "C" __global__ void table_words(const float* in, float* out, int turns) {
-  AT;
-  float s[8] = {};
-  for (int t = 0; t < turns; ++t) {
-    const float* p = in + (t & 7) * 256 + (threadIdx.x & 31);
-#pragma unroll
-    for (int k = 0; k < 8; ++k)
-      s[k] += p[k * 32];  // fault: table_words
-  }
-  out[i] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
+// 16 bytes of a small table read for each addition, or kept for four of them.
+__device__ __forceinline__ void add(float4& s, float4 v, float f) {
+  s.x += v.x * f;
+  s.y += v.y * f;
+  s.z += v.z * f;
+  s.w += v.w * f;
 }
-extern "C" __global__ void table_kept(const float* in, float* out, int turns) {
-  AT;
-  float s[8] = {};
-  for (int t = 0; t < turns; ++t) {
-    float v = in[(t & 7) * 256 + (threadIdx.x & 31)];
+__device__ __forceinline__ float sum(const float4* s) {
+  float all = 0;
 #pragma unroll
-    for (int k = 0; k < 8; ++k) s[k] += v * k;
+  for (int k = 0; k < 4; ++k) all += s[k].x + s[k].y + s[k].z + s[k].w;
+  return all;
+}
+extern "C" __global__ void table_words(const float4* in, float* out, int turns) {
+  AT;
+  float4 s[4] = {};
+  for (int t = 0; t < turns; ++t) {
+    const float4* p = in + (t & 7) * 128 + (threadIdx.x & 31);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      add(s[k], p[k * 32], k + 1);  // fault: table_words
   }
-  out[i] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
+  out[i] = sum(s);
+}
+extern "C" __global__ void table_kept(const float4* in, float* out, int turns) {
+  AT;
+  float4 s[4] = {};
+  for (int t = 0; t < turns; ++t) {
+    float4 v = in[(t & 7) * 128 + (threadIdx.x & 31)];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) add(s[k], v, k + 1);
+  }
+  out[i] = sum(s);
 }
 
 // The same with a table in shared memory.
-extern "C" __global__ void shared_words(float* out, int turns) {
-  __shared__ float table[1024];
-  for (int k = threadIdx.x; k < 1024; k += 256) table[k] = k;
+extern "C" __global__ void shared_words(float* out, int stride, int turns) {
+  __shared__ float4 table[512];
+  for (int k = threadIdx.x; k < 512; k += 256) table[k] = make_float4(k, k, k, k);
   __syncthreads();
-  float s[8] = {};
+  float4 s[4] = {};
+#pragma unroll 1
   for (int t = 0; t < turns; ++t) {
-    const float* p = table + (t & 3) * 128 + threadIdx.x;
+    const float4* p = table + (t * stride & 255) + (threadIdx.x & 127);
 #pragma unroll
-    for (int k = 0; k < 8; ++k)
-      s[k] += p[k * 32];  // fault: shared_words
+    for (int k = 0; k < 4; ++k)
+      add(s[k], p[k * 32], k + 1);  // fault: shared_words
   }
-  out[blockIdx.x * 256 + threadIdx.x] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
+  out[blockIdx.x * 256 + threadIdx.x] = sum(s);
 }
-extern "C" __global__ void shared_kept(float* out, int turns) {
-  __shared__ float table[1024];
-  for (int k = threadIdx.x; k < 1024; k += 256) table[k] = k;
+extern "C" __global__ void shared_kept(float* out, int stride, int turns) {
+  __shared__ float4 table[512];
+  for (int k = threadIdx.x; k < 512; k += 256) table[k] = make_float4(k, k, k, k);
   __syncthreads();
-  float s[8] = {};
+  float4 s[4] = {};
+#pragma unroll 1
   for (int t = 0; t < turns; ++t) {
-    float v = table[(t & 3) * 128 + threadIdx.x];
+    float4 v = table[(t * stride & 255) + (threadIdx.x & 127)];
 #pragma unroll
-    for (int k = 0; k < 8; ++k) s[k] += v * k;
+    for (int k = 0; k < 4; ++k) add(s[k], v, k + 1);
   }
-  out[blockIdx.x * 256 + threadIdx.x] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
+  out[blockIdx.x * 256 + threadIdx.x] = sum(s);
 }

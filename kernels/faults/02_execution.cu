@@ -110,7 +110,7 @@ extern "C" __global__ void no_barrier(float* out, int turns) {
   out[i] = v;
 }
 
-// A loop of 40 KB of code, or a short one.
+// 40 KB of code, or a loop of 4 KB.
 extern "C" __global__ void long_code(float* out, float f, int turns) {
   AT;
   float x = i, y = x + 1.f, z = x + 2.f, w = x + 3.f;
@@ -129,7 +129,7 @@ extern "C" __global__ void long_code(float* out, float f, int turns) {
 extern "C" __global__ void short_code(float* out, float f, int turns) {
   AT;
   float x = i, y = x + 1.f, z = x + 2.f, w = x + 3.f;
-#pragma unroll 8
+#pragma unroll 64
   for (int t = 0; t < turns * 640; ++t) {
     x = x * f + 1.f;
     y = y * f - 1.f;
@@ -192,7 +192,7 @@ extern "C" __global__ void no_chase(const int* table, int* out, int turns) {
   out[i] = s;
 }
 
-// One load in flight a thread, or sixty-four.
+// One load in flight a thread and few threads, or four and many.
 extern "C" __global__ void one_load(const float* in, float* out, int turns) {
   AT;
   int all = gridDim.x * blockDim.x;
@@ -206,7 +206,7 @@ extern "C" __global__ void many_loads(const float* in, float* out, int turns) {
   AT;
   int all = gridDim.x * blockDim.x;
   float s = 0;
-#pragma unroll 64
+#pragma unroll 4
   for (int k = 0; k < turns; ++k) s = s * 0.5f + in[k * all + i];
   out[i] = s;
 }
@@ -233,23 +233,24 @@ extern "C" __global__ void shared_no_chase(int* out, int turns) {
 }
 
 // Doubles where floats would do.
-extern "C" __global__ void doubles(const float* in, float* out, int turns) {
+extern "C" __global__ void doubles(const float* in, float* out, float f, float g, int turns) {
   AT;
+  double a = f, b = g;
   double x = in[i], y = x + 1.0;
 #pragma unroll 4
   for (int k = 0; k < turns; ++k) {
-    x = x * 0.5 + 1.0;  // fault: doubles
-    y = y * 0.5 + 2.0;
+    x = x * a + b;  // fault: doubles
+    y = y * a + b;
   }
   out[i] = x + y;
 }
-extern "C" __global__ void floats(const float* in, float* out, int turns) {
+extern "C" __global__ void floats(const float* in, float* out, float f, float g, int turns) {
   AT;
   float x = in[i], y = x + 1.f;
 #pragma unroll 4
   for (int k = 0; k < turns; ++k) {
-    x = x * 0.5f + 1.f;
-    y = y * 0.5f + 2.f;
+    x = x * f + g;
+    y = y * f + g;
   }
   out[i] = x + y;
 }
