@@ -136,12 +136,31 @@ void change_occupancy(Occupancy& o, const KernelTrace& trace, const Removed& rem
 
 // ---- the kernel ----
 
+/// Who waits for a phase of a barrier in shared memory waits for others, not for a result: the first instruction behind
+/// each that asks for its scoreboard.
+std::vector<std::uint8_t> waits_for_phases(const Kernel& kernel) {
+  const std::vector<Instruction>& code = kernel.instructions;
+  std::vector<std::uint8_t> kept(code.size(), 0);
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const std::uint8_t s = code[i].control.write_barrier;
+    if (code[i].opcode != Opcode::SYNCS || s == kNoScoreboard) continue;
+    for (std::size_t j = i + 1; j < code.size(); ++j) {
+      if ((code[j].control.wait_mask >> s & 1) == 0) continue;
+      kept[j] = static_cast<std::uint8_t>(kept[j] | 1u << s);
+      break;
+    }
+  }
+  return kept;
+}
+
 std::shared_ptr<const Kernel> without_waits(const Kernel& kernel) {
   auto copy = std::make_shared<Kernel>(kernel);
-  for (Instruction& in : copy->instructions) {
+  const std::vector<std::uint8_t> kept = waits_for_phases(kernel);
+  for (std::size_t i = 0; i < copy->instructions.size(); ++i) {
+    Instruction& in = copy->instructions[i];
     in.control.stall = 1;
     in.control.yield = true;  // a stall count of 1 without it takes 2 cycles
-    in.control.wait_mask = 0;
+    in.control.wait_mask = kept[i];
     if (in.opcode == Opcode::DEPBAR) {
       in.opcode = in.native = Opcode::NOP;
       in.operand_count = in.destination_count = 0;

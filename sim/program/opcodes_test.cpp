@@ -76,7 +76,8 @@ TEST_CASE("columns of the opcode table fit together") {
     // Where the compiler cannot know when a result is there, there is a latency to release a scoreboard after.
     if (t.unit.pipe90 == Pipe::Xu) CHECK(t.unit.latency == Latency::Variable);
     if (t.unit.at_barrier == AtBarrier::Passes) CHECK(t.unit.latency != Latency::Variable);
-    const bool copies = t.slice == Slice::CopyIn || t.slice == Slice::CopyOut || t.slice == Slice::CopyStated;
+    const bool copies = t.slice == Slice::CopyIn || t.slice == Slice::CopyOut || t.slice == Slice::CopyStated ||
+                        t.slice == Slice::Prefetch;
     CHECK((t.memory == MemoryKind::AsyncCopy) == copies);
   });
 }

@@ -83,12 +83,6 @@ const Operand* memory_operand(const Instruction& instruction) {
   return nullptr;
 }
 
-/// From shared to global memory. UBLKCP.G.S says so in the order of its modifiers.
-bool copies_outward(const Instruction& instruction) {
-  const Slice slice = traits(instruction.opcode).slice;
-  return slice == Slice::CopyOut || (slice == Slice::CopyStated && instruction.modifier_list[0] == Modifier::G);
-}
-
 /// Memory whose values an instruction takes and gives. Constants never change and do not count.
 void set_spaces(const Instruction& instruction, Step& step) {
   const MemorySpace space = instruction.space == MemorySpace::Constant ? MemorySpace::None : instruction.space;
@@ -104,6 +98,7 @@ void set_spaces(const Instruction& instruction, Step& step) {
       step.reads_space = step.writes_space = space;
       break;
     case MemoryKind::AsyncCopy: {
+      if (traits(instruction.opcode).slice == Slice::Prefetch) break;
       const bool outward = copies_outward(instruction);
       step.reads_space = outward ? MemorySpace::Shared : MemorySpace::Global;
       step.writes_space = outward ? MemorySpace::Global : MemorySpace::Shared;

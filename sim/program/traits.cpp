@@ -184,6 +184,11 @@ bool takes_target(const Instruction& instruction) {
   return false;
 }
 
+bool copies_outward(const Instruction& instruction) {
+  const Slice slice = traits(instruction.opcode).slice;
+  return slice == Slice::CopyOut || (slice == Slice::CopyStated && instruction.modifier_list[0] == Modifier::G);
+}
+
 bool is_branch(Opcode opcode) {
   const Flow flow = traits(opcode).flow;
   return flow == Flow::Jump || flow == Flow::Indirect;

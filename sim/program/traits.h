@@ -39,10 +39,11 @@ enum class Timing : std::uint8_t {
   LaneAttribute,  ///< S2R: the load/store unit delivers what differs between lanes, the ADU the rest
   Barrier,
   Fence,
-  Phase,    ///< something about a barrier in shared memory
-  Box,      ///< a copy by the unit for boxes
-  Group,    ///< of a warpgroup: its warps meet, or wait for its products
-  Product,  ///< of a warpgroup: beside its warps
+  Phase,      ///< something about a barrier in shared memory
+  Box,        ///< a copy by the unit for boxes
+  BoxCommit,  ///< closes a group of its copies out of shared memory
+  Group,      ///< of a warpgroup: its warps meet, or wait for its products
+  Product,    ///< of a warpgroup: beside its warps
   Depbar,
   Commit,  ///< closes a group of asynchronous copies
   Exit,
@@ -76,6 +77,7 @@ enum class Slice : std::uint8_t {
   CopyIn,          ///< global to shared memory
   CopyOut,         ///< shared to global memory
   CopyStated,      ///< as its first modifier says
+  Prefetch,        ///< global memory to L2
 };
 
 /// How a value that is affine in the block index passes through (emulation/classes).
@@ -162,6 +164,8 @@ bool leaves_line(Flow);
 bool is_control(Opcode);
 /// Names a place in the code as an operand.
 bool takes_target(const Instruction&);
+/// An asynchronous copy from shared to global memory. UBLKCP.G.S says so in the order of its modifiers.
+bool copies_outward(const Instruction&);
 /// BRA, BRX and their like, not calls.
 bool is_branch(Opcode);
 

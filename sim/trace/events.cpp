@@ -8,7 +8,7 @@ TraceEvent event_of(const Instruction& in) {
   const Timing timing = traits(in.opcode).unit.timing;
   if (timing == Timing::Barrier) return {EventKind::Arrive, 1};
   if (timing == Timing::Depbar) return {EventKind::Wait, 0};
-  if (timing == Timing::Commit) return {EventKind::Commit, 0};
+  if (timing == Timing::Commit || timing == Timing::BoxCommit) return {EventKind::Commit, 0};
   if (in.memory == MemoryKind::None) return {};
   if (traits(in.opcode).slice == Slice::BarrierObject) return {EventKind::Phase, 1};
   switch (in.space) {

@@ -37,12 +37,13 @@ struct AccessPattern {
   bool operator==(const AccessPattern&) const = default;
 };
 
-/// Boxes that a unit beside the warps copies (UTMALDG, UBLKCP) are patterns too, of kind AsyncCopy and no bytes a lane.
-/// The lanes stand for dimensions, innermost first: offsets[d] is the extent, in bytes for the innermost and in rows,
-/// planes, ... for the others, offsets[kBoxPitch + d] the bytes from one to the next.
+/// Boxes that a unit beside the warps copies (UTMALDG, UBLKCP, ...) are patterns too, of no bytes a lane: of kind
+/// AsyncCopy into shared memory, Store or Reduction out of it, Load to L2 alone. The lanes stand for dimensions,
+/// innermost first: offsets[d] is the extent, in bytes for the innermost and in rows, planes, ... for the others,
+/// offsets[kBoxPitch + d] the bytes from one to the next.
 inline constexpr std::size_t kBoxPitch = 8;
 inline bool is_box(const AccessPattern& p) {
-  return p.kind == MemoryKind::AsyncCopy && p.bytes == 0 && p.lanes != 0 && p.space == MemorySpace::Global;
+  return p.kind != MemoryKind::None && p.bytes == 0 && p.lanes != 0 && p.space == MemorySpace::Global;
 }
 
 /// One executed memory instruction. Address of lane l in block b:
@@ -104,10 +105,10 @@ struct PhaseRecord {
   bool operator==(const PhaseRecord&) const = default;
 };
 
-/// Where such a copy goes, and what its bytes complete: the second record of a box holds it as its base.
+/// The other side of such a copy, and what its bytes complete: the second record of a box holds it as its base.
 struct BoxTarget {
   std::uint32_t shared = 0;   ///< offset
-  std::uint32_t barrier = 0;  ///< offset, a multiple of 8
+  std::uint32_t barrier = 0;  ///< offset, a multiple of 8; of copies into shared memory
   std::uint32_t bytes = 0;    ///< of the whole box, those beyond the tensor too
 
   std::uint64_t packed() const {

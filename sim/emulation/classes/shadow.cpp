@@ -406,7 +406,7 @@ BlockSlope Shadow::copy(const Exec& x, const Op& op, const CopiedBox& box) {
   lanes_ = x.enabled;
   const ShadowPlan& plan = plans_[x.pc];
   if (warp(x).waits) settle(x, plan.reads);
-  if (op.value_needed) shared_dims_ = kDataDim;
+  if (op.value_needed && box.inward()) shared_dims_ = kDataDim;
   if (!any_tagged(x, plan)) return {};
   const auto row = [](const Source& s, std::uint32_t i) {
     return Source{s.row + i * kRowBytes, s.keep, s.flip, s.add};
@@ -416,16 +416,16 @@ BlockSlope Shadow::copy(const Exec& x, const Op& op, const CopiedBox& box) {
   };
   Gathered sum;
   if (box.map == nullptr) {
-    const Source& far = box.inward ? op.b : op.a;
+    const Source& far = box.inward() ? op.b : op.a;
     if (!index_slope(x, far, true, true, lanes_, 1, sum)) {
       fix(x, (sum.dims & kDataDim) != 0 ? kAllDims : sum.dims);
       sum.slope = {};
     }
-    hold(tag(x, box.inward ? op.a : op.b));
-    if (box.inward) hold(tag(x, row(op.a, 1)));
+    if (box.kind != MemoryKind::Load) hold(tag(x, box.inward() ? op.a : op.b));
+    if (box.inward()) hold(tag(x, row(op.a, 1)));
     hold(tag(x, op.c));
   } else {
-    const std::uint32_t first = box.inward ? 2 : 1;
+    const std::uint32_t first = box.before_coordinates();
     for (std::uint32_t i = 0; i < first; ++i) hold(tag(x, row(op.a, i)));
     hold(tag(x, op.b));
     hold(high_tag(x, op.b));

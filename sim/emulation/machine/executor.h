@@ -277,7 +277,7 @@ class BlockExecutor {
     const CopiedBox box = read_copy(x_, op, map);
     observer.copy(x_, op, &box);
     if (op.value_needed) move_copy(x_, op, box);
-    if (box.inward) complete_bytes(x_, box.barrier, box.bytes);
+    if (box.inward()) complete_bytes(x_, box.barrier, box.bytes);
   }
 
   [[noreturn]] void fail_end(const Warp& warp, std::uint32_t pc) const;

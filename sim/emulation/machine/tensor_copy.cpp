@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "emulation/machine/constants.h"
+#include "emulation/machine/float_bits.h"
 
 namespace forewarp::emulation {
 namespace {
@@ -116,6 +117,130 @@ void fill_beyond(std::uint8_t* row, u32 bytes, const TensorMap& map) {
   }
 }
 
+BulkType bulk_type(TensorType type) {
+  switch (type) {
+    case TensorType::I32:
+      return BulkType::S32;
+    case TensorType::U64:
+      return BulkType::U64;
+    case TensorType::I64:
+      return BulkType::S64;
+    case TensorType::F16:
+      return BulkType::F16;
+    case TensorType::Bf16:
+      return BulkType::Bf16;
+    case TensorType::F32:
+    case TensorType::Tf32:
+      return BulkType::F32;
+    case TensorType::F32Ftz:
+    case TensorType::Tf32Ftz:
+      return BulkType::F32Ftz;
+    case TensorType::F64:
+      return BulkType::F64;
+    case TensorType::U8:
+    case TensorType::U16:
+    case TensorType::U32:
+      break;
+  }
+  return BulkType::U32;
+}
+
+template <class T>
+T combine_integers(BulkOperation operation, T old, T v) {
+  using U = std::make_unsigned_t<T>;
+  switch (operation) {
+    case BulkOperation::Add:
+      return static_cast<T>(static_cast<U>(old) + static_cast<U>(v));
+    case BulkOperation::Min:
+      return std::min(old, v);
+    case BulkOperation::Max:
+      return std::max(old, v);
+    case BulkOperation::Increment:
+      return old >= v ? T{0} : static_cast<T>(old + 1);
+    case BulkOperation::Decrement:
+      return old == 0 || old > v ? v : static_cast<T>(old - 1);
+    case BulkOperation::And:
+      return old & v;
+    case BulkOperation::Or:
+      return old | v;
+    case BulkOperation::Xor:
+      return old ^ v;
+  }
+  return v;
+}
+
+template <class F>
+F combine_floats(BulkOperation operation, F old, F v) {
+  switch (operation) {
+    case BulkOperation::Min:
+      return v < old ? v : old;
+    case BulkOperation::Max:
+      return v > old ? v : old;
+    default:
+      return old + v;
+  }
+}
+
+template <class Format>
+std::uint16_t combine_halves(BulkOperation operation, u32 old, u32 v) {
+  if (operation == BulkOperation::Add)
+    return static_cast<std::uint16_t>(Format::encode(odd_sum(Format::decode(old), Format::decode(v))));
+  return static_cast<std::uint16_t>(Format::encode(combine_floats(operation, Format::decode(old), Format::decode(v))));
+}
+
+template <class T, class Combine>
+void combine_row(std::uint8_t* into, const std::uint8_t* from, u64 bytes, Combine&& combine) {
+  for (u64 at = 0; at + sizeof(T) <= bytes; at += sizeof(T)) {
+    T old, v;
+    std::memcpy(&old, into + at, sizeof old);
+    std::memcpy(&v, from + at, sizeof v);
+    const T next = combine(old, v);
+    std::memcpy(into + at, &next, sizeof next);
+  }
+}
+
+/// What reductions leave of a row.
+void reduce_row(std::uint8_t* into, const std::uint8_t* from, u64 bytes, BulkOperation operation, BulkType type) {
+  const auto integers = [&](auto old, auto v) { return combine_integers(operation, old, v); };
+  const auto floats = [&](auto old, auto v) { return combine_floats(operation, old, v); };
+  switch (type) {
+    case BulkType::U32:
+      return combine_row<u32>(into, from, bytes, integers);
+    case BulkType::S32:
+      return combine_row<std::int32_t>(into, from, bytes, integers);
+    case BulkType::U64:
+      return combine_row<u64>(into, from, bytes, integers);
+    case BulkType::S64:
+      return combine_row<std::int64_t>(into, from, bytes, integers);
+    case BulkType::F32:
+      return combine_row<float>(into, from, bytes, floats);
+    case BulkType::F32Ftz:
+      return combine_row<u32>(into, from, bytes, [&](u32 old, u32 v) {
+        return flush_bits(as_bits(combine_floats(operation, as_float(flush_bits(old)), as_float(flush_bits(v)))));
+      });
+    case BulkType::F64:
+      return combine_row<double>(into, from, bytes, floats);
+    case BulkType::F16:
+      return combine_row<std::uint16_t>(into, from, bytes,
+                                        [&](u32 old, u32 v) { return combine_halves<Half>(operation, old, v); });
+    case BulkType::Bf16:
+      return combine_row<std::uint16_t>(into, from, bytes,
+                                        [&](u32 old, u32 v) { return combine_halves<Brain>(operation, old, v); });
+  }
+}
+
+/// A row of what leaves shared memory.
+void write_row(Exec& x, const CopiedBox& box, u64 address, const std::uint8_t* from, u64 bytes) {
+  const bool reduces = box.kind == MemoryKind::Reduction;
+  const std::uint8_t how = reduces ? GlobalMemory::kRead | GlobalMemory::kWritten : GlobalMemory::kWritten;
+  std::uint8_t* into = open(x, address, bytes, how);
+  if (into == nullptr) return;
+  if (reduces)
+    reduce_row(into, from, bytes, box.operation, box.type);
+  else
+    std::memcpy(into, from, bytes);
+}
+
 void move_tensor(Exec& x, const CopiedBox& box) {
   const TensorMap& map = *box.map;
   BlockState& block = *x.block;
@@ -138,7 +263,7 @@ void move_tensor(Exec& x, const CopiedBox& box) {
         std::clamp<std::int64_t>(static_cast<std::int64_t>(map.shape[0]) - first, 0, map.extent(0)) * size;
     const u64 bytes = within && end > skipped ? static_cast<u64>(end - skipped) : 0;
     address += static_cast<u64>(first * size + skipped);
-    if (box.inward) {
+    if (box.inward()) {
       fill_beyond(row.data(), row_bytes, map);
       if (bytes > 0) {
         if (const std::uint8_t* from = open(x, address, bytes, GlobalMemory::kRead))
@@ -148,15 +273,12 @@ void move_tensor(Exec& x, const CopiedBox& box) {
     for (u32 chunk = 0; chunk < row_bytes; chunk += 16) {
       std::uint8_t* place = block.shared.data() + (swizzled(to + chunk, map.swizzle) - block.shared_base);
       const u32 part = std::min(16u, row_bytes - chunk);
-      if (box.inward)
+      if (box.inward())
         std::memcpy(place, row.data() + chunk, part);
       else
         std::memcpy(row.data() + chunk, place, part);
     }
-    if (!box.inward && bytes > 0) {
-      if (std::uint8_t* into = open(x, address, bytes, GlobalMemory::kWritten))
-        std::memcpy(into, row.data() + skipped, bytes);
-    }
+    if (box.outward() && bytes > 0) write_row(x, box, address, row.data() + skipped, bytes);
     for (std::size_t d = 1; d < static_cast<std::size_t>(map.rank); ++d) {
       if (++at[d] < map.extent(static_cast<int>(d))) break;
       at[d] = 0;
@@ -171,8 +293,14 @@ CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map) {
   const auto form = static_cast<CopyForm>(op.variant);
   const u32 *near = x.row(op.a), *far = x.row(op.b);
   const auto word = [&](const u32* row, u32 i) { return row[i * kWarpLanes]; };
-  box.inward = form == CopyForm::TensorIn || form == CopyForm::BulkIn;
-  if (form == CopyForm::TensorIn || form == CopyForm::TensorOut) {
+  if (form == CopyForm::TensorOut || form == CopyForm::BulkOut) box.kind = MemoryKind::Store;
+  if (form == CopyForm::TensorPrefetch || form == CopyForm::BulkPrefetch) box.kind = MemoryKind::Load;
+  if (op.immediate != 0) {
+    box.kind = MemoryKind::Reduction;
+    box.operation = static_cast<BulkOperation>(op.immediate - 1);
+    box.type = static_cast<BulkType>(op.target);
+  }
+  if (is_tensor(form)) {
     read_map(x, pair(far, far + kWarpLanes), map);
     if (map.rank != static_cast<int>(op.combine))
       fail(x,
@@ -181,11 +309,16 @@ CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map) {
     box.map = &map;
     box.rank = map.rank;
     box.bytes = static_cast<u32>(map.box_bytes());
-    const u32 first = box.inward ? 2 : 1;  // behind the place and the barrier
+    if (box.kind == MemoryKind::Reduction) {
+      if (element_bytes(map.type) == 1 || map.type == TensorType::U16)
+        fail(x, "a reduction of 8 or 16-bit integers, which there is not", "use another type for the tensor map");
+      box.type = bulk_type(map.type);
+    }
+    const u32 first = box.before_coordinates();
     for (u32 d = 0; d < static_cast<u32>(map.rank); ++d)
       box.coordinates[d] = static_cast<std::int32_t>(word(near, first + d));
     clip(map, box);
-    box.shared = shared_offset(x, word(near, 0), box.bytes, 128, "the box");
+    if (box.kind != MemoryKind::Load) box.shared = shared_offset(x, word(near, 0), box.bytes, 128, "the box");
   } else {
     box.bytes = (x.row(op.c)[0] & 0xffffu) * 16;
     box.any = box.bytes > 0;
@@ -194,31 +327,31 @@ CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map) {
     box.base = form == CopyForm::BulkIn ? pair(far, far + kWarpLanes) : pair(near, near + kWarpLanes);
     if (box.base % 16 != 0)
       fail(x, "misaligned address " + hex(box.base) + " for a bulk copy", "a real GPU reports a fault here");
-    box.shared = shared_offset(x, form == CopyForm::BulkIn ? near[0] : far[0], box.bytes, 16, "the stretch");
+    if (box.kind != MemoryKind::Load)
+      box.shared = shared_offset(x, form == CopyForm::BulkIn ? near[0] : far[0], box.bytes, 16, "the stretch");
     if (box.any && x.block->global->find(box.base, box.bytes) == nullptr)
       fail(x,
            "global address " + hex(box.base) + " (" + std::to_string(box.bytes) +
                " bytes) is in no buffer: " + x.block->global->describe(box.base),
            "check grid, block, arguments and the buffers' sizes in the launch file");
   }
-  if (box.inward) box.barrier = shared_offset(x, word(near, 1), 8, 8, "the barrier");
+  if (box.inward()) box.barrier = shared_offset(x, word(near, 1), 8, 8, "the barrier");
   return box;
 }
 
 void move_copy(Exec& x, const Op& op, const CopiedBox& box) {
-  const auto form = static_cast<CopyForm>(op.variant);
-  if (form == CopyForm::TensorIn || form == CopyForm::TensorOut) {
+  if (box.kind == MemoryKind::Load) return;
+  if (is_tensor(static_cast<CopyForm>(op.variant))) {
     move_tensor(x, box);
     return;
   }
   if (!box.any) return;
-  std::uint8_t* data = open(x, box.base, box.bytes, box.inward ? GlobalMemory::kRead : GlobalMemory::kWritten);
   std::uint8_t* place = x.block->shared.data() + box.shared;
-  if (data == nullptr) return;
-  if (box.inward)
+  if (box.outward()) {
+    write_row(x, box, box.base, place, box.bytes);
+  } else if (const std::uint8_t* data = open(x, box.base, box.bytes, GlobalMemory::kRead)) {
     std::memcpy(place, data, box.bytes);
-  else
-    std::memcpy(data, place, box.bytes);
+  }
 }
 
 }  // namespace forewarp::emulation

@@ -18,19 +18,50 @@ std::uint8_t dimensions(const OperandReader& r) {
 }
 
 bool decode_copy(const OperandReader& r, Op& op, CopyForm form) {
-  if (r.memory() == nullptr || r.second_memory() == nullptr) return false;
+  const bool two = form != CopyForm::BulkPrefetch;
+  if (r.memory() == nullptr || (two && r.second_memory() == nullptr)) return false;
   op.kind = OpKind::TensorCopy;
   op.a = r.uniform_source(r.memory()->uniform);
-  op.b = r.uniform_source(r.second_memory()->uniform);
+  if (two) op.b = r.uniform_source(r.second_memory()->uniform);
   op.c = r.integer(0);
   op.variant = static_cast<std::uint8_t>(form);
   op.combine = dimensions(r);
   op.space = MemorySpace::Global;
   op.memory = MemoryKind::AsyncCopy;
+  if (!is_tensor(form) && r.values() == 0) return false;
   for (const Operand* o : {r.memory(), r.second_memory()})
-    if (o->index != kRegisterZero || o->offset != 0) return false;
+    if (o != nullptr && (o->index != kRegisterZero || o->offset != 0)) return false;
   return !r.has(Modifier::MULTICAST) && !r.has(Modifier::TwoCta) && !r.has(Modifier::IM2COL) &&
          !r.has(Modifier::IM2COL_W) && !r.has(Modifier::GATHER4) && !r.has(Modifier::W128);
+}
+
+bool decode_reduction(const OperandReader& r, Op& op, CopyForm form) {
+  struct Operation {
+    Modifier modifier;
+    BulkOperation operation;
+  };
+  static constexpr Operation kOperations[] = {
+      {Modifier::ADD, BulkOperation::Add},       {Modifier::MIN, BulkOperation::Min},
+      {Modifier::MAX, BulkOperation::Max},       {Modifier::INC, BulkOperation::Increment},
+      {Modifier::DEC, BulkOperation::Decrement}, {Modifier::AND, BulkOperation::And},
+      {Modifier::OR, BulkOperation::Or},         {Modifier::XOR, BulkOperation::Xor}};
+  struct Type {
+    Modifier modifier;
+    BulkType type;
+  };
+  static constexpr Type kTypes[] = {{Modifier::S32, BulkType::S32}, {Modifier::U64, BulkType::U64},
+                                    {Modifier::B64, BulkType::U64}, {Modifier::S64, BulkType::S64},
+                                    {Modifier::F32, BulkType::F32}, {Modifier::F64, BulkType::F64},
+                                    {Modifier::F16, BulkType::F16}, {Modifier::BF16, BulkType::Bf16}};
+  if (!decode_copy(r, op, form)) return false;
+  for (const Operation& one : kOperations)
+    if (r.has(one.modifier)) op.immediate = 1 + static_cast<std::uint32_t>(one.operation);
+  BulkType type = BulkType::U32;
+  for (const Type& one : kTypes)
+    if (r.has(one.modifier)) type = one.type;
+  if (type == BulkType::F32 && r.has(Modifier::FTZ)) type = BulkType::F32Ftz;
+  op.target = static_cast<std::uint32_t>(type);
+  return op.immediate != 0;
 }
 
 }  // namespace
@@ -71,10 +102,16 @@ bool emulate_syncs(const OperandReader& r, Op& op) {
 
 bool emulate_utmaldg(const OperandReader& r, Op& op) { return decode_copy(r, op, CopyForm::TensorIn); }
 bool emulate_utmastg(const OperandReader& r, Op& op) { return decode_copy(r, op, CopyForm::TensorOut); }
+bool emulate_utmaredg(const OperandReader& r, Op& op) { return decode_reduction(r, op, CopyForm::TensorOut); }
+bool emulate_utmapf(const OperandReader& r, Op& op) { return decode_copy(r, op, CopyForm::TensorPrefetch); }
 bool emulate_ublkcp(const OperandReader& r, Op& op) {
   const Modifier to = r.instruction().modifier_list[0];
-  return decode_copy(r, op, to == Modifier::G ? CopyForm::BulkOut : CopyForm::BulkIn) && r.values() > 0;
+  return decode_copy(r, op, to == Modifier::G ? CopyForm::BulkOut : CopyForm::BulkIn);
 }
+bool emulate_ublkred(const OperandReader& r, Op& op) {
+  return r.instruction().modifier_list[0] == Modifier::G && decode_reduction(r, op, CopyForm::BulkOut);
+}
+bool emulate_ublkpf(const OperandReader& r, Op& op) { return decode_copy(r, op, CopyForm::BulkPrefetch); }
 
 bool emulate_warpgroup(const OperandReader& r, Op& op) {
   op.kind = OpKind::WarpGroup;

@@ -50,7 +50,8 @@ void LaunchSetup::apply(const ProgramSlice& slice) {
     if (op.kind == OpKind::TensorCopy) {
       const auto form = static_cast<CopyForm>(op.variant);
       const bool inward = form == CopyForm::TensorIn || form == CopyForm::BulkIn;
-      op.value_needed = inward ? slice.needs_shared_values : slice.needs_global_values;
+      const bool moves = form != CopyForm::TensorPrefetch && form != CopyForm::BulkPrefetch;
+      op.value_needed = moves && (inward ? slice.needs_shared_values : slice.needs_global_values);
       continue;
     }
     if (slice.needed[i] != 0) continue;

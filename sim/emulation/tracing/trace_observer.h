@@ -13,7 +13,7 @@ namespace forewarp::emulation {
 inline void report_copy(BlockTraceBuilder& builder, const Exec& x, const CopiedBox* box, const BlockSlope& slope) {
   AccessPattern pattern;
   BoxTarget target;
-  pattern.kind = MemoryKind::AsyncCopy;
+  pattern.kind = box != nullptr ? box->kind : MemoryKind::AsyncCopy;
   pattern.space = MemorySpace::Global;
   if (box != nullptr) {
     target = {box->shared, box->barrier, box->bytes};

@@ -710,16 +710,6 @@ void trace_in_any_order(KernelTrace& trace, const LaunchSetup& setup, const Trac
   }
 }
 
-/// What timing does not have: copies from shared memory and to L2 alone.
-const Instruction* find_asynchronous(const Kernel& kernel) {
-  for (const Instruction& in : kernel.instructions) {
-    const bool outward =
-        in.opcode == Opcode::UTMASTG || (in.opcode == Opcode::UBLKCP && in.modifier_list[0] == Modifier::G);
-    if (outward || in.opcode == Opcode::UTMAPF || in.opcode == Opcode::UBLKPF) return &in;
-  }
-  return nullptr;
-}
-
 /// Guards that are not followed leave open which threads an instruction counts for, and who would take a slow path.
 void warn_of_guards(const KernelTrace& trace, const ProgramSlice& slice, const EmulationOptions& options) {
   if (options.warnings == nullptr) return;
@@ -829,10 +819,6 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   trace->kernel = kernel;
   trace->sm = program.sm;
 
-  if (const Instruction* in = find_asynchronous(*kernel))
-    throw InputError(
-        "kernel " + kernel->name + " uses " + opcode_text(in->opcode) + ", which is emulated, but not timed yet",
-        "forewarp emulate computes its values");
   SliceOptions sliced{not_computed, options.every_guard ? Guards::Every : Guards::Known, Stores::Left};
   ProgramSlice slice = control_slice(*kernel, sliced);
   if (slice.needs_global_values || options.all_values) {

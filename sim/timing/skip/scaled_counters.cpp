@@ -40,10 +40,12 @@ AccessSectors traced_sectors(const KernelTrace& trace, const CoalescedPatterns& 
       for (const Access& access : warp.accesses) {
         const AccessEffect effect = patterns.effect(access.pattern);
         if (!effect.to_lines() || effect.changes_at_l2()) continue;
+        const bool box = is_box(trace.patterns[access.pattern]);
         std::uint64_t sectors = 0;
         for (const LineSectors& part : patterns.lines(access.pattern))
           sectors += static_cast<std::uint64_t>(std::popcount(unsigned{part.sectors}));
-        (effect.request == RequestKind::Read ? sum.loads : sum.stores) += sectors * cls.population;
+        const bool read = effect.request == RequestKind::Read;
+        (box ? read ? sum.box_loads : sum.box_stores : read ? sum.loads : sum.stores) += sectors * cls.population;
       }
     }
   }
@@ -57,7 +59,11 @@ void set_sectors(TimingCounters& c, const AccessSectors& known, bool misses_know
   };
   const auto ratio = [](std::uint64_t a, std::uint64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
   const std::uint64_t written = m.write_sectors;
-  if (c.l1_store_sectors > 0) {
+  if (known.box_stores > 0) {
+    // Boxes go to L2 as they are, beside what L1 passes on.
+    if (written > 0) scale(m.write_requests, ratio(known.stores + known.box_stores, written));
+    m.write_sectors = known.stores + known.box_stores;
+  } else if (c.l1_store_sectors > 0) {
     const double by = ratio(known.stores, c.l1_store_sectors);
     scale(c.l1_store_hit_sectors, by);
     scale(m.write_requests, by);
@@ -72,7 +78,7 @@ void set_sectors(TimingCounters& c, const AccessSectors& known, bool misses_know
   read_hits -= changed;
   const std::uint64_t looked_up = m.read_sectors - m.merged_sectors,
                       missed = looked_up - std::min(looked_up, read_hits);
-  if (c.l1_load_sectors > 0) {
+  if (c.l1_load_sectors > 0 && known.box_loads == 0) {
     const double by = ratio(known.loads, c.l1_load_sectors);
     scale(c.l1_load_hit_sectors, by);
     scale(m.read_requests, by);

@@ -14,9 +14,9 @@ void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters
 /// Puts what passed by L2 in place of what was scaled up since `before`.
 void set_traffic(MemoryCounters&, const MemoryCounters& before, const L2Traffic&);
 
-/// Sectors that loads and stores ask of L1 in a whole launch.
+/// Sectors that loads and stores ask of L1 in a whole launch, and boxes of L2.
 struct AccessSectors {
-  std::uint64_t loads = 0, stores = 0;
+  std::uint64_t loads = 0, stores = 0, box_loads = 0, box_stores = 0;
 };
 AccessSectors traced_sectors(const KernelTrace&, const CoalescedPatterns&);
 

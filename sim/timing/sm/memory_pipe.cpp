@@ -350,15 +350,16 @@ bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<
 /// All sectors of a load are here: through the banks and into the registers.
 void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& releases) {
   Load& load = loads_[index];
-  if (load.owner == Owner::Box) {
+  if (load.owner >= Owner::Box) {
     Release release;
-    release.kind = Release::Kind::Boxed;
+    release.kind = load.owner == Owner::Box ? Release::Kind::Boxed : Release::Kind::BoxStored;
     release.warp = load.warp;
     release.at = now;
     release.block = load.block;
     release.barrier = load.barrier;
     release.bytes = load.bytes;
-    releases.push_back(release);
+    release.group = load.group;
+    if (load.owner != Owner::Prefetch) releases.push_back(release);
     load.next_free = free_load_;
     free_load_ = index;
     --live_boxes_;
@@ -384,7 +385,8 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
   --live_loads_;
 }
 
-void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, std::uint8_t sectors) {
+void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, const LineSectors& part) {
+  const std::uint8_t sectors = part.sectors;
   const std::uint32_t index = allocate_miss();
   --miss_lines_;
   Miss& miss = misses_[index];
@@ -396,6 +398,9 @@ void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, std::uint8_t
   request.tag = index;
   request.sm = sm_;
   request.sectors = sectors;
+  request.kind = box.request;
+  request.full_sectors = part.whole_sectors();
+  request.bytes = part.bytes;
   out_[out_tail_++ & kOutMask] = request;
   std::uint32_t waiter;
   if (free_waiter_ == kNone) {
@@ -410,29 +415,36 @@ void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, std::uint8_t
   ++loads_[box.load].waiting;
 }
 
-/// One line after another, one box after another.
+void MemoryPipe::open_box(Box& box) {
+  box.load = allocate_load();
+  --live_loads_;
+  ++live_boxes_;
+  Load& load = loads_[box.load];
+  load.owner = box.request != RequestKind::Read ? Owner::StoredBox : box.counts ? Owner::Box : Owner::Prefetch;
+  load.open = true;
+  load.warp = box.owner;
+  load.group = box.group;
+  load.block = box.block;
+  load.barrier = box.barrier;
+  load.bytes = box.bytes;
+}
+
+/// One line after another, one box after another. A line that leaves shared memory passes the banks.
 Cycle MemoryPipe::serve_boxes(Cycle now, std::vector<Release>& releases) {
   while (boxes_head_ < boxes_.size()) {
     Box& box = boxes_[boxes_head_];
     if (box.arrival > now) return box.arrival;
-    if (box.load == kNone) {
-      box.load = allocate_load();
-      --live_loads_;
-      ++live_boxes_;
-      Load& load = loads_[box.load];
-      load.owner = Owner::Box;
-      load.open = true;
-      load.warp = box.block_slot;
-      load.block = box.block;
-      load.barrier = box.barrier;
-      load.bytes = box.bytes;
-    }
+    if (box.load == kNone) open_box(box);
     const auto lines = patterns_.lines(box.pattern);
     for (; box.next < lines.size(); ++box.next) {
       if (box_free_x16_ >= (now + 1) * 16) return box_free_x16_ / 16;
       if (out_full()) return kNever;  // send() says when there is room
       const LineSectors& part = lines[box.next];
-      request_of_box(box, box.line_base + static_cast<std::uint64_t>(std::int64_t{part.line}), part.sectors);
+      request_of_box(box, box.line_base + static_cast<std::uint64_t>(std::int64_t{part.line}), part);
+      if (box.request != RequestKind::Read) {
+        data_free_ = std::max(data_free_, now) + static_cast<Cycle>(gpu_.memory_pipe.shared_wavefront_cycles);
+        counters_.data_cycles += static_cast<std::uint64_t>(gpu_.memory_pipe.shared_wavefront_cycles);
+      }
       box_free_x16_ = std::max(box_free_x16_, now * 16) + static_cast<Cycle>(gpu_.async.box_line_x16);
     }
     Load& load = loads_[box.load];

@@ -23,14 +23,14 @@ struct PatternTiming {
 
 /// A scoreboard of a warp is released at `at` (or a queue slot, or a store is acknowledged).
 struct Release {
-  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied, Boxed };
+  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied, Boxed, BoxStored };
   Kind kind{};
   std::uint16_t warp = 0;
   std::uint8_t scoreboard = kNoScoreboard;
   Cycle at = 0;
   std::uint16_t generation = 0;  ///< StoreAcknowledged: of the warp that stored
   bool global = false;           ///< QueueSlot: of an access to global or local memory
-  std::uint8_t group = 0;        ///< Copied: of which group it was (CopyGroups)
+  std::uint8_t group = 0;        ///< Copied, BoxStored: of which group it was (CopyGroups)
   // Boxed: a copy of a box is complete. `warp` is the block's slot then.
   std::uint32_t block = 0, barrier = 0, bytes = 0;
 };
@@ -65,14 +65,17 @@ class MemoryPipe {
     queue.entries[queue.tail++ & queue_mask_] = operation;
     ++waiting_;
   }
-  /// A box that is copied from global to shared memory beside the warps, line by line, past L1.
+  /// A box that is copied between global and shared memory beside the warps, line by line, past L1.
   struct Box {
     std::uint64_t line_base = 0;
     std::uint32_t pattern = 0;
     std::uint32_t block = 0, barrier = 0, bytes = 0;  ///< linear index; what it completes
     std::uint32_t next = 0;                           ///< of its lines
     std::uint32_t load = kNone;
-    std::uint16_t block_slot = 0;
+    RequestKind request = RequestKind::Read;  ///< Write, Reduction: it leaves shared memory
+    bool counts = true;                       ///< its bytes complete a phase; of what is read, else a prefetch
+    std::uint16_t owner = 0;                  ///< the block's slot; of what leaves shared memory, the warp
+    std::uint8_t group = 0;                   ///< of what leaves: of the warp's groups (CopyGroups)
     Cycle arrival = 0;
   };
   void push_box(const Box& box) { boxes_.push_back(box); }
@@ -107,13 +110,13 @@ class MemoryPipe {
   Cycle lead_cycles() const { return lead_; }
 
  private:
-  enum class Owner : std::uint8_t { Registers, Copy, Box };
+  enum class Owner : std::uint8_t { Registers, Copy, Box, StoredBox, Prefetch };
   struct Load {                 ///< an instruction waiting for sectors
     std::uint32_t waiting = 0;  ///< line parts still missing
     std::uint16_t warp = 0, wavefronts = 0;
     std::uint16_t written = 0;       ///< Copy: wavefronts into shared memory
     Owner owner = Owner::Registers;  ///< where the data go
-    std::uint8_t group = 0;          ///< Copy: of the warp's groups
+    std::uint8_t group = 0;          ///< Copy, StoredBox: of the warp's groups
     std::uint8_t scoreboard = kNoScoreboard;
     std::uint8_t wide = 0;  ///< registers of a lane beyond the first
     bool open = false;      ///< not all of its lines have been looked up yet
@@ -166,7 +169,8 @@ class MemoryPipe {
   void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
   void open_load(const MemoryOperation&);
   Cycle serve_boxes(Cycle now, std::vector<Release>& releases);
-  void request_of_box(const Box&, std::uint64_t line, std::uint8_t sectors);
+  void request_of_box(const Box&, std::uint64_t line, const LineSectors&);
+  void open_box(Box&);
   void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   Cycle send(Cycle now, MemorySystem& memory);
   Cycle retry(Cycle now, const MemorySystem& memory) const;

@@ -20,6 +20,7 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id)
       fetch_(context.gpu.icache, context.gpu.issue.sub_partitions, context.program.code_lines()),
       pipe_(context.gpu, id, context.l1_bytes, context.patterns, context.pattern_timing),
       copies_(warps_.size(), context.program.copies(), context.gpu.latency.copy_release),
+      stored_boxes_(warps_.size(), context.program.stores_boxes(), context.gpu.async.box_complete_cycles),
       release_times_(warps_.size(), context.program.counted_scoreboards()),
       constant_arrival_(kConstantLines, kNever) {
   for (SubPartition& sub : subs_) sub.ready.fill(kNever);
@@ -69,6 +70,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
     warp = Warp{};
     warp.generation = generation;
     copies_.start(warp_index);
+    stored_boxes_.start(warp_index);
     release_times_.start(warp_index);
     warp.cls = class_index;
     warp.path = cls.warps[w].path;
@@ -170,6 +172,12 @@ void Sm::apply_releases(Cycle now) {
         });
         break;
       }
+      case Release::Kind::BoxStored:
+        stored_boxes_.done(release.warp, release.group, release.at, [&](std::uint8_t scoreboard, Cycle at) {
+          release_scoreboard(warp, release.warp, scoreboard, at, now);
+        });
+        if (warp.draining) retire(warp, now);
+        break;
       case Release::Kind::Copied:
         copies_.done(release.warp, release.group, release.at, [&](std::uint8_t scoreboard, Cycle at) {
           release_scoreboard(warp, release.warp, scoreboard, at, now);
@@ -268,7 +276,9 @@ void Sm::meet_group(Warp& warp, Cycle now) {
 }
 
 void Sm::wake_waiter(const PhaseBarriers::Waiter& waiter, Cycle at, Cycle now) {
-  release_scoreboard(warps_[waiter.warp], waiter.warp, waiter.scoreboard, at, now);
+  Warp& warp = warps_[waiter.warp];
+  release_scoreboard(warp, waiter.warp, waiter.scoreboard, at, now);
+  if (warp.draining) retire(warp, now);
 }
 
 /// SYNCS: what it changes counts when it is issued, what it waits for comes later.
@@ -310,23 +320,40 @@ void Sm::operate_on_phase(Warp& warp, std::uint16_t warp_index, const TimedInstr
   set_scoreboards(warp, in, checked, checked);
 }
 
-void Sm::copy_box(Warp& warp, const TimedInstruction& in, Cycle now) {
+void Sm::copy_box(Warp& warp, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
   const Access& access = *warp.cursor.records();
   const Block& block = blocks_[warp.block_slot];
   const BoxTarget target = BoxTarget::of(warp.cursor.records()[1]);
   MemoryPipe::Box box;
   box.pattern = access.pattern;
   box.line_base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
-  box.block_slot = warp.block_slot;
+  box.request = context_.patterns.effect(access.pattern).request;
+  box.counts = box.request == RequestKind::Read && !in.prefetch;
+  box.owner = box.counts ? warp.block_slot : warp_index;
   box.block = block.linear;
   box.barrier = target.barrier;
   box.bytes = target.bytes;
   box.arrival = now + static_cast<Cycle>(context_.gpu.async.box_start_cycles);
   if (target.bytes > 0) {
+    if (box.request != RequestKind::Read) box.group = stored_boxes_.begin(warp_index);
     pipe_.push_box(box);
     pipe_next_ = std::min(pipe_next_, box.arrival);
   }
   set_scoreboards(warp, in, now + in.latency, now + static_cast<Cycle>(context_.gpu.latency.global_read_release));
+}
+
+/// UTMACMDFLUSH: the scoreboard that it names counts the warp's groups of boxes on their way out of shared memory.
+void Sm::commit_boxes(Warp& warp, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
+  const std::uint8_t s = in.read_barrier != kNoScoreboard ? in.read_barrier : in.write_barrier;
+  if (s != kNoScoreboard) {
+    ++warp.pending[s];
+    warp.long_mask = static_cast<std::uint8_t>(warp.long_mask | 1u << s);
+  }
+  const std::uint8_t group = stored_boxes_.begin(warp_index);
+  stored_boxes_.commit(warp_index, s);
+  stored_boxes_.done(warp_index, group, now, [&](std::uint8_t scoreboard, Cycle at) {
+    release_scoreboard(warp, warp_index, scoreboard, at, now);
+  });
 }
 
 /// Goes to the tensor pipe behind what its sub-partition has given it; the warp goes on.
@@ -351,7 +378,7 @@ void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
 /// A warp goes once the memory pipe has taken its instructions, and what is on its way to its registers has come.
 void Sm::retire(Warp& warp, Cycle now) {
   const auto index = index_of(warp);
-  if (warp.queued > 0 || warp.awaits_data() || !copies_.idle(index)) {
+  if (warp.queued > 0 || warp.awaits_data() || !copies_.idle(index) || !stored_boxes_.idle(index)) {
     warp.draining = true;
     warp.fixed_at = kNever;
     subs_[warp.sub_partition].ready[warp.slot] = kNever;

@@ -185,7 +185,8 @@ class Sm {
   Cycle constant_ready(const TimedInstruction&, Cycle now);
   Cycle enter_adu(SubPartition&, const TimedInstruction&, Cycle now);
   void operate_on_phase(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
-  void copy_box(Warp&, const TimedInstruction&, Cycle now);
+  void copy_box(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  void commit_boxes(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void wake_waiter(const PhaseBarriers::Waiter&, Cycle at, Cycle now);
   void multiply_group(SubPartition&, Warp&, const TimedInstruction&, Cycle now);
   void meet_group(Warp&, Cycle now);
@@ -220,6 +221,7 @@ class Sm {
   Cycle adu_free_ = 0, membar_free_ = 0;  ///< when ADU and fences take the next warp
   Cycle warp_start_free_ = 0;             ///< when the SM can start the next warp
   CopyGroups copies_;
+  CopyGroups stored_boxes_;  ///< the groups of boxes that leave shared memory
   ReleaseTimes release_times_;
   std::vector<Cycle> constant_arrival_;  ///< by constant line modulo the table
   std::uint64_t local_lines_ = 0;        ///< of a block

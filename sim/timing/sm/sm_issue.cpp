@@ -441,7 +441,10 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
       operate_on_phase(warp, warp_index, in, now);
       break;
     case Path::Box:
-      copy_box(warp, in, now);
+      copy_box(warp, warp_index, in, now);
+      break;
+    case Path::BoxCommit:
+      commit_boxes(warp, warp_index, in, now);
       break;
     case Path::GroupProduct:
       multiply_group(sub, warp, in, now);

@@ -44,6 +44,7 @@ int result_latency(Timing timing, const VariableLatencySpec& latency) {
     case Timing::Matrix:
     case Timing::Phase:
     case Timing::Box:
+    case Timing::BoxCommit:
     case Timing::Group:
     case Timing::Product:
       break;
@@ -122,6 +123,8 @@ Path path_of(const Instruction& in, Timing timing) {
       return Path::Phase;
     case Timing::Box:
       return Path::Box;
+    case Timing::BoxCommit:
+      return Path::BoxCommit;
     case Timing::Group:
       return in.has(Modifier::DEPBAR) ? Path::GroupWait : Path::GroupMeet;
     case Timing::Product:
@@ -194,6 +197,7 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
       if (operand.kind == OperandKind::Immediate) out.count = static_cast<std::uint8_t>(operand.immediate);
     }
   }
+  out.prefetch = t.slice == Slice::Prefetch;
   out.block_fence = out.path == Path::Membar && in.has(Modifier::CTA);
   if (out.path == Path::Depbar) {
     // SB0, limit {, the set of those that must be zero}
@@ -252,10 +256,13 @@ TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) : events_(
   for (const Instruction& in : kernel.instructions)
     instructions_.push_back(make(in, events_[static_cast<std::uint32_t>(instructions_.size())], gpu));
   wait_for_factors(kernel, gpu.issue, instructions_);
+  for (const Instruction& in : kernel.instructions)
+    stores_boxes_ |= traits(in.opcode).unit.timing == Timing::Box && copies_outward(in);
   for (const TimedInstruction& in : instructions_) {
     if (in.path == Path::Depbar && in.count > 0) counted_scoreboards_ |= 1u << in.depbar_scoreboard;
     phases_ |= in.path == Path::Phase;
     copies_ |= in.path == Path::Copy || in.path == Path::CopyCommit;
+    stores_boxes_ |= in.path == Path::BoxCommit;
   }
   instructions_per_line_ = static_cast<std::uint32_t>(gpu.icache.line_bytes / 16);
   code_lines_ =

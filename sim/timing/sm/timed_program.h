@@ -27,6 +27,7 @@ enum class Path : std::uint8_t {
   Membar,
   Phase,         ///< SYNCS: the barriers of the block in shared memory
   Box,           ///< the memory pipe's unit for boxes
+  BoxCommit,     ///< ends a group of boxes that leave shared memory
   GroupMeet,     ///< WARPGROUP.ARRIVE: its warps meet
   GroupWait,     ///< WARPGROUP.DEPBAR: until at most `count` groups of products are under way
   GroupProduct,  ///< the tensor pipe, beside its warps
@@ -55,6 +56,7 @@ struct TimedInstruction {
   bool memory_queue = false;        ///< takes a place of the sub-partition's queue to the memory pipe
   bool bypass_l1 = false;           ///< .STRONG.GPU and stronger loads go to L2
   bool long_wait = false;           ///< its scoreboards count as long (global, local) rather than short
+  bool prefetch = false;            ///< Box: to L2 alone
   bool commits = false;             ///< GroupProduct: the last of a group
   bool block_fence = false;         ///< MEMBAR of the block alone: waits for no store
   bool control = false;             ///< may leave the straight line
@@ -80,6 +82,8 @@ class TimedProgram {
   const EventTable& events() const { return events_; }
   /// Scoreboards that an instruction waits for to count down to more than zero.
   unsigned counted_scoreboards() const { return counted_scoreboards_; }
+  /// Boxes leave shared memory.
+  bool stores_boxes() const { return stores_boxes_; }
   bool copies() const { return copies_; }
   /// Its warps wait for phases of barriers in shared memory.
   bool phases() const { return phases_; }
@@ -91,6 +95,7 @@ class TimedProgram {
   EventTable events_;
   unsigned counted_scoreboards_ = 0;
   bool copies_ = false;
+  bool stores_boxes_ = false;
   bool phases_ = false;
   std::vector<TimedInstruction> instructions_;
   std::uint32_t code_lines_ = 0, instructions_per_line_ = 8;
