@@ -16,8 +16,8 @@ constexpr int kFp8From = 89;
 double tensor_peak(const GpuModel& g, MatrixType type, int rows, int depth, bool sparse = false, int columns = 8) {
   const MatrixWork work{.type = type, .sparse = sparse, .rows = rows, .columns = columns, .depth = depth};
   const double units = g.pipe(Pipe::Tensor).per_sm ? 1 : g.issue.sub_partitions;
-  return units * static_cast<double>(work.operations()) / matrix_interval(g.tensor, work) * g.chip.sm_count *
-         g.chip.sm_clock_mhz * 1e6;
+  return units * static_cast<double>(work.operations()) / matrix_interval(g.tensor, work, g.l1.data_bytes_per_cycle) *
+         g.chip.sm_count * g.chip.sm_clock_mhz * 1e6;
 }
 
 std::string rate(double bytes_per_ns) {

@@ -25,11 +25,21 @@ int fetch_cycles(const TensorSpec& spec, const MatrixWork& work) {
          (work.sparse ? spec.fetch_metadata_cycles : 0);
 }
 
+/// Cycles in which a warp group's factors pass the banks of shared memory (Luo et al. 2024, H800: sparse m64n256k32 144
+/// cycles with both factors there and 128 with one, dense as fast from shared memory as from registers from 64 columns
+/// on, slower below).
+int shared_cycles(const MatrixWork& work, int shared_bytes_per_cycle) {
+  if (work.rows <= MatrixWork::kWarpRows) return 0;
+  const int first = work.first_shared ? work.rows * work.depth / (work.sparse ? 2 : 1) : 0;
+  return round_up((first + work.columns * work.depth) * factor_bits(work.type) / 8, shared_bytes_per_cycle);
+}
+
 }  // namespace
 
-int matrix_interval(const TensorSpec& spec, const MatrixWork& work) {
+int matrix_interval(const TensorSpec& spec, const MatrixWork& work, int shared_bytes_per_cycle) {
   const int least = work.type == MatrixType::Double ? spec.fp64_least_cycles : 1;
-  return std::max({least, arithmetic_cycles(spec, work), fetch_cycles(spec, work)});
+  return std::max(
+      {least, arithmetic_cycles(spec, work), fetch_cycles(spec, work), shared_cycles(work, shared_bytes_per_cycle)});
 }
 
 int matrix_fetch(const TensorSpec& spec, const MatrixWork& work) { return fetch_cycles(spec, work); }

@@ -212,6 +212,10 @@ std::optional<MatrixWork> matrix_work(const Instruction& instruction) {
   work.rows = shape.m;
   work.columns = shape.n;
   work.depth = shape.k;
+  // What is in front of the descriptor is the result, and the first factor if it is in registers.
+  const int first = instruction.destination_count;
+  work.first_shared = shape.m > MatrixWork::kWarpRows && first < instruction.operand_count &&
+                      instruction.operands[first].kind == OperandKind::Descriptor;
   return work;
 }
 

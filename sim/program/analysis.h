@@ -78,6 +78,7 @@ struct MatrixWork {
 
   MatrixType type = MatrixType::Half;
   bool sparse = false;
+  bool first_shared = false;  ///< a warp group's first factor is in shared memory, as the second always is
   int rows = 0, columns = 0, depth = 0;
 
   int warp_rows() const { return rows < kWarpRows ? rows : kWarpRows; }

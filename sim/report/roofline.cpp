@@ -54,7 +54,7 @@ void count_matrix_work(const Inputs& in, std::vector<RooflineWork>& work) {
         static_cast<std::size_t>(matrix->type == MatrixType::HalfToHalf ? MatrixType::Half : matrix->type);
     const auto executed = static_cast<double>(in.totals[i].executed_on);
     operations[type] += static_cast<double>(matrix->operations()) * executed;
-    busy[type] += executed * matrix_interval(in.model.tensor, *matrix);
+    busy[type] += executed * matrix_interval(in.model.tensor, *matrix, in.model.l1.data_bytes_per_cycle);
   }
   for (std::size_t t = 0; t < kMatrixTypes; ++t)
     if (operations[t] > 0)

@@ -1,16 +1,21 @@
 // Products of a warpgroup (wgmma): 64 rows over its four warps, the second factor in shared memory, the first there or
 // in registers. Each warp makes its own 16 rows; WARPGROUP keeps the four together, so that what they read is still
-// there. Sums are formed in double and rounded once; the tensor core cuts bits off on the way, so that it may differ in
-// the last places.
+// there. Sums of floats are formed in double and rounded once; the tensor core cuts bits off on the way, so that it may
+// differ in the last places. Of a sparse first factor two of four neighbours are there, in rows of half the depth; its
+// metadata are taken to lie as those of mma.sp.
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 #include "emulation/machine/exec.h"
 #include "emulation/machine/float_bits.h"
 #include "emulation/machine/machine.h"
 #include "emulation/ops/handlers.h"
+#include "emulation/ops/sparse_factor.h"
 
 namespace forewarp::emulation {
 namespace {
@@ -18,12 +23,20 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-enum class Factor : std::uint8_t { Half, Brain, Tensor32 };
+enum class Factor : std::uint8_t { Half, Brain, Tensor32, Signed8, Unsigned8, E4m3, E5m2 };
 
-constexpr int kWarpRows = 16, kMostColumns = 256, kMostDepth = 16, kChunkBytes = 16;
+constexpr int kWarpRows = 16, kMostColumns = 256, kMostDepth = 64, kChunkBytes = 16;
 constexpr u32 kGroupWarps = 4;
 
-u32 bytes_of(Factor f) { return f == Factor::Tensor32 ? 4 : 2; }
+u32 bytes_of(Factor f) { return f == Factor::Tensor32 ? 4 : f >= Factor::Signed8 ? 1 : 2; }
+
+/// Four bits of exponent, three of fraction; all ones is no number, and there is no infinity.
+double decode_e4m3(u32 raw) {
+  const int exponent = static_cast<int>(raw >> 3 & 15), fraction = static_cast<int>(raw & 7);
+  if ((raw & 0x7f) == 0x7f) return std::numeric_limits<double>::quiet_NaN();
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+  return (raw & 0x80) != 0 ? -magnitude : magnitude;
+}
 
 double decode(Factor f, u32 raw) {
   switch (f) {
@@ -33,6 +46,14 @@ double decode(Factor f, u32 raw) {
       return Brain::decode(raw);
     case Factor::Tensor32:
       return as_float(raw & 0xffffe000u);
+    case Factor::Signed8:
+      return static_cast<std::int8_t>(raw);
+    case Factor::Unsigned8:
+      return raw;
+    case Factor::E4m3:
+      return decode_e4m3(raw);
+    case Factor::E5m2:
+      return Half::decode(raw << 8);
   }
   return 0;
 }
@@ -90,7 +111,8 @@ double read_register(const u32* rows, Factor factor, u32 row, u32 k) {
   const u32 packed = 4 / bytes_of(factor), lane = row % 8 * 4 + k / packed % 4;
   const u32 index = k / packed / 4 * 2 + row / 8;
   const u32 word = rows[index * kWarpLanes + lane];
-  return decode(factor, packed == 1 ? word : word >> k % packed * 16 & 0xffffu);
+  const u32 bits = 32 / packed;
+  return decode(factor, packed == 1 ? word : word >> k % packed * bits & ((1u << bits) - 1));
 }
 
 enum Form : std::uint8_t {
@@ -99,14 +121,24 @@ enum Form : std::uint8_t {
   kAcrossB = 4,
   kNegateA = 8,
   kNegateB = 16,
-  kHalfSums = 32
+  kHalfSums = 32,
+  kIntegerSums = 64,
+  kSaturates = 128
 };
 
-/// op.a: the descriptors; op.b: A in registers; op.c: the sums so far, which op.p[0] takes in; columns in op.target,
-/// depth in op.immediate, the form in op.variant, the factors' type in op.combine.
+u32 encode_integer(double value, bool saturates) {
+  constexpr double kLow = std::numeric_limits<std::int32_t>::min(), kHigh = std::numeric_limits<std::int32_t>::max();
+  return static_cast<u32>(static_cast<std::int64_t>(saturates ? std::clamp(value, kLow, kHigh) : value));
+}
+
+/// op.a: the descriptors; op.b: A in registers; op.c: the sums so far, which op.p[0] takes in; op.d: the metadata of a
+/// sparse A, with their selector in op.offset, which is negative if it is dense; columns in op.target, depth in
+/// op.immediate, the form in op.variant, the factors' types in op.combine and op.bytes.
 void multiply_group(Exec& x, const Op& op) {
-  const auto factor = static_cast<Factor>(op.combine);
-  const u32 columns = op.target, depth = op.immediate, bytes = bytes_of(factor);
+  const auto factor_a = static_cast<Factor>(op.combine), factor_b = static_cast<Factor>(op.bytes);
+  const u32 columns = op.target, depth = op.immediate, bytes = bytes_of(factor_a);
+  const bool sparse = op.offset >= 0;
+  const u32 kept = sparse ? depth / 2 : depth;
   const u32* words = x.row(op.a);
   const auto pair = [&](u32 i) { return words[i * kWarpLanes] | u64{words[(i + 1) * kWarpLanes]} << 32; };
   const Descriptor of_a(pair(0), (op.variant & kAcrossA) != 0), of_b(pair(2), (op.variant & kAcrossB) != 0);
@@ -118,16 +150,19 @@ void multiply_group(Exec& x, const Op& op) {
   const u32 first = static_cast<u32>(x.warp->index) % kGroupWarps * kWarpRows;
   std::array<std::array<double, kMostDepth>, kWarpRows> a{};
   std::array<std::array<double, kMostDepth>, kMostColumns> b{};
+  const SparseFactor metadata(sparse ? x.row(op.d) : nullptr, static_cast<int>(bytes) * 8, static_cast<int>(kept),
+                              static_cast<int>(op.offset));
   for (u32 r = 0; r < kWarpRows; ++r) {
-    for (u32 k = 0; k < depth; ++k) {
-      const double v =
-          in_registers ? read_register(x.row(op.b), factor, r, k) : read(x, of_a.address(first + r, k, bytes), factor);
-      a[r][k] = (op.variant & kNegateA) != 0 ? -v : v;
+    for (u32 k = 0; k < kept; ++k) {
+      const double v = in_registers ? read_register(x.row(op.b), factor_a, r, k)
+                                    : read(x, of_a.address(first + r, k, bytes), factor_a);
+      const u32 at = sparse ? static_cast<u32>(metadata.depth_of(static_cast<int>(r), static_cast<int>(k))) : k;
+      a[r][at] = (op.variant & kNegateA) != 0 ? -v : v;
     }
   }
   for (u32 n = 0; n < columns; ++n) {
     for (u32 k = 0; k < depth; ++k) {
-      const double v = read(x, of_b.address(n, k, bytes), factor);
+      const double v = read(x, of_b.address(n, k, bytes), factor_b);
       b[n][k] = (op.variant & kNegateB) != 0 ? -v : v;
     }
   }
@@ -148,6 +183,11 @@ void multiply_group(Exec& x, const Op& op) {
                     static_cast<u32>(Half::encode(sum(row, n + 1, Half::decode(old >> 16)))) << 16;
       } else {
         const u32 row = lane / 4 + i / 2 % 2 * 8, n = i / 4 * 8 + column + i % 2;
+        if ((op.variant & kIntegerSums) != 0) {
+          const double old = adds ? static_cast<std::int32_t>(in[lane]) : 0;
+          out[lane] = encode_integer(sum(row, n, old), (op.variant & kSaturates) != 0);
+          continue;
+        }
         const double old = adds ? static_cast<double>(as_float(in[lane])) : 0;
         out[lane] = as_bits(static_cast<float>(sum(row, n, old)));
       }
@@ -155,31 +195,79 @@ void multiply_group(Exec& x, const Op& op) {
   }
 }
 
-}  // namespace
-
-bool emulate_hgmma(const OperandReader& r, Op& op) {
+bool decode_group(const OperandReader& r, Op& op, Factor factor_a, Factor factor_b, bool integers) {
   const MatrixShape& shape = r.instruction().shape;
-  if (r.descriptor() == nullptr || r.values() == 0 || r.values() > 2 || r.has(Modifier::SP)) return false;
+  const bool sparse = r.has(Modifier::SP);
+  // A in registers, the sums, then the metadata, and of factors of 16 bits and more which lanes hold them.
+  const std::size_t behind = !sparse ? 0 : bytes_of(factor_a) == 1 ? 1 : 2;
+  if (r.descriptor() == nullptr || r.values() < 1 + behind || r.values() > 2 + behind) return false;
   if (shape.m != 64 || shape.n > kMostColumns || shape.n % 8 != 0 || shape.k > kMostDepth) return false;
   op.a = r.uniform_source(r.descriptor()->index);
-  const bool in_registers = r.values() == 2;
+  const bool in_registers = r.values() == 2 + behind;
+  const Operand& sums = r.value(in_registers ? 1 : 0);
   if (in_registers) op.b = Source{r.register_row(r.value(0)), ~0u, 0, 0};
-  op.c = Source{r.register_row(r.value(r.values() - 1)), ~0u, 0, 0};
-  const bool no_sums = r.value(r.values() - 1).index == kRegisterZero;
+  op.c = Source{r.register_row(sums), ~0u, 0, 0};
+  const bool no_sums = sums.index == kRegisterZero;
+  op.offset = -1;
+  if (sparse) {
+    const std::size_t metadata = in_registers ? 2 : 1;
+    op.d = r.integer(metadata);
+    u32 selector = 0;
+    if (behind == 2 && (!r.literal(metadata + 1, selector) || selector > 1)) return false;
+    op.offset = selector;
+  }
   op.p[0] = r.predicate(0);
   if (no_sums) op.p[0] = PredicateSource{kPredicateTrue, ~LaneMask{0}};
   op.target = shape.n;
   op.immediate = shape.k;
-  op.combine = static_cast<std::uint8_t>(r.has(Modifier::TF32)   ? Factor::Tensor32
-                                         : r.has(Modifier::BF16) ? Factor::Brain
-                                                                 : Factor::Half);
+  op.combine = static_cast<std::uint8_t>(factor_a);
+  op.bytes = static_cast<std::uint8_t>(factor_b);
   const bool negative_a = r.has(Modifier::negA) || (in_registers && r.value(0).negate);
-  op.variant =
-      static_cast<std::uint8_t>((in_registers ? kFromRegisters : 0) | (r.has(Modifier::tnspA) ? kAcrossA : 0) |
-                                (r.has(Modifier::tnspB) ? kAcrossB : 0) | (negative_a ? kNegateA : 0) |
-                                (r.has(Modifier::negB) ? kNegateB : 0) | (r.has(Modifier::F32) ? 0 : kHalfSums));
+  op.variant = static_cast<std::uint8_t>((in_registers ? kFromRegisters : 0) | (r.has(Modifier::tnspA) ? kAcrossA : 0) |
+                                         (r.has(Modifier::tnspB) ? kAcrossB : 0) | (negative_a ? kNegateA : 0) |
+                                         (r.has(Modifier::negB) ? kNegateB : 0) | (integers ? kIntegerSums : 0) |
+                                         (r.has(Modifier::SAT) ? kSaturates : 0) |
+                                         (r.has(Modifier::F32) || integers ? 0 : kHalfSums));
   op.run = multiply_group;
   return true;
+}
+
+/// The types of both factors, in the order of the modifiers.
+struct NamedFactor {
+  Modifier modifier;
+  Factor factor;
+};
+template <std::size_t kNames>
+bool factors_of(const Instruction& in, const std::array<NamedFactor, kNames>& names, std::array<Factor, 2>& factors) {
+  std::size_t found = 0;
+  for (int i = 0; i < in.modifier_count; ++i) {
+    for (const NamedFactor& name : names) {
+      if (in.modifier_list[static_cast<std::size_t>(i)] != name.modifier) continue;
+      if (found == factors.size()) return false;
+      factors[found++] = name.factor;
+    }
+  }
+  return found == factors.size();
+}
+
+}  // namespace
+
+bool emulate_hgmma(const OperandReader& r, Op& op) {
+  const Factor factor = r.has(Modifier::TF32) ? Factor::Tensor32 : r.has(Modifier::BF16) ? Factor::Brain : Factor::Half;
+  return decode_group(r, op, factor, factor, false);
+}
+
+bool emulate_igmma(const OperandReader& r, Op& op) {
+  static constexpr std::array<NamedFactor, 2> kNames{
+      {{Modifier::S8, Factor::Signed8}, {Modifier::U8, Factor::Unsigned8}}};
+  std::array<Factor, 2> factors{};
+  return factors_of(r.instruction(), kNames, factors) && decode_group(r, op, factors[0], factors[1], true);
+}
+
+bool emulate_qgmma(const OperandReader& r, Op& op) {
+  static constexpr std::array<NamedFactor, 2> kNames{{{Modifier::E4M3, Factor::E4m3}, {Modifier::E5M2, Factor::E5m2}}};
+  std::array<Factor, 2> factors{};
+  return factors_of(r.instruction(), kNames, factors) && decode_group(r, op, factors[0], factors[1], false);
 }
 
 }  // namespace forewarp::emulation

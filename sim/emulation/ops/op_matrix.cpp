@@ -12,6 +12,7 @@
 #include "emulation/machine/exec.h"
 #include "emulation/machine/float_bits.h"
 #include "emulation/ops/handlers.h"
+#include "emulation/ops/sparse_factor.h"
 
 namespace forewarp::emulation {
 namespace {
@@ -162,36 +163,6 @@ void decode_fragment(Element e, const u32* rows, int registers, Take&& take) {
   }
 }
 
-/// Which of the second factor's rows an element of a sparse one meets: two of four neighbours are kept, of 32-bit
-/// elements one of two, and two bits say which of four (halves of) elements it is. The selector says which lanes of
-/// four hold them: of 16-bit elements and larger those of rows g and g + 8 in the two halves of a word, of bytes those
-/// of a row each, in turn. (As an H200 reads them; testdata/fragments_h200.txt.)
-class Metadata {
- public:
-  Metadata(const u32* words, int bits, int depth, int selector)
-      : words_(words), pieces_(bits == 32 ? 2 : 1), bytes_(bits == 8) {
-    lanes_ = depth * pieces_ / 8;  // pieces of a row come to depth / 2 of two bits; 16 rows over 8 groups of four lanes
-    first_ = lanes_ >= 4 ? 0 : selector * lanes_;
-    if (lanes_ > 4) lanes_ = 4;
-  }
-
-  /// Of element k of the sparse row that is kept.
-  int depth_of(int row, int k) const {
-    const int piece = k * pieces_;
-    const int high = row / 8;
-    const int lane = bytes_ ? piece / 16 * 2 + high : piece / 8;
-    const int bit = bytes_ ? piece % 16 * 2 : piece % 8 * 2 + high * 16;
-    const int at = static_cast<int>(words_[row % 8 * 4 + first_ + lane] >> bit & 3u);
-    return pieces_ == 2 ? k * 2 + at / 2 : k / 2 * 4 + at;
-  }
-
- private:
-  const u32* words_;
-  int pieces_;  ///< of two bits an element
-  bool bytes_;
-  int lanes_, first_ = 0;
-};
-
 /// Sums of integers are exact. Those of floating point are formed in double and rounded once, doubles after each step.
 struct Product {
   Element a, b, sum;
@@ -231,7 +202,7 @@ void multiply_matrices(Exec& x, const Op& op) {
   double a[kMostRows][kMostDepth];
   alignas(64) double b[kMostDepth][kColumns], sums[kMostRows][kColumns];
   if (sparse) std::fill_n(&a[0][0], kMostRows * kMostDepth, 0.0);
-  const Metadata metadata(sparse ? x.row(op.d) : nullptr, bits_of(p.a), p.kept, static_cast<int>(op.offset));
+  const SparseFactor metadata(sparse ? x.row(op.d) : nullptr, bits_of(p.a), p.kept, static_cast<int>(op.offset));
   const auto sign = [&](int operand) { return (op.scale >> operand & 1) != 0 ? -1.0 : 1.0; };
   const double sign_a = sign(0), sign_b = sign(1), sign_c = sign(2);
   decode_fragment(p.a, x.row(op.a), registers(p.rows * p.kept, p.a), [&](int r, int lane, int s, double value) {

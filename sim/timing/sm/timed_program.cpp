@@ -154,7 +154,9 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   out.read_barrier = in.control.read_barrier;
   out.interval = static_cast<std::uint8_t>(std::max(1, gpu.pipe(in.pipe).interval));
   const std::optional<MatrixWork> matrix = matrix_work(in);
-  if (matrix) out.interval = static_cast<std::uint8_t>(std::clamp(matrix_interval(gpu.tensor, *matrix), 1, 255));
+  if (matrix)
+    out.interval = static_cast<std::uint8_t>(
+        std::clamp(matrix_interval(gpu.tensor, *matrix, gpu.l1.data_bytes_per_cycle), 1, 255));
   if (unit.timing == Timing::Transpose) out.interval = static_cast<std::uint8_t>(gpu.memory_pipe.movm_interval);
   if (is_wide_product(in)) {
     out.product = true;
