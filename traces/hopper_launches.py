@@ -1,6 +1,7 @@
 """The cases of the products by warpgroups (kernels/matmul from 20 on, sm_90 alone), for launches.py."""
 from math import ceil
 
+import flash_launches
 from launches import BYTES, case, launch, uniform, zero
 from tensor_launches import squares, with_sweeps
 
@@ -29,6 +30,53 @@ def ladder(kernel, kind, sizes, tile_n, threads, kib, maps=True):
     return [product(f"{kernel}_{kind}", *of, tile_n, threads, kib, kind, maps) for of in sizes + CHECKS]
 
 
+def persistent(kernel, name, m, n, k, kind, blocks=132):
+    """Blocks that stay, whose results leave by TMA; `drawn` has a counter."""
+    drawn = "drawn" in kernel
+    buffers = {"a": uniform(m * k, 1, kind), "b": uniform(k * n, 2, kind), "c": zero(m * n, 2)} | ({"counter": zero(1)} if drawn else {})
+    maps = matrix_map("a", m, k, kind, 128), matrix_map("b", k, n, kind, 64), matrix_map("c", m, n, kind, 64)
+    return case(f"{kernel}_{name}", buffers,
+                launch(kernel, min(blocks, ceil(m / 128) * ceil(n / 256)), 384, *maps, m, n, k, *(["counter"] if drawn else [])) |
+                {"dynamic_shared_bytes": str(225 * KIB)})
+
+
+# Several tiles a block: products of 1 to 4 tiles by two.
+PERSISTENT_CHECKS = [(f"check_{m}x{n}x{k}", m, n, k, blocks)
+                     for m, n, k, blocks in [(64, 64, 64, 1), (136, 520, 200, 2), (257, 264, 328, 3)]]
+
+
+def persistents(kernel, kind, sizes):
+    return [persistent(kernel, *of, kind) for of in sizes] + \
+           [persistent(kernel, *of, kind, blocks) for *of, blocks in PERSISTENT_CHECKS]
+
+
+def sequences_map(buffer, length, heads, head, kind, box_rows):
+    """Boxes of 64 columns of [heads][length][head]."""
+    row = head * BYTES[kind]
+    return {"pointer": buffer, "type": kind, "shape": [head, length, heads], "strides": [row, row * length],
+            "box": [64, box_rows, 1], "swizzle": "128B"}
+
+
+def flash3(kind, head, causal, name, length, heads, group=1):
+    buffers = flash_launches.inputs(length, heads, group, head, kind) | {"o": zero(heads * length * head, 2)}
+    maps = (sequences_map("q", length, heads, head, kind, 128), sequences_map("k", length, heads // group, head, kind, 128),
+            sequences_map("v", length, heads // group, head, kind, 128), sequences_map("o", length, heads, head, kind, 64))
+    return case(f"flash3_{kind}_{head}_{flash_launches.prefix(causal)}{name}", buffers,
+                launch(f"flash3_{kind}_{head}", (ceil(length / 128), heads), 384, *maps, length, group, head ** -0.5, causal) |
+                {"dynamic_shared_bytes": str((1 + 5 * head // 4) * KIB)})
+
+
+def attention():
+    lengths = [flash_launches.batch(length, head, group) + (head,) for head in (64, 128)
+               for length, group in ((512, 1), (1024, 1), (2048, 1), (4096, 1), (8192, 1), (16384, 1), (4096, 4))]
+    return [flash3("f16", head, causal, *of) for causal in (0, 1) for *of, head in lengths] + \
+           [flash3("bf16", head, causal, *flash_launches.batch(length, head)) for causal in (0, 1) for head in (64, 128)
+            for length in (1024, 4096)] + \
+           [flash3("f16", 64, causal, f"{n}_heads_100", n, 100) for causal, n in ((0, 1000), (1, 777))] + \
+           [flash3(kind, head, causal, *of) for kind in ("f16", "bf16") for head in (64, 128) for causal in (0, 1)
+            for of in flash_launches.CHECKS]
+
+
 def hopper():
     few = squares(1024, 4096)
     return with_sweeps({
@@ -40,7 +88,10 @@ def hopper():
                               ladder("pipeline_2", "f16", few, 128, 128, 65) +
                               ladder("pipeline_3", "f16", few, 128, 128, 97),
         "matmul_23_warp_specialised": ladder("specialised", "bf16", SIZES, 256, 384, 193) +
-                                      ladder("specialised", "f16", few, 256, 384, 193)})
+                                      ladder("specialised", "f16", few, 256, 384, 193),
+        "matmul_25_persistent": persistents("persistent_static_bf16", "bf16", SIZES) + persistents("persistent_static_f16", "f16", few) +
+                                persistents("persistent_drawn_bf16", "bf16", SIZES),
+        "attention_08_flash3": attention()})
 
 
 TRIPS = (100, 500)
@@ -84,4 +135,24 @@ def micro():
         return counted(f"shared_{kind}_{group}_s{stride}_d{delay}", f"shared_{kind}", SHARED_TRIPS, sms, threads, 128,
                        lambda n: (*first(n), mask, group, stride, delay), {"in": uniform(rows * 64, 1, "bf16"), "out": zero(sms * threads)})
     together = [one for kind in SHARED_KINDS for of in SHARED_SETS for one in read_together(kind, *of)]
-    return {"micro_warpgroup": products, "micro_phases": phases + copies, "micro_l2_shared": together}
+
+    def sent(kernel, box, ahead, grid, rows, place, kind="bf16"):
+        tensor = {"pointer": "to", "type": kind, "shape": [128 // BYTES[kind], rows], "strides": [128],
+                  "box": [128 // BYTES[kind], box], "swizzle": "128B"}
+        beside = kernel == "beside"
+        return counted(f"{kernel}_{box}_{ahead}_b{grid}_{place}", f"{kernel}_{box}" + ("" if beside else f"_{ahead}"), PHASE_TRIPS,
+                       grid, 128 if beside else 32, ahead * box / 8, lambda n: (tensor, *(["out"] if beside else []), n, box * grid % rows, rows),
+                       {"to": zero(rows * 128, 1)} | ({"out": zero(grid * 128)} if beside else {}))
+    sending = [one for kernel, box, ahead in (("stored", 8, 1), ("stored", 64, 1), ("stored", 64, 4), ("stored", 256, 4),
+                                              ("written", 8, 1), ("written", 64, 1), ("written", 64, 4), ("beside", 64, 4))
+               for grid in (1, sms) for one in sent(kernel, box, ahead, grid, small, "l2")] + \
+              [one for box, ahead in ((8, 1), (64, 4)) for grid in (1, sms) for one in sent("added", box, ahead, grid, small, "l2", "f32")] + \
+              sent("stored", 256, 4, sms, large, "dram")
+    def with_boxes(columns, groups, boxes, grid):
+        tensor = {"pointer": "in", "type": "bf16", "shape": [64, 512], "strides": [128], "box": [64, 64], "swizzle": "128B"}
+        return counted(f"products_{columns}_g{groups}_boxes_{boxes}_b{grid}", f"products_{columns}_{groups}", PHASE_TRIPS, grid,
+                       128 * groups + 32, 1 + 8 + columns / 8 + 32, lambda n: (tensor, "out", n, boxes),
+                       {"in": uniform(512 * 64, 1, "bf16"), "out": zero(grid * 128 * groups)})
+    mixed = [one for columns, groups in ((128, 1), (128, 2), (256, 2)) for boxes in (0, 2, 4, 6, 8) for grid in (1, sms)
+             for one in with_boxes(columns, groups, boxes, grid)]
+    return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_warpgroup": products, "micro_phases": phases + copies, "micro_l2_shared": together}

@@ -64,15 +64,42 @@ __device__ __forceinline__ void load_box(void* to, const CUtensorMap& map, int x
       "l"(&map), "r"(x), "r"(y), "r"(shared_word_address(&barrier))
       : "memory");
 }
+// The same of several matrices behind one another: the box at (x, y) of the z-th.
+__device__ __forceinline__ void load_box(void* to, const CUtensorMap& map, int x, int y, int z, Barrier& barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
+          shared_word_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_word_address(&barrier))
+      : "memory");
+}
 // A box from shared memory; what lies beyond the matrix is dropped.
 __device__ __forceinline__ void store_box(const CUtensorMap& map, int x, int y, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
                "r"(y), "r"(shared_word_address(from))
                : "memory");
 }
+__device__ __forceinline__ void store_box(const CUtensorMap& map, int x, int y, int z, const void* from) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map), "r"(x),
+               "r"(y), "r"(z), "r"(shared_word_address(from))
+               : "memory");
+}
 __device__ __forceinline__ void commit_boxes() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Until the boxes stored before have been read from shared memory.
-__device__ __forceinline__ void wait_for_boxes() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+// Until all groups of boxes but the last kLeft have been read from shared memory.
+template <int kLeft = 0>
+__device__ __forceinline__ void wait_for_boxes() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
+}
+// ... and until this thread sees them in memory.
+template <int kLeft = 0>
+__device__ __forceinline__ void wait_for_written_boxes() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+// Adds a box from shared memory to what is there.
+__device__ __forceinline__ void add_box(const CUtensorMap& map, int x, int y, const void* from) {
+  asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map),
+               "r"(x), "r"(y), "r"(shared_word_address(from))
+               : "memory");
+}
 
 // Registers of a warpgroup's threads: what a producer gives up, consumers take.
 template <int kRegisters>
@@ -84,6 +111,8 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// The warp is one of `count` / 32 that come to named barrier `id`, and does not wait there.
+__device__ __forceinline__ void announce(int id, int count) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(count) : "memory"); }
 // The threads of `count` / 32 warps meet at named barrier `id`.
 __device__ __forceinline__ void meet(int id, int count) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory"); }
 
@@ -182,5 +211,24 @@ __device__ __forceinline__ void store_sums(T* c, int row, int col, int m, int n,
     if (col >= n) break;
     if (row < m) *reinterpret_cast<uint32_t*>(c + int64_t{row} * n + col) = pack(sums[i], sums[i + 1], T{});
     if (row + 8 < m) *reinterpret_cast<uint32_t*>(c + int64_t{row + 8} * n + col) = pack(sums[i + 2], sums[i + 3], T{});
+  }
+}
+
+// Four 8 x 8 matrices of 16-bit elements to shared memory; lane 8 i + r says where row r of the i-th lies.
+__device__ __forceinline__ void store_matrices(void* row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_word_address(row)), "r"(a),
+               "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+
+// 64 x 64 of a warpgroup's sums, `first` the first of the lane's, to rows of shared memory as TMA takes them.
+template <class T, int kSums>
+__device__ __forceinline__ void stage_sums(char* to, const float (&sums)[kSums], int first) {
+  const int lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
+#pragma unroll
+  for (int i = 0; i < 32; i += 8) {
+    const float* s = sums + first + i;
+    store_matrices(to + swizzled(row, i / 4 + lane / 16), pack(s[0], s[1], T{}), pack(s[2], s[3], T{}), pack(s[4], s[5], T{}),
+                   pack(s[6], s[7], T{}));
   }
 }

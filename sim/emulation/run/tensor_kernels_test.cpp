@@ -153,7 +153,7 @@ TEST_CASE("tensor-core products equal Eigen's", "[kernels]") {
 
 TEST_CASE("products of warpgroups equal Eigen's", "[kernels]") {
   const std::string stem = GENERATE(as<std::string>{}, "matmul_20_wgmma", "matmul_21_tma", "matmul_22_pipeline",
-                                    "matmul_23_warp_specialised");
+                                    "matmul_23_warp_specialised", "matmul_25_persistent");
   for_each_check_of("sm_90", stem, [](const Case& item, const auto& before, const auto& after) {
     const Launch& launch = item.launches.front();
     const int m = int_argument(launch, 3), n = int_argument(launch, 4), k = int_argument(launch, 5);
@@ -299,6 +299,27 @@ TEST_CASE("attention on tensor cores equals its definition", "[kernels]") {
       const Attention expected(part(kind, q, head), part(kind, k, head / group), part(kind, v, head / group),
                                1 / std::sqrt(static_cast<double>(size)), is_causal(item));
       const Matrix result = part(first ? Kind::F32 : kind, o, head);
+      // Weights and result are rounded to 11 or 8 bits.
+      CHECK((result - expected.o).cwiseAbs().maxCoeff() < (brain ? 1.2e-2 : 1.5e-3));
+      CHECK(distance(result, expected.o) < (brain ? 4e-3 : 5e-4));
+    }
+  });
+}
+
+TEST_CASE("attention by warpgroups equals its definition", "[kernels]") {
+  for_each_check_of("sm_90", "attention_08_flash3", [](const Case& item, const auto& before, const auto& after) {
+    const Launch& launch = item.launches.front();
+    const Eigen::Index length = int_argument(launch, 4), group = int_argument(launch, 5), heads = launch.grid.y;
+    const Eigen::Index size = launch.kernel.ends_with("_128") ? 128 : 64;
+    const bool brain = launch.kernel.find("bf16") != std::string::npos;
+    const auto q = before("q"), k = before("k"), v = before("v"), o = after("o");
+    for (Eigen::Index head = 0; head < heads; ++head) {
+      const auto part = [&](const auto& bytes, Eigen::Index of) {
+        return matrix(brain ? Kind::Bf16 : Kind::F16, bytes, length, size, of * length * size);
+      };
+      const Attention expected(part(q, head), part(k, head / group), part(v, head / group),
+                               1 / std::sqrt(static_cast<double>(size)), is_causal(item));
+      const Matrix result = part(o, head);
       // Weights and result are rounded to 11 or 8 bits.
       CHECK((result - expected.o).cwiseAbs().maxCoeff() < (brain ? 1.2e-2 : 1.5e-3));
       CHECK(distance(result, expected.o) < (brain ? 4e-3 : 5e-4));
