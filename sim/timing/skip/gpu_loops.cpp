@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 
 #include "timing/skip/skipped_accesses.h"
 
@@ -90,12 +92,55 @@ void refill_l1(Sm& sm, const LaunchContext& context, const Loops& loops, std::sp
       for (std::uint32_t a = 0; a < m.loop->accesses; ++a) {
         const Access& access = *(m.warp->cursor.records() - std::size_t{ago} * m.loop->accesses + a);
         const AccessEffect effect = context.patterns.effect(access.pattern);
-        if (!effect.to_lines()) continue;
+        if (!effect.to_lines() || is_box(context.trace.patterns[access.pattern])) continue;
         for (const LineSectors& part : context.patterns.lines(access.pattern))
           sm.touch_l1(line_of(m.moved->block, access, part), part, effect);
       }
     }
   }
+}
+
+/// Phases by which the barriers in shared memory go on when all warps of a block do by `count` iterations: what each
+/// waits for then, less what it waits for now. None: warps say different things, or arrive where none waits.
+std::optional<std::map<std::uint32_t, std::uint32_t>> phases_ahead(const Sm& sm, const ResidentBlock& block,
+                                                                   const LaunchContext& context, const Loops& loops,
+                                                                   std::uint32_t count) {
+  using Action = PhaseRecord::Action;
+  std::map<std::uint32_t, std::uint32_t> ahead;
+  std::vector<std::uint32_t> changed;
+  for (const std::uint16_t index : block.warps) {
+    const Warp& warp = sm.warp(index);
+    if (!warp.alive) continue;
+    const PathLoop& loop = loop_of(warp, loops);
+    bool agree = true;
+    std::uint32_t at = 0;
+    warp.cursor.for_each_record(context.program.events(), [&](std::uint32_t pc, const TraceEvent&,
+                                                              std::span<const Access> records, std::uint64_t) {
+      if (at >= loop.accesses * loop.phase_period) return false;
+      const Path path = context.program[pc].path;
+      const Access *now = records.data(), *later = now + std::size_t{count} * loop.accesses;
+      const bool inward = effect_of(context.trace.patterns[now->pattern]).request == RequestKind::Read;
+      if (path == Path::Box && inward && !context.program[pc].prefetch) {
+        changed.push_back(BoxTarget::of(now[1]).barrier);
+        agree &= now[1].base == later[1].base;
+      }
+      if (path == Path::Phase) {
+        const PhaseRecord first = PhaseRecord::of(now->base), second = PhaseRecord::of(later->base);
+        agree &= first.action == second.action && first.barrier == second.barrier;
+        if (first.action == Action::Arrive) changed.push_back(first.barrier);
+        if (first.action == Action::Await) {
+          const std::uint32_t more = second.phase - first.phase;
+          agree &= second.phase >= first.phase && ahead.try_emplace(first.barrier, more).first->second == more;
+        }
+      }
+      at += static_cast<std::uint32_t>(records.size());
+      return agree;
+    });
+    if (!agree) return std::nullopt;
+  }
+  for (const std::uint32_t barrier : changed)
+    if (!ahead.contains(barrier)) return std::nullopt;
+  return ahead;
 }
 
 }  // namespace
@@ -141,6 +186,7 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
         block.position += (run + part) / loop.period;
         block.least_remaining = std::min(block.least_remaining, loop.iterations - run / loop.period - 1);
         block.iteration_instructions += loop.instructions;
+        block.phase_period = std::lcm(block.phase_period, loop.phase_period);
         ++warps;
       }
       block.position /= std::max(1, warps);
@@ -152,7 +198,7 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
 }
 
 L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& loops, const LoopProgress& progress,
-                          std::span<const std::uint32_t> counts) {
+                          std::span<std::uint32_t> counts) {
   SkippedAccesses skipped(gpu.memory(), gpu.crew());
   std::vector<std::vector<Moved>> by_sm(gpu.sms());
   for (std::size_t b = 0; b < counts.size(); ++b) {
@@ -160,6 +206,14 @@ L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& l
     const std::uint16_t id = progress.blocks[b].sm;
     Sm& sm = gpu.sm(id);
     const ResidentBlock block = sm.resident_in(progress.blocks[b].slot);
+    if (context.program.phases()) {
+      const auto ahead = phases_ahead(sm, block, context, loops, counts[b]);
+      if (!ahead) {
+        counts[b] = 0;
+        continue;
+      }
+      for (const auto& [barrier, phases] : *ahead) sm.move_phases_on(block.slot, barrier, phases);
+    }
     for (const std::uint16_t index : block.warps) {
       const Warp& warp = sm.warp(index);
       if (!warp.alive) continue;

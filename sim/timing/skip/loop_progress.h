@@ -19,6 +19,7 @@ struct BlockLoop {
   std::uint32_t least_remaining =
       ~std::uint32_t{0};                     ///< whole iterations that the first of its warps to leave has left
   std::uint64_t iteration_instructions = 0;  ///< of one iteration of every warp
+  std::uint32_t phase_period = 1;            ///< iterations after which its barriers in shared memory come round
 };
 
 /// Where all are. Blocks come in the same order as long as none starts or ends.

@@ -11,6 +11,7 @@ constexpr std::size_t kLongestPeriod = 256;  // runs; loops whose body wanders m
 constexpr std::size_t kMostComparisons = 8'000'000;
 // A loop is looked at if it repeats at least such a part of what the longest one does; no more of them than these.
 constexpr std::size_t kWorthLooking = 8, kMostLoops = 64;
+constexpr std::uint32_t kMostStages = 32;  // of a ring of barriers
 
 /// False: loads go past L1.
 bool finds_l1(const WarpPath& path, const TimedProgram& program, std::size_t first, std::size_t last) {
@@ -35,12 +36,59 @@ std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, cons
   return static_cast<std::uint32_t>(std::min<std::int64_t>(period, kLineBytes / 4));
 }
 
+/// The records of an iteration that are about barriers in shared memory.
+struct BarrierRecord {
+  std::uint32_t at = 0;
+  bool box = false;  ///< a BoxTarget; else a PhaseRecord
+};
+
+std::vector<BarrierRecord> barrier_records(const PathLoop& loop, const WarpPath& path, const TimedProgram& program) {
+  std::vector<BarrierRecord> found;
+  std::uint32_t at = 0;
+  for (std::uint32_t r = loop.first_run; r < loop.first_run + loop.period; ++r) {
+    for (std::uint32_t i = 0; i < path.runs[r].count; ++i) {
+      const TimedInstruction& in = program[path.runs[r].first + i];
+      if (in.path == Path::Phase) found.push_back({at, false});
+      if (in.path == Path::Box) found.push_back({at + 1, true});
+      at += in.event.records;
+    }
+  }
+  return found;
+}
+
+/// The same barrier, so many iterations later: in another phase, or the same box.
+bool comes_round(const Access& now, const Access& later, bool box) {
+  if (box) return now.base == later.base;
+  PhaseRecord first = PhaseRecord::of(now.base), second = PhaseRecord::of(later.base);
+  if (first.action == PhaseRecord::Action::Await && second.phase < first.phase) return false;
+  first.phase = second.phase = 0;
+  return first == second;
+}
+
+/// Iterations after which a warp finds all barriers of its loop as they are now, but for their phases.
+std::uint32_t find_phase_period(const PathLoop& loop, const WarpTrace& warp, const WarpPath& path,
+                                const TimedProgram& program) {
+  const std::vector<BarrierRecord> records = barrier_records(loop, path, program);
+  if (records.empty()) return 1;
+  const Access* access = warp.accesses.data() + loop.accesses_before;
+  for (std::uint32_t period = 1; period <= kMostStages && 2 * period < loop.iterations; ++period) {
+    const auto same = [&](std::uint32_t iteration) {
+      return std::all_of(records.begin(), records.end(), [&](const BarrierRecord& r) {
+        const Access* now = access + std::size_t{iteration} * loop.accesses + r.at;
+        return comes_round(*now, now[std::size_t{period} * loop.accesses], r.box);
+      });
+    };
+    bool all = true;
+    for (std::uint32_t i = 0; i < period && all; ++i) all = same(i);
+    if (all) return period;
+  }
+  return 0;
+}
+
 }  // namespace
 
 PathLoops find_loops(const WarpPath& path, const TimedProgram& program) {
   const std::vector<Run>& runs = path.runs;
-  // Warps that count phases of barriers in memory cannot be moved on without those.
-  if (program.phases()) return {};
   std::vector<PathLoop> found;
   std::size_t best = 0, compared = 0;  // runs of the longest repetition
   const auto covers = [](const PathLoop& loop) { return std::size_t{loop.iterations} * loop.period; };
@@ -100,9 +148,17 @@ Loops find_loops(const KernelTrace& trace, const TimedProgram& program) {
   Loops loops(trace.classes.size());
   for (std::size_t c = 0; c < trace.classes.size(); ++c) {
     for (const WarpPath& path : trace.classes[c].paths) loops[c].push_back(find_loops(path, program));
-    for (const WarpTrace& warp : trace.classes[c].warps)
-      for (PathLoop& loop : loops[c][warp.path])
+    for (const WarpTrace& warp : trace.classes[c].warps) {
+      for (PathLoop& loop : loops[c][warp.path]) {
         if (loop.line_period == 1) loop.line_period = find_line_period(loop, warp, trace);
+        if (program.phases())
+          loop.phase_period =
+              std::lcm(loop.phase_period, find_phase_period(loop, warp, trace.classes[c].paths[warp.path], program));
+      }
+    }
+    // Warps that count phases of barriers in memory are moved on only where those come round.
+    for (PathLoops& of_path : loops[c])
+      std::erase_if(of_path, [](const PathLoop& loop) { return loop.phase_period == 0; });
   }
   return loops;
 }

@@ -18,6 +18,7 @@ struct PathLoop {
   std::uint64_t instructions = 0;     ///< warp instructions of one iteration
   std::uint32_t line_period = 1;      ///< iterations after which every access has moved by whole lines
   bool finds_l1 = true;               ///< its loads look for their data in L1
+  std::uint32_t phase_period = 1;     ///< iterations after which the barriers in shared memory come round; 0: never
 };
 
 /// The loops of a path in the order in which a warp goes through them, one after another: the one that repeats most of

@@ -567,14 +567,21 @@ class SteadyState {
     std::uint64_t instructions = 0, most = 0;
     for (std::size_t b = 0; b < counts.size(); ++b) {
       counts[b] = static_cast<std::uint32_t>(std::llround(times * steady.expected[b]));
+      // All barriers of a ring are looked at, where they are now and where they will be.
+      const BlockLoop& block = steady.progress.blocks[b];
+      if (block.phase_period == 1) continue;
+      counts[b] = std::min(counts[b], block.least_remaining - std::min(block.least_remaining, block.phase_period));
+      counts[b] -= counts[b] % block.phase_period;
+    }
+    const TimingCounters now = gpu_.counters();
+    expect_fetches(now, steady.since, static_cast<double>(steady.cycles));
+    const L2Traffic traffic = forewarp::skip_iterations(gpu_, context_, loops_, steady.progress, counts);
+    for (std::size_t b = 0; b < counts.size(); ++b) {
       instructions += counts[b] * steady.progress.blocks[b].iteration_instructions;
       most = std::max<std::uint64_t>(most, counts[b]);
     }
     const double cycles =
         static_cast<double>(instructions) / static_cast<double>(steady.progress.iteration_instructions) / rate;
-    const TimingCounters now = gpu_.counters();
-    expect_fetches(now, steady.since, static_cast<double>(steady.cycles));
-    const L2Traffic traffic = forewarp::skip_iterations(gpu_, context_, loops_, steady.progress, counts);
     // Lines that nobody had touched come from DRAM once; what the stretch measured would count its own reuse again.
     const MemoryCounters before = skipped_.memory;
     add_scaled(skipped_, now, steady.since, cycles / static_cast<double>(steady.cycles));

@@ -111,6 +111,53 @@ TEST_CASE("loops that follow each other are left out one by one") {
   CHECK(error(skipping.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
 }
 
+TEST_CASE("a ring of barriers that two warps pass on to each other is left out, with its phases") {
+  using Action = PhaseRecord::Action;
+  constexpr int kIterations = 400, kStages = 3;
+  const GpuModel gpu = sm_model(4);
+  const Instruction change = memory_instruction(Opcode::SYNCS, MemorySpace::Shared, MemoryKind::Atomic, kNoScoreboard);
+  const Instruction await = memory_instruction(Opcode::SYNCS, MemorySpace::Shared, MemoryKind::Atomic, 1);
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  Instruction branch = plain(Pipe::Cbu, 5);
+  branch.opcode = Opcode::BRA;
+  std::vector<Instruction> code(2 * kStages, change);
+  code.insert(code.end(),
+              {await, waiting(load, 1), waiting(plain(Pipe::Fma, 4), 0), change, branch, exit_instruction()});
+  HandMadeTrace made(code, 2, 4);
+  std::vector<Run> runs{{0, 2 * kStages + 5}};
+  for (int i = 1; i < kIterations; ++i) runs.push_back({2 * kStages, 5});
+  runs.push_back({2 * kStages + 5, 1});
+  made.runs(runs);
+  const auto barrier = [](Action action, int stage, bool full, int phase) {
+    PhaseRecord record;
+    record.action = action;
+    record.barrier = static_cast<std::uint32_t>((stage + (full ? kStages : 0)) * 8);
+    record.arrivals = action == Action::Await ? 0 : 1;
+    record.phase = static_cast<std::uint32_t>(phase);
+    return record;
+  };
+  for (int w = 0; w < 2; ++w) {
+    for (int b = 0; b < 2 * kStages; ++b)
+      made.phase(w, w == 0 ? barrier(Action::Init, b % kStages, b >= kStages, 0) : PhaseRecord{});
+    for (int i = 0; i < kIterations; ++i) {
+      // The first warp waits until a stage is empty and fills it, the second the other way round.
+      const int stage = i % kStages, round = i / kStages;
+      made.phase(w, barrier(Action::Await, stage, w == 1, w == 1 ? round + 1 : round));
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kIterations + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+      made.phase(w, barrier(Action::Arrive, stage, w == 0, 0));
+    }
+  }
+  const TimedProgram program(*made.trace().kernel, gpu);
+  const Loops loops = find_loops(made.trace(), program);
+  REQUIRE(loops[0][0].size() == 1);
+  CHECK(loops[0][0].front().phase_period == kStages);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 3000);
+  INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method);
+  CHECK(skipping.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  CHECK(error(skipping.elapsed_cycles, full.elapsed_cycles) < 0.06);
+}
+
 TEST_CASE("L1 holds what skipped iterations leave in it") {
   // After its loop a warp reads the last lines again.
   constexpr int kIterations = 400, kAgain = 40, kWarps = 8;

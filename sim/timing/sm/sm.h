@@ -89,6 +89,10 @@ class Sm {
   /// A warp goes on so many runs and records further: at the same instruction of a run that is equal to the one under
   /// way. What it has in flight and what it waits for stay.
   void move_on(std::uint16_t warp, std::size_t runs, std::size_t records) { warps_[warp].cursor.skip(runs, records); }
+  /// A barrier in shared memory of the block goes on by so many phases.
+  void move_phases_on(std::uint16_t slot, std::uint32_t barrier, std::uint32_t phases) {
+    blocks_[slot].phases.move_on(barrier, phases);
+  }
   /// L1 holds the sectors of a line as if they had been accessed.
   void touch_l1(std::uint64_t line, const LineSectors& part, const AccessEffect& effect) {
     pipe_.touch(line, part, effect);

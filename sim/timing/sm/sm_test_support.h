@@ -156,6 +156,13 @@ class HandMadeTrace {
     return record(warp, arrival.packed(), pattern);
   }
 
+  /// The next record of `warp` is about a barrier in shared memory.
+  HandMadeTrace& phase(int warp, const PhaseRecord& of) {
+    AccessPattern pattern;
+    pattern.lanes = 1;
+    return record(warp, of.packed(), pattern);
+  }
+
   HandMadeTrace& runs(std::vector<Run> runs) {
     WarpPath& path = trace_.classes[0].paths[0];
     path.runs = std::move(runs);
