@@ -74,11 +74,10 @@ __device__ __forceinline__ float exp2_of(float x) {
   return y;
 }
 
-// Sums of weights are never negative, but ptxas does not know: what comes later stays behind what made this one. It would
-// wait for the product first, and make the weights that were to run under it behind it.
-__device__ __forceinline__ void after(float sum) {
-  asm volatile("{\n.reg .pred negative;\nsetp.lt.f32 negative, %0, 0f00000000;\n@negative nanosleep.u32 1;\n}\n" ::"f"(sum)
-               : "memory");
+// What comes later stays behind what made this sum, which is stored for nobody: ptxas would wait for the product first, and
+// make the weights that were to run under it behind it.
+__device__ __forceinline__ void after(float sum, float* place) {
+  asm volatile("st.volatile.shared.f32 [%0], %1;" ::"r"(shared_word_address(place)), "f"(sum) : "memory");
 }
 
 // Of the four lanes that share a row.
@@ -136,6 +135,7 @@ __device__ __forceinline__ void attend(const CUtensorMap& q, const CUtensorMap& 
   char* q_tile = unaligned + (-shared_word_address(unaligned) & (kSwizzledAtom - 1));
   char* k_ring = q_tile + kTileBytes;
   char* v_ring = k_ring + kStages * kTileBytes;
+  __shared__ float unused[kThreads];
   __shared__ Barrier q_full, k_full[kStages], k_empty[kStages], v_full[kStages], v_empty[kStages];
   const int tile = causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x, head = blockIdx.y;
   const int tiles = causal ? tile + 1 : (length + kKeys - 1) / kKeys;
@@ -234,7 +234,7 @@ __device__ __forceinline__ void attend(const CUtensorMap& q, const CUtensorMap& 
     wait_for_products<1>();  // S
     if (first_thread) k_empty[stage].arrive();
     rows.weights(s, scale, before);
-    after(rows.sum[0] + rows.sum[1]);
+    after(rows.sum[0] + rows.sum[1], unused + threadIdx.x);
     wait_for_products();  // P V
     if (first_thread) v_empty[v_stage].arrive();
     multiply_rows(out, before);
@@ -249,7 +249,7 @@ __device__ __forceinline__ void attend(const CUtensorMap& q, const CUtensorMap& 
   float by[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half)
-    by[half] = 1 / of_row(rows.sum[half], [](float a, float b) { return a + b; });
+    by[half] = __fdividef(1, of_row(rows.sum[half], [](float a, float b) { return a + b; }));
   multiply_rows(out, by);
   // This group's rows of Q have been read.
 #pragma unroll
