@@ -90,7 +90,7 @@ def hopper():
         "matmul_23_warp_specialised": ladder("specialised", "bf16", SIZES, 256, 384, 193) +
                                       ladder("specialised", "f16", few, 256, 384, 193),
         "matmul_25_persistent": persistents("persistent_static_bf16", "bf16", SIZES) + persistents("persistent_static_f16", "f16", few) +
-                                persistents("persistent_drawn_bf16", "bf16", SIZES),
+                                persistents("persistent_drawn_bf16", "bf16", squares(512, 1024, 2048, 4096, 3000)),
         "attention_08_flash3": attention()})
 
 
