@@ -346,6 +346,8 @@ void Sm::copy_box(Warp& warp, std::uint16_t warp_index, const TimedInstruction& 
 void Sm::commit_boxes(Warp& warp, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
   const std::uint8_t s = in.read_barrier != kNoScoreboard ? in.read_barrier : in.write_barrier;
   if (s != kNoScoreboard) {
+    // A scoreboard counts no more: what was sent counts with the next group.
+    if (warp.pending[s] + 2u >= CopyGroups::kMostGroups) return;
     ++warp.pending[s];
     warp.long_mask = static_cast<std::uint8_t>(warp.long_mask | 1u << s);
   }
