@@ -75,6 +75,38 @@ def attention():
            [flash3("f16", 64, causal, f"{n}_heads_100", n, 100) for causal, n in ((0, 1000), (1, 777))] + \
            [flash3(kind, head, causal, *of) for kind in ("f16", "bf16") for head in (64, 128) for causal in (0, 1)
             for of in flash_launches.CHECKS]
+def clustered(kernel, kind, sizes, rows_of_cluster, kib):
+    """Blocks of 128 x 256, a cluster's one above the other: x runs along the rows of C."""
+    def one(name, m, n, k):
+        grid = (rows_of_cluster * ceil(m / (128 * rows_of_cluster)), ceil(n / 256))
+        return case(f"{kernel}_{kind}_{name}", {"a": uniform(m * k, 1, kind), "b": uniform(k * n, 2, kind), "c": zero(m * n, 2)},
+                    launch(f"{kernel}_{kind}", grid, 384, matrix_map("a", m, k, kind, 128), matrix_map("b", k, n, kind, 64), "c",
+                           m, n, k) | {"cluster": f"[{rows_of_cluster}, 1, 1]", "dynamic_shared_bytes": str(kib * KIB)})
+    return [one(*of) for of in sizes + CHECKS]
+
+
+def numbers(elements, high, seed):
+    return f"{{bytes: {elements * 4}, fill: {{lcg: {{seed: {seed}, modulus: {high}}}}}}}"
+
+
+def clusters():
+    """Blocks that reach each other's shared memory (kernels/reduce/04)."""
+    def histogram(name, n, bins, size, grid):
+        return case(f"histogram_cluster_{name}", {"in": numbers(n, 1 << 16, 1), "out": zero(bins)},
+                    launch("histogram_cluster", grid, 256, "in", "out", n, bins) |
+                    {"cluster": f"[{size}, 1, 1]", "dynamic_shared_bytes": str(4 * bins // size)})
+
+    def sums(name, rows, n, size):
+        return case(f"sum_rows_cluster_{name}", {"in": uniform(rows * n, 1), "out": zero(rows)},
+                    launch("sum_rows_cluster", rows * size, 256, "in", "out", n) | {"cluster": f"[{size}, 1, 1]"})
+
+    def shift(name, n):
+        return case(f"shift_cluster_{name}", {"in": uniform(n, 1), "out": zero(n)},
+                    launch("shift_cluster", n // 128, 128, "in", "out") | {"cluster": "[2, 1, 1]"})
+    return [histogram("4mi_2", 4 << 20, 2048, 2, 264), histogram("4mi_4", 4 << 20, 2048, 4, 256),
+            histogram("4mi_8", 4 << 20, 2048, 8, 256), sums("4096x16384_4", 4096, 16384, 4), sums("4096x16384_8", 4096, 16384, 8),
+            shift("1mi", 1 << 20), histogram("check_1000_4", 1000, 64, 4, 8), histogram("check_5000_2", 5000, 512, 2, 6),
+            sums("check_3x777_2", 3, 777, 2), sums("check_2x3000_8", 2, 3000, 8), shift("check_512", 512)]
 
 
 def hopper():
@@ -89,8 +121,11 @@ def hopper():
                               ladder("pipeline_3", "f16", few, 128, 128, 97),
         "matmul_23_warp_specialised": ladder("specialised", "bf16", SIZES, 256, 384, 193) +
                                       ladder("specialised", "f16", few, 256, 384, 193),
+        "matmul_24_cluster_multicast": clustered("multicast", "bf16", SIZES, 2, 193) +
+                                       clustered("multicast", "f16", few, 2, 193),
         "matmul_25_persistent": persistents("persistent_static_bf16", "bf16", SIZES) + persistents("persistent_static_f16", "f16", few) +
                                 persistents("persistent_drawn_bf16", "bf16", squares(512, 1024, 2048, 4096, 3000)),
+        "reduce_04_clusters": clusters(),
         "attention_08_flash3": attention()})
 
 
@@ -155,4 +190,26 @@ def micro():
                        {"in": uniform(512 * 64, 1, "bf16"), "out": zero(grid * 128 * groups)})
     mixed = [one for columns, groups in ((128, 1), (128, 2), (256, 2)) for boxes in (0, 2, 4, 6, 8) for grid in (1, sms)
              for one in with_boxes(columns, groups, boxes, grid)]
-    return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_warpgroup": products, "micro_phases": phases + copies, "micro_l2_shared": together}
+
+    def clustered(name, kernel, size, blocks, threads, kib, arguments, buffers):
+        return [case(f"{name}_n{n}", buffers, launch(kernel, blocks, threads, *arguments(n)) | {"cluster": f"[{size}, 1, 1]"} |
+                     ({"dynamic_shared_bytes": str(int(kib * KIB))} if kib else {})) for n in PHASE_TRIPS]
+
+    def multicast(size, blocks):
+        tensor = {"pointer": "in", "type": "bf16", "shape": [64, small], "strides": [128], "box": [64, 64 // size], "swizzle": "128B"}
+        return clustered(f"multicast_c{size}_b{blocks}", "multicast_boxes", size, blocks, 32, 32,
+                         lambda n: (tensor, "out", n, 64 * blocks // size % small, small),
+                         {"in": uniform(small * 64, 1, "bf16"), "out": zero(blocks * 32)})
+    plain = lambda n: ("out", n)
+    joined = [one for size in (2, 4, 8) for warps in (1, 8) for fence in ("relaxed", "fenced")
+              for one in clustered(f"meet_{fence}_c{size}_w{warps}", f"meet_{fence}", size, size, 32 * warps, 0, plain,
+                                   {"out": zero(size * 32 * warps)})] + \
+             [one for size, away in ((2, 0), (2, 1), (8, 1), (8, 4), (8, 7))
+              for one in clustered(f"far_chase_c{size}_a{away}", "far_chase", size, size, 32, 0, lambda n, away=away: ("out", n, away),
+                                   {"out": zero(size * 32)})] + \
+             [one for kind in ("loads", "stores") for size, blocks in ((2, 2), (2, sms), (4, 128), (8, 128))
+              for one in clustered(f"far_{kind}_c{size}_b{blocks}", f"far_{kind}", size, blocks, 512, 8, plain,
+                                   {"out": zero(blocks * 512)})] + \
+             clustered("far_ping_pong", "far_ping_pong", 2, 2, 32, 0, plain, {"out": zero(64)}) + \
+             [one for size, blocks in ((1, 1), (2, 2), (2, sms), (4, 4), (4, 128), (8, 128)) for one in multicast(size, blocks)]
+    return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products, "micro_phases": phases + copies, "micro_l2_shared": together}

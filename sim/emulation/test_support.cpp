@@ -133,12 +133,14 @@ std::uint64_t Bench::run() {
   state.shared_bytes = shared_bytes;
   state.sm = sm_;
   state.instruction_limit = instruction_limit;
-  BlockExecutor executor(state);
+  state.cluster = cluster;
+  const Dim3 extent = state.cluster_extent();
+  ClusterExecutor executor(state);
   NoObserver observer;
   std::uint64_t executed = 0;
-  for (std::uint32_t y = 0; y < grid.y; ++y) {
-    for (std::uint32_t x = 0; x < grid.x; ++x) {
-      executor.run(Dim3{x, y, 0}, observer);
+  for (std::uint32_t y = 0; y < grid.y; y += extent.y) {
+    for (std::uint32_t x = 0; x < grid.x; x += extent.x) {
+      executor.run(Dim3{x, y, 0}, [&](std::size_t) -> NoObserver& { return observer; });
       executed += executor.executed();
     }
   }

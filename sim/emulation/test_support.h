@@ -25,7 +25,7 @@ class Bench {
   explicit Bench(const std::string& source, int sm = 80);
 
   Dim3 block{32, 1, 1};
-  Dim3 grid{1, 1, 1};
+  Dim3 grid{1, 1, 1}, cluster{0, 0, 0};
   std::uint32_t shared_bytes = 0;
   std::uint64_t instruction_limit = 1'000'000;
   std::vector<std::vector<std::uint64_t>> buffers;

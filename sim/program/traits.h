@@ -38,6 +38,7 @@ enum class Timing : std::uint8_t {
   Index,          ///< what is the same for all lanes, the same way
   LaneAttribute,  ///< S2R: the load/store unit delivers what differs between lanes, the ADU the rest
   Barrier,
+  ClusterBarrier,  ///< of the blocks of a cluster
   Fence,
   Phase,      ///< something about a barrier in shared memory
   Box,        ///< a copy by the unit for boxes

@@ -37,7 +37,8 @@ void count_meetings(const Inputs& in, const EventTable& events, const BlockClass
   start.for_each_record(
       events, [&](std::uint32_t pc, const TraceEvent& event, std::span<const Access> records, std::uint64_t at) {
         const std::uint32_t pattern = records.front().pattern;
-        if (event.kind != EventKind::Arrive && event.kind != EventKind::Phase && in.trace.patterns[pattern].lanes != 0)
+        if (event.kind != EventKind::Arrive && event.kind != EventKind::Cluster && event.kind != EventKind::Phase &&
+            in.trace.patterns[pattern].lanes != 0)
           ++meetings[pc][pattern];
         return walked + at < kMostWalked;
       });

@@ -185,17 +185,18 @@ void BlockTraceBuilder::copy(int warp, std::uint32_t pc, const AccessPattern& bo
     take_bytes(sizeof(Access));
     warps_[static_cast<std::size_t>(warp)].accesses.push_back(access);
   }
-  add_record(warp, 1, target.packed());
+  add_record(warp, 1, target.packed(), target.blocks);
 }
 
 void BlockTraceBuilder::phase(int warp, LaneMask enabled, const PhaseRecord& record) {
-  add_record(warp, enabled, record.packed());
+  add_record(warp, enabled, record.packed(), record.blocks);
 }
 
-void BlockTraceBuilder::add_record(int warp, LaneMask enabled, std::uint64_t packed) {
+void BlockTraceBuilder::add_record(int warp, LaneMask enabled, std::uint64_t packed, BlockMask blocks) {
   if (!keeps_) return;
   AccessPattern pattern;
   pattern.lanes = enabled;
+  pattern.offsets[0] = blocks;
   Access record;
   record.base = packed;
   record.pattern = interner_.intern(patterns_, pattern);

@@ -102,7 +102,7 @@ class BlockTraceBuilder {
   };
 
   void start_run(WarpState& state, std::uint32_t pc);
-  void add_record(int warp, LaneMask enabled, std::uint64_t packed);
+  void add_record(int warp, LaneMask enabled, std::uint64_t packed, BlockMask blocks = 0);
   void take_bytes(std::uint64_t bytes) {
     bytes_ += bytes;
     if (bytes_ > limit_) fail_size();

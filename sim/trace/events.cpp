@@ -7,10 +7,12 @@ namespace forewarp {
 TraceEvent event_of(const Instruction& in) {
   const Timing timing = traits(in.opcode).unit.timing;
   if (timing == Timing::Barrier) return {EventKind::Arrive, 1};
+  if (timing == Timing::ClusterBarrier) return {EventKind::Cluster, 1};
   if (timing == Timing::Depbar) return {EventKind::Wait, 0};
   if (timing == Timing::Commit || timing == Timing::BoxCommit) return {EventKind::Commit, 0};
   if (in.memory == MemoryKind::None) return {};
   if (traits(in.opcode).slice == Slice::BarrierObject) return {EventKind::Phase, 1};
+  if (in.opcode == Opcode::STAS || in.opcode == Opcode::REDAS) return {EventKind::RemoteStore, 2};
   switch (in.space) {
     case MemorySpace::Global:
     case MemorySpace::Shared:

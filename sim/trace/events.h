@@ -16,11 +16,13 @@ inline constexpr int kScoreboards = 6;
 inline constexpr std::uint8_t kNoScoreboard = 7;
 
 enum class EventKind : std::uint8_t {
-  Issue,     ///< nothing beyond its issue; those in a row are an instruction run
-  Access,    ///< a load, store, atomic or reduction: one record
-  Transfer,  ///< an asynchronous copy: the record of what is read, then the one of where it is written
-  Phase,     ///< something about a barrier in shared memory: one record, a PhaseRecord
-  Arrive,    ///< at a barrier of the block, to wait there or not: one record, a BarrierArrival
+  Issue,        ///< nothing beyond its issue; those in a row are an instruction run
+  Access,       ///< a load, store, atomic or reduction: one record
+  Transfer,     ///< an asynchronous copy: the record of what is read, then the one of where it is written
+  Phase,        ///< something about a barrier in shared memory: one record, a PhaseRecord
+  Arrive,       ///< at a barrier of the block, to wait there or not: one record, a BarrierArrival
+  Cluster,      ///< the same of the cluster's barrier, which has no number: one record, a BarrierArrival
+  RemoteStore,  ///< into shared memory of the cluster: a record of where, then a PhaseRecord of what that completes
   Commit,  ///< closes the group of the warp's transfers since the last one: a scoreboard counts down when they are done
   Wait,    ///< until a scoreboard counts no more than a given number
 };

@@ -71,6 +71,20 @@ struct BarrierArrival {
   }
 };
 
+/// A shared address in a trace is an offset. In memory of another block of the cluster it is that block's rank and one
+/// more, from this bit on, and the offset there.
+inline constexpr int kRemoteShift = 24;
+inline std::uint64_t remote_address(std::uint32_t rank, std::uint64_t offset) {
+  return std::uint64_t{rank + 1} << kRemoteShift | offset;
+}
+/// The rank of another block that a shared address belongs to, or -1 for the block's own.
+inline int remote_rank(std::uint64_t address) { return static_cast<int>(address >> kRemoteShift) - 1; }
+
+/// Blocks of a cluster, a bit for each rank, that a copy or an arrival goes to. Their record's pattern holds them as
+/// its first offset; none: the block that the record is of.
+using BlockMask = std::uint16_t;
+inline BlockMask blocks_of(const AccessPattern& p) { return static_cast<BlockMask>(p.offsets[0]); }
+
 /// What an instruction does to a barrier in shared memory (mbarrier), or waits for there. The record of a SYNCS holds
 /// it as its base, and the lanes that take part in its pattern.
 struct PhaseRecord {
@@ -81,6 +95,7 @@ struct PhaseRecord {
   std::uint32_t arrivals = 0;  ///< Init: in each phase; Arrive: now
   std::int32_t bytes = 0;      ///< Arrive: announced, or completed where negative
   std::uint32_t phase = 0;     ///< Await, Check: so many phases must be over
+  BlockMask blocks = 0;        ///< Arrive: at the barrier there in each of these; not packed (blocks_of)
 
   std::uint64_t packed() const {
     const auto most =
@@ -110,6 +125,7 @@ struct BoxTarget {
   std::uint32_t shared = 0;   ///< offset
   std::uint32_t barrier = 0;  ///< offset, a multiple of 8; of copies into shared memory
   std::uint32_t bytes = 0;    ///< of the whole box, those beyond the tensor too
+  BlockMask blocks = 0;       ///< to each of which it goes; not packed (blocks_of)
 
   std::uint64_t packed() const {
     return std::uint64_t{shared & 0x3ffff} | std::uint64_t{barrier / 8 & 0x7fff} << 18 |

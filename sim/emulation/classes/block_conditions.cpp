@@ -52,7 +52,10 @@ void BlockConditions::start(const Dim3& representative) {
 
 int BlockConditions::quotient(const BlockSlope& numerator, BlockSlope::Wide now, std::int64_t divisor) {
   for (std::size_t i = 0; i < quotients_->size(); ++i)
-    if ((*quotients_)[i].numerator == numerator && (*quotients_)[i].divisor == divisor) return static_cast<int>(i);
+    if ((*quotients_)[i].numerator == numerator && (*quotients_)[i].divisor == divisor) {
+      place_.quotients[i] = (*quotients_)[i].at(place_);  // another block of the cluster may have made it
+      return static_cast<int>(i);
+    }
   const BlockSlope::Wide offset = now - numerator.exactly_over(place_);
   const std::size_t i = quotients_->size();
   if (i == kMostQuotients || offset != static_cast<std::int64_t>(offset)) return -1;

@@ -24,10 +24,12 @@ BlockSlope without(BlockSlope s, Dims dims) {
 
 }  // namespace
 
-Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps, std::vector<BlockQuotient>& quotients)
+Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps, std::vector<BlockQuotient>& quotients,
+               const Dim3& cluster)
     : plans_(plan_shadow(kernel)),
       uniform_row_(kernel.uniform_row),
       conditions_(grid, quotients),
+      cluster_(cluster),
       warps_(static_cast<std::size_t>(warps)) {
   for (WarpTags& w : warps_) {
     w.rows.resize(kernel.rows);
@@ -37,6 +39,9 @@ Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps, std::ve
 
 void Shadow::start(const Dim3& block) {
   conditions_.start(block);
+  if (cluster_.x > 1) conditions_.residue({1, 0, 0, {}}, cluster_.x);
+  if (cluster_.y > 1) conditions_.residue({0, 1, 0, {}}, cluster_.y);
+  if (cluster_.z > 1) conditions_.residue({0, 0, 1, {}}, cluster_.z);
   cause_ = kNowhere;
   shared_dims_ = 0;
   met_places_ = false;
@@ -429,6 +434,7 @@ BlockSlope Shadow::copy(const Exec& x, const Op& op, const CopiedBox& box) {
     for (std::uint32_t i = 0; i < first; ++i) hold(tag(x, row(op.a, i)));
     hold(tag(x, op.b));
     hold(high_tag(x, op.b));
+    if (op.carry_out) hold(tag(x, op.c));
     for (std::uint32_t d = 0; d < static_cast<std::uint32_t>(box.rank); ++d) {
       const Tag t = tag(x, row(op.a, first + d));
       if (t.kind == TagKind::None) continue;
@@ -484,7 +490,7 @@ void Shadow::load_tags(const Exec& x, const Op& op, const ShadowPlan& plan, Memo
   if (op.memory != MemoryKind::Load && op.memory != MemoryKind::Atomic) return;
   Dims dims = kDataDim;
   if (shared) {
-    dims = static_cast<Dims>(shared_dims_ | address_dims);
+    dims = static_cast<Dims>(shared_dims_ | address_dims | (x.block->written_by_others ? kDataDim : 0));
   } else if (space == MemorySpace::Global &&
              ((plan.read_only && address_dims == 0) || finds_place(x, op, address_dims))) {
     dims = address_dims;

@@ -88,7 +88,9 @@ struct ShadowPlan {
 class Shadow {
  public:
   /// `quotients`, the launch's, grow with what blocks turn out to compute.
-  Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps, std::vector<BlockQuotient>& quotients);
+  /// Blocks of a class have the same rank in their clusters, of this extent.
+  Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps, std::vector<BlockQuotient>& quotients,
+         const Dim3& cluster = {1, 1, 1});
 
   void start(const Dim3& block);
   /// Before the handler of a plain instruction runs: x.enabled are the lanes it writes.
@@ -235,6 +237,7 @@ class Shadow {
   std::vector<ShadowPlan> plans_;
   std::uint32_t uniform_row_;  ///< byte offset of UR0; only uniform registers lie behind it
   BlockConditions conditions_;
+  Dim3 cluster_;
   std::vector<WarpTags> warps_;
   Dims shared_dims_ = 0;  ///< what the contents of shared memory depend on
   bool follows_places_ = false, met_places_ = false;

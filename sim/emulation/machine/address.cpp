@@ -91,28 +91,54 @@ void check_bounded(const Exec& x, const Op& op, LaneMask lanes, std::uint64_t si
   }
 }
 
-/// Turns shared addresses into offsets: strips the block's rank in its cluster and the reserved base.
-void shared_offsets(Exec& x, LaneMask lanes) {
-  const std::uint32_t base = x.block->shared_base;
+/// Turns shared addresses into offsets without the reserved base, those of other blocks of the cluster into
+/// remote_address()es, whose lanes x.remote names.
+void shared_offsets(Exec& x, const Op& op, LaneMask lanes) {
+  const BlockState& block = *x.block;
+  x.remote = 0;
   for (LaneMask m = lanes; m != 0; m &= m - 1) {
     const int lane = first_lane(m);
     std::uint64_t& address = x.address[static_cast<std::size_t>(lane)];
     const auto low = static_cast<std::uint32_t>(address);
-    if (x.block->sm >= 90 && low >> 24 != x.block->cluster_rank) {
+    const std::uint32_t rank = block.sm >= 90 ? low >> kRankShift : block.cluster_rank;
+    const std::uint32_t inside = block.sm >= 90 ? low & ((1u << kRankShift) - 1) : low;
+    if (inside < block.shared_base) fail(x, lane, "shared address " + hex(low) + " is in the reserved first KiB", "");
+    address = inside - block.shared_base;
+    if (rank == block.cluster_rank) continue;
+    if (!op.clusterwide)
       fail(x, lane, "shared address " + hex(low) + " belongs to another block of the cluster",
-           "distributed shared memory is not supported");
-    }
-    const std::uint32_t inside = x.block->sm >= 90 ? low & 0xffffffu : low;
-    if (inside < base) fail(x, lane, "shared address " + hex(low) + " is in the reserved first KiB", "");
-    address = inside - base;
+           "this instruction reaches its own block's shared memory alone");
+    if (cluster_block(block, rank) == nullptr)
+      fail(x, lane,
+           "shared address " + hex(low) + " belongs to block " + std::to_string(rank) + " of a cluster of " +
+               std::to_string(block.cluster->blocks.size()),
+           "give the launch the cluster that the kernel is written for");
+    address = remote_address(rank, address);
+    x.remote |= 1u << lane;
   }
 }
 
-LaneMask lanes_in_window(const Exec& x, LaneMask lanes, std::uint64_t window) {
+/// Lanes in other blocks' shared memory, which is as large as the block's own.
+void check_remote(const Exec& x, const Op& op, LaneMask lanes, std::uint64_t size) {
+  check_alignment(x, op, lanes, bounds_of(x, lanes).bits);
+  for (LaneMask m = lanes; m != 0; m &= m - 1) {
+    const int lane = first_lane(m);
+    const std::uint64_t address = x.address[static_cast<std::size_t>(lane)];
+    const std::uint64_t offset = address & ((std::uint64_t{1} << kRemoteShift) - 1);
+    if (offset < size && size - offset >= op.bytes) continue;
+    fail(x, lane,
+         "offset " + hex(offset) + " (" + std::to_string(op.bytes) + " bytes) in shared memory of block " +
+             std::to_string(remote_rank(address)) + " of the cluster is beyond the " + std::to_string(size) +
+             " bytes it has",
+         "check dynamic_shared_bytes and the arguments in the launch file");
+  }
+}
+
+LaneMask lanes_in_window(const Exec& x, LaneMask lanes, std::uint64_t window, std::uint64_t bytes) {
   LaneMask in = 0;
   for (LaneMask m = lanes; m != 0; m &= m - 1) {
     const int lane = first_lane(m);
-    if (x.address[static_cast<std::size_t>(lane)] - window < kWindowBytes) in |= 1u << lane;
+    if (x.address[static_cast<std::size_t>(lane)] - window < bytes) in |= 1u << lane;
   }
   return in;
 }
@@ -122,8 +148,9 @@ LaneMask settle(Exec& x, const Op& op, LaneMask lanes, MemorySpace space) {
   if (space == MemorySpace::Global) {
     check_global(x, op, lanes);
   } else if (space == MemorySpace::Shared) {
-    shared_offsets(x, lanes);
-    check_bounded(x, op, lanes, x.block->shared.size(), "shared memory");
+    shared_offsets(x, op, lanes);
+    if (x.remote != 0) check_remote(x, op, x.remote, x.block->shared.size());
+    if (lanes != x.remote) check_bounded(x, op, lanes & ~x.remote, x.block->shared.size(), "shared memory");
   } else {
     check_bounded(x, op, lanes, x.block->local_bytes, "local memory");
   }
@@ -132,8 +159,8 @@ LaneMask settle(Exec& x, const Op& op, LaneMask lanes, MemorySpace space) {
 
 /// A generic access: every lane to its own space; x.space is the lowest lane's.
 LaneMask settle_generic(Exec& x, const Op& op) {
-  const LaneMask shared = lanes_in_window(x, x.enabled, kSharedWindow);
-  const LaneMask local = lanes_in_window(x, x.enabled, kLocalWindow);
+  const LaneMask shared = lanes_in_window(x, x.enabled, kSharedWindow, kSharedWindowBytes);
+  const LaneMask local = lanes_in_window(x, x.enabled, kLocalWindow, kWindowBytes);
   const LaneMask global = x.enabled & ~shared & ~local;
   for (LaneMask m = shared; m != 0; m &= m - 1) x.address[static_cast<std::size_t>(first_lane(m))] -= kSharedWindow;
   for (LaneMask m = local; m != 0; m &= m - 1) x.address[static_cast<std::size_t>(first_lane(m))] -= kLocalWindow;
@@ -227,11 +254,34 @@ void move_global(Exec& x, const Op& op, LaneMask lanes) {
   }
 }
 
+/// Lanes in shared memory of other blocks, one block after another.
+void move_remote(Exec& x, const Op& op, LaneMask lanes) {
+  x.full = false;
+  x.stride = 0;
+  for (LaneMask rest = lanes; rest != 0;) {
+    const int rank = remote_rank(x.address[static_cast<std::size_t>(first_lane(rest))]);
+    x.enabled = 0;
+    for (LaneMask m = rest; m != 0; m &= m - 1)
+      if (remote_rank(x.address[static_cast<std::size_t>(first_lane(m))]) == rank) x.enabled |= m & (0u - m);
+    rest &= ~x.enabled;
+    BlockState& block = *cluster_block(*x.block, static_cast<std::uint32_t>(rank));
+    block.written_by_others |= op.memory != MemoryKind::Load;
+    x.data = block.shared.data();
+    x.origin = remote_address(static_cast<std::uint32_t>(rank), 0);
+    op.run(x, op);
+  }
+}
+
 void move_in(Exec& x, const Op& op, LaneMask lanes, MemorySpace space) {
   if (lanes == 0) return;
   if (space == MemorySpace::Global) {
     move_global(x, op, lanes);
     return;
+  }
+  if (space == MemorySpace::Shared && (lanes & x.remote) != 0) {
+    move_remote(x, op, lanes & x.remote);
+    lanes &= ~x.remote;
+    if (lanes == 0) return;
   }
   x.enabled = lanes;
   x.origin = 0;

@@ -1,6 +1,8 @@
 #include "emulation/machine/constants.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "base/error.h"
 #include "emulation/machine/machine.h"
@@ -13,9 +15,17 @@ namespace {
 // Offsets in bank 0.
 constexpr std::uint32_t kBlockDim = 0x0, kGridDim = 0xc, kSharedBase = 0x18, kLocalBase = 0x20, kStack = 0x28,
                         kDynamicShared = 0x2c, kSmCount = 0x10c, kClusterExtent = 0x144, kClusterBlocks = 0x188,
-                        kClusterFlag = 0x140, kParameterAddress = 0x198;
+                        kClusterFlag = 0x140, kClusterReciprocals = 0x150, kClusterGrid = 0x15c,
+                        kParameterAddress = 0x198;
 /// The address of the workspace of this_grid().sync(), its upper word first.
 constexpr std::uint32_t kGridWorkspaceSm80 = 0x8c, kGridWorkspaceSm90 = 0x44;
+
+/// Bits of a float not below 1 / n, so that a block's index times it, cut to an integer, is its cluster's index.
+std::uint32_t reciprocal(std::uint32_t n) {
+  float value = 1.0f / static_cast<float>(n);
+  if (static_cast<double>(value) * n < 1.0) value = std::nextafter(value, 2.0f);
+  return std::bit_cast<std::uint32_t>(value);
+}
 
 class Bank {
  public:
@@ -74,6 +84,10 @@ ConstantBanks make_constants(const Kernel& kernel, int sm, int sm_count, const L
     bank.put(kClusterFlag, 1);
     bank.put(kClusterExtent, launch.cluster);
     bank.put(kClusterBlocks, launch.cluster.count());
+    bank.put(kClusterReciprocals,
+             {reciprocal(launch.cluster.x), reciprocal(launch.cluster.y), reciprocal(launch.cluster.z)});
+    bank.put(kClusterGrid,
+             {launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z});
   }
   std::copy(parameters.begin(), parameters.end(), bank.bytes_.begin() + kernel.parameter_base);
 

@@ -68,6 +68,9 @@ class Controller {
       case OpKind::WarpGroup:
         warp_group();
         break;
+      case OpKind::ClusterBarrier:
+        cluster_barrier();
+        break;
       case OpKind::Yield:
       case OpKind::Sleep:
         yield();
@@ -198,6 +201,7 @@ class Controller {
     if (!warp_.splits.empty()) release_all();
     recount_barriers();
     release_group();
+    release_cluster();
   }
 
   // --- convergence barriers ---
@@ -420,6 +424,56 @@ class Controller {
     }
   }
 
+  // --- the cluster's barrier ---
+
+  void cluster_barrier() {
+    if (x_.enabled == 0) {
+      ++self().pc;
+      return;
+    }
+    if (static_cast<ClusterAction>(op_.variant) == ClusterAction::Arrive) {
+      if ((warp_.cluster_arrived & x_.enabled) != 0)
+        throw InputError(place_text(block_, warp_, static_cast<int>(lane_index(x_.enabled)), x_.pc) +
+                             ": arrives at the cluster's barrier again before it has waited there",
+                         "barrier.cluster.wait comes after each barrier.cluster.arrive");
+      warp_.cluster_arrived |= x_.enabled;
+      result_.arrival.complete = (warp_.live & ~warp_.cluster_arrived) == 0;
+      ++self().pc;
+      release_cluster();
+      return;
+    }
+    result_.arrival.complete = x_.active == warp_.live;
+    if ((warp_.cluster_arrived & x_.enabled) == 0) {  // the phase in which they arrived is over
+      ++self().pc;
+      return;
+    }
+    keep_waiting(x_.enabled);
+    self().wait = Wait::Cluster;
+    result_.next = Next::Switch;
+  }
+
+  /// All threads of the cluster that have not exited have arrived: who waits goes on.
+  void release_cluster() {
+    bool any = false;
+    for (const BlockState* block : block_.cluster->blocks) {
+      for (const Warp& warp : block->warps) {
+        if ((warp.live & ~warp.cluster_arrived) != 0) return;
+        any |= warp.live != 0;
+      }
+    }
+    if (!any) return;
+    for (BlockState* block : block_.cluster->blocks) {
+      for (Warp& warp : block->warps) {
+        warp.cluster_arrived = 0;
+        for (Split& s : warp.splits) {
+          if (s.wait != Wait::Cluster) continue;
+          s.wait = Wait::Ready;
+          ++s.pc;
+        }
+      }
+    }
+  }
+
   void reduce_into(BlockBarrier& barrier) const {
     const LaneMask yes = x_.enabled & x_.predicate(op_.p[0]);
     barrier.operation = static_cast<ReduceOperation>(op_.combine);
@@ -519,6 +573,18 @@ std::string describe_wait(const BlockState& block, const Warp& warp) {
       case Wait::Group:
         text += ": waits for the other warps of its warpgroup";
         break;
+      case Wait::Cluster: {
+        std::size_t missing = 0, all = 0;
+        for (const BlockState* one : block.cluster->blocks) {
+          for (const Warp& other : one->warps) {
+            all += other.live != 0 ? 1 : 0;
+            missing += (other.live & ~other.cluster_arrived) != 0 ? 1 : 0;
+          }
+        }
+        text += ": waits at the cluster's barrier, where " + std::to_string(missing) + " of " + std::to_string(all) +
+                " warps have not arrived";
+        break;
+      }
       case Wait::Ready:
         text += ": goes on";
         break;

@@ -35,6 +35,7 @@ struct Exec {
   std::uint64_t origin = 0;
   std::uint64_t stride = 0;
   std::array<LaneMask, 3> generic{};  ///< lanes of a generic access in global, shared, local memory
+  LaneMask remote = 0;                ///< lanes in shared memory of other blocks of the cluster (remote_address)
   alignas(64) std::array<std::uint64_t, kWarpLanes> address{};
   alignas(64) std::array<Row, 8> scratch{};
   alignas(64) Row lane_bit{};  ///< 1 << lane

@@ -30,6 +30,8 @@ BlockExecutor::BlockExecutor(const LaunchState& launch, GlobalView::Writes write
     const std::uint32_t lanes = std::min<std::uint32_t>(kWarpLanes, threads - w * kWarpLanes);
     warp.lanes = lanes == kWarpLanes ? ~LaneMask{0} : (LaneMask{1} << lanes) - 1;
   }
+  state_.cluster = &alone_;
+  alone_.blocks.push_back(&state_);
   x_.block = &state_;
   x_.base[1] = reinterpret_cast<std::uintptr_t>(launch.kernel->literals.data()) - kLiteralBit;
   for (std::uint32_t i = 0; i < kWarpLanes; ++i) x_.lane_bit.lane[i] = 1u << i;
@@ -40,6 +42,7 @@ void BlockExecutor::reset(const Dim3& block) {
   state_.clock = 0;
   state_.barriers = {};
   state_.phase_barriers.clear();
+  state_.written_by_others = false;
   // Memory and registers a real block finds are undefined; zeros make every run the same.
   std::fill(state_.rows.begin(), state_.rows.end(), Row{});
   std::fill(state_.shared.begin(), state_.shared.end(), std::uint8_t{0});
@@ -50,6 +53,7 @@ void BlockExecutor::reset(const Dim3& block) {
     warp.live = warp.lanes;
     warp.barrier = {};
     warp.arrived = {};
+    warp.cluster_arrived = 0;
     warp.barrier_result = 0;
     warp.asked = {};
     warp.resume.clear();
@@ -76,18 +80,38 @@ void BlockExecutor::end_turn(Warp& warp, std::size_t current) {
   }
 }
 
-void BlockExecutor::check_finished() const {
+bool BlockExecutor::ended() const {
+  return std::all_of(state_.warps.begin(), state_.warps.end(), [](const Warp& warp) { return warp.splits.empty(); });
+}
+
+std::string BlockExecutor::describe_waits() const {
   std::string waits;
-  const Warp* first = nullptr;
-  for (const Warp& warp : state_.warps) {
-    if (warp.splits.empty()) continue;
-    if (first == nullptr) first = &warp;
-    waits += describe_wait(state_, warp);
-  }
-  if (first == nullptr) return;
+  for (const Warp& warp : state_.warps)
+    if (!warp.splits.empty()) waits += describe_wait(state_, warp);
+  return waits;
+}
+
+std::string BlockExecutor::waiting_place() const {
+  const auto first =
+      std::find_if(state_.warps.begin(), state_.warps.end(), [](const Warp& w) { return !w.splits.empty(); });
   const Split& split = first->splits.front();
-  throw InputError(place_text(state_, *first, std::countr_zero(split.mask), split.pc) +
-                       ": deadlock, every warp that is left waits" + waits,
+  return place_text(state_, *first, std::countr_zero(split.mask), split.pc);
+}
+
+void BlockExecutor::check_finished() const {
+  if (ended()) return;
+  throw InputError(waiting_place() + ": deadlock, every warp that is left waits" + describe_waits(),
+                   "a barrier is not reached by all the threads it waits for");
+}
+
+void ClusterExecutor::check_finished() const {
+  const auto first = std::find_if(blocks_.begin(), blocks_.end(), [](const BlockExecutor& b) { return !b.ended(); });
+  if (first == blocks_.end()) return;
+  std::string waits;
+  for (std::size_t rank = 0; rank < blocks_.size(); ++rank)
+    if (!blocks_[rank].ended())
+      waits += "\n block " + std::to_string(rank) + " of the cluster:" + blocks_[rank].describe_waits();
+  throw InputError(first->waiting_place() + ": deadlock, every warp that is left in the cluster waits" + waits,
                    "a barrier is not reached by all the threads it waits for");
 }
 

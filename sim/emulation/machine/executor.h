@@ -5,12 +5,13 @@
 //   void access(const Exec&, const Op&, LaneMask lanes, MemorySpace)   a memory instruction, its addresses in the Exec
 //   void diverge(const Exec&)                                 a branch split the warp
 //   void hold(const Exec&, LaneMask lanes)                    a branch's own predicate kept enabled lanes
-//   void arrive(const Exec&, const BarrierArrival&)           a BAR, with the lanes enabled or none
-//   void phase(const Exec&, const PhaseRecord&)               a SYNCS, the same
+//   void arrive(const Exec&, const BarrierArrival&)           a BAR or UCGABAR, with the lanes enabled or none
+//   void phase(const Exec&, const PhaseRecord&)               a SYNCS, the same; what a STAS completes
 //   void copy(const Exec&, const Op&, const CopiedBox*)       a box or a stretch; null: no lane is enabled
 #pragma once
 
 #include <bit>
+#include <deque>
 #include <string>
 
 #include "base/error.h"
@@ -46,6 +47,9 @@ struct LaunchState {
   std::uint32_t shared_bytes = 0;
   int sm = 0;
   std::uint64_t instruction_limit = 0;  ///< warp instructions a block may execute; 0: no limit
+
+  /// Of one block where the launch has no clusters.
+  Dim3 cluster_extent() const { return cluster.x != 0 ? cluster : Dim3{1, 1, 1}; }
 };
 
 class BlockExecutor {
@@ -57,12 +61,32 @@ class BlockExecutor {
   int warps() const { return static_cast<int>(state_.warps.size()); }
   std::uint64_t executed() const { return state_.clock; }
 
-  /// Emulates one block from start to end.
+  /// Emulates one block, which is a cluster by itself, from start to end.
   template <class Observer>
   void run(const Dim3& block, Observer& observer) {
     start(block);
     advance(observer);
   }
+
+  // The blocks of a cluster, each in an executor of its own: join() them, start() each, then run_on() in turns.
+  void join(ClusterState& cluster) {
+    state_.cluster = &cluster;
+    state_.cluster_rank = static_cast<std::uint32_t>(cluster.blocks.size());
+    cluster.blocks.push_back(&state_);
+    shares_ = true;
+  }
+  /// Runs warps until all wait or have exited, or others should have a turn. False: none could go on.
+  template <class Observer>
+  bool run_on(Observer& observer) {
+    const std::uint64_t before = state_.clock;
+    run_warps(observer);
+    return state_.clock != before;
+  }
+  bool ended() const;
+  /// What its warps wait for, a line for each; empty if it has ended.
+  std::string describe_waits() const;
+  /// The place of the first that waits.
+  std::string waiting_place() const;
 
   // Blocks side by side, each in an executor of its own: start(), then advance() until it says that the block has
   // ended.
@@ -76,16 +100,7 @@ class BlockExecutor {
   /// False: it pauses. The next call carries out what it pauses at.
   template <class Observer>
   bool advance(Observer& observer) {
-    for (const std::uint64_t until = state_.clock + kTurn;;) {
-      for (; next_warp_ < state_.warps.size(); ++next_warp_) {
-        run_warp(state_.warps[next_warp_], observer);
-        if (at_meeting_) return false;
-      }
-      if (!progress_) break;
-      next_warp_ = 0;
-      progress_ = false;
-      if (pauses_ && state_.clock >= until) return false;
-    }
+    if (!run_warps(observer)) return false;
     check_finished();
     return true;
   }
@@ -101,6 +116,22 @@ class BlockExecutor {
   std::uint32_t asked_before() const { return state_.warps[next_warp_].asked.before; }
 
  private:
+  /// Until all warps wait or have exited. False: it pauses, or others should have a turn.
+  template <class Observer>
+  bool run_warps(Observer& observer) {
+    for (const std::uint64_t until = state_.clock + kTurn;;) {
+      for (; next_warp_ < state_.warps.size(); ++next_warp_) {
+        run_warp(state_.warps[next_warp_], observer);
+        if (at_meeting_) return false;
+      }
+      const bool progress = progress_;
+      next_warp_ = 0;
+      progress_ = false;
+      if (!progress) return true;
+      if ((pauses_ || shares_) && state_.clock >= until) return false;
+    }
+  }
+
   // Instructions that a warp gets before the others have a turn; it may be spinning on what another must write.
   static constexpr std::uint64_t kTurn = 1u << 16;
   // Lanes that spin on what other lanes of their warp must write say so with YIELD. Without it one side of a branch
@@ -137,7 +168,7 @@ class BlockExecutor {
         const ControlResult result = execute_control(x_, op, current);
         if (result.diverged) observer.diverge(x_);
         if (result.held != 0) observer.hold(x_, result.held);
-        if (op.kind == OpKind::BlockBarrier) observer.arrive(x_, result.arrival);
+        if (op.kind == OpKind::BlockBarrier || op.kind == OpKind::ClusterBarrier) observer.arrive(x_, result.arrival);
         if (op.kind == OpKind::PhaseBarrier) observer.phase(x_, result.phase);
         if (state_.clock >= limit_) fail_runaway(warp, x_.pc);
         if (result.next == Next::Switch) {
@@ -219,6 +250,9 @@ class BlockExecutor {
         case OpKind::TensorCopy:
           run_tensor_copy(op, enabled, observer);
           break;
+        case OpKind::RemoteStore:
+          run_remote_store(op, enabled, observer);
+          break;
         default:
           split.pc = pc;
           x_.enabled = enabled;
@@ -277,21 +311,90 @@ class BlockExecutor {
     const CopiedBox box = read_copy(x_, op, map);
     observer.copy(x_, op, &box);
     if (op.value_needed) move_copy(x_, op, box);
-    if (box.inward()) complete_bytes(x_, box.barrier, box.bytes);
+    if (box.inward()) complete_bytes(x_, box.blocks, box.barrier, box.bytes);
+  }
+
+  template <class Observer>
+  void run_remote_store(const Op& op, LaneMask enabled, Observer& observer) {
+    x_.enabled = enabled;
+    if (enabled == 0) {
+      observer.access(x_, op, 0, MemorySpace::Shared);
+      observer.phase(x_, {});
+      return;
+    }
+    x_.full = false;
+    const LaneMask lanes = compute_addresses(x_, op);
+    observer.access(x_, op, lanes, x_.space);
+    if (op.value_needed) move_data(x_, op);
+    observer.phase(x_, complete_stores(x_, op));
   }
 
   [[noreturn]] void fail_end(const Warp& warp, std::uint32_t pc) const;
 
   GlobalView global_;
   BlockState state_;
+  ClusterState alone_;
   Exec x_;
   std::uint64_t limit_;
   // Where advance() goes on.
   bool pauses_ = false;
+  bool shares_ = false;    ///< with the other blocks of its cluster
   bool progress_ = false;  ///< some warp has executed something since the first had its turn
   bool at_meeting_ = false;
   bool waited_ = false;
   std::size_t next_warp_ = 0, meeting_split_ = 0;
+};
+
+/// The blocks of a cluster, which run at the same time.
+class ClusterExecutor {
+ public:
+  explicit ClusterExecutor(const LaunchState& launch, GlobalView::Writes writes = GlobalView::Writes::Done)
+      : extent_(launch.cluster_extent()) {
+    for (std::uint64_t rank = 0; rank < extent_.count(); ++rank) blocks_.emplace_back(launch, writes);
+    if (blocks_.size() == 1) return;
+    for (BlockExecutor& block : blocks_) block.join(cluster_);
+  }
+  ClusterExecutor(const ClusterExecutor&) = delete;
+  ClusterExecutor& operator=(const ClusterExecutor&) = delete;
+
+  std::size_t size() const { return blocks_.size(); }
+  int warps() const { return blocks_.front().warps(); }
+  std::uint64_t executed() const {
+    std::uint64_t sum = 0;
+    for (const BlockExecutor& block : blocks_) sum += block.executed();
+    return sum;
+  }
+  /// The block of each rank in the cluster that `block` belongs to.
+  Dim3 block_at(const Dim3& block, std::uint64_t rank) const {
+    const auto r = static_cast<std::uint32_t>(rank);
+    return {block.x - block.x % extent_.x + r % extent_.x, block.y - block.y % extent_.y + r / extent_.x % extent_.y,
+            block.z - block.z % extent_.z + r / extent_.x / extent_.y};
+  }
+  std::size_t rank_of(const Dim3& block) const {
+    return block.x % extent_.x + extent_.x * (block.y % extent_.y + std::size_t{extent_.y} * (block.z % extent_.z));
+  }
+
+  /// Emulates the cluster that `block` belongs to from start to end; observer_of(rank) is told of each block.
+  template <class ObserverOf>
+  void run(const Dim3& block, ObserverOf&& observer_of) {
+    if (blocks_.size() == 1) {
+      blocks_.front().run(block, observer_of(std::size_t{0}));
+      return;
+    }
+    for (std::size_t rank = 0; rank < blocks_.size(); ++rank) blocks_[rank].start(block_at(block, rank));
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::size_t rank = 0; rank < blocks_.size(); ++rank) progress |= blocks_[rank].run_on(observer_of(rank));
+    }
+    check_finished();
+  }
+
+ private:
+  void check_finished() const;
+
+  Dim3 extent_;
+  ClusterState cluster_;
+  std::deque<BlockExecutor> blocks_;
 };
 
 }  // namespace forewarp::emulation

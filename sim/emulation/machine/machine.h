@@ -18,6 +18,9 @@ namespace forewarp::emulation {
 inline constexpr std::uint64_t kSharedWindow = 0x00007f0000000000ull;
 inline constexpr std::uint64_t kLocalWindow = 0x00007e0000000000ull;
 inline constexpr std::uint64_t kWindowBytes = 1ull << 24;
+/// A shared address names the block that it belongs to, by its rank in the cluster, in the bits from this one on.
+inline constexpr std::uint32_t kRankShift = 24;
+inline constexpr std::uint64_t kSharedWindowBytes = std::uint64_t{16} << kRankShift;
 /// sm_90 reserves the first KiB of shared memory; code adds this base.
 inline constexpr std::uint32_t kSharedBaseSm90 = 0x400;
 /// The stack of a thread beyond the kernel's frame: cudaLimitStackSize's default.
@@ -26,7 +29,7 @@ inline constexpr std::uint32_t kDefaultStackBytes = 1024;
 inline constexpr int kConvergenceBarriers = 16;
 inline constexpr int kBlockBarriers = 16;
 
-enum class Wait : std::uint8_t { Ready, Sync, WarpSync, Collective, Block, Phase, Group };
+enum class Wait : std::uint8_t { Ready, Sync, WarpSync, Collective, Block, Phase, Group, Cluster };
 
 /// Addresses of a kernel's parameters, for those whose address is taken (__grid_constant__).
 inline constexpr std::uint64_t kParameterWindow = 0x00007d0000000000ull;
@@ -67,6 +70,7 @@ struct Warp {
   std::uint32_t turns = 0;  ///< used by one split without waiting
   std::vector<Resume> resume;
   std::array<LaneMask, kBlockBarriers> arrived{};  ///< lanes at a block barrier whose warp is not complete yet
+  LaneMask cluster_arrived = 0;                    ///< lanes that the cluster's barrier has counted in its phase
   std::uint32_t barrier_result = 0;                ///< of the last BAR.RED
   std::array<std::array<std::uint8_t, 16>, kWarpLanes> copied{};  ///< bytes of an asynchronous copy in flight
   Asked asked;
@@ -94,13 +98,22 @@ struct OutsideCalls {
   mutable std::atomic<std::uint64_t> called{0};
 };
 
+struct BlockState;
+
+/// The blocks of a cluster, by rank. They run at the same time and reach each other's shared memory.
+struct ClusterState {
+  std::vector<BlockState*> blocks;
+};
+
 struct BlockState {
   Dim3 index{0, 0, 0};
   Dim3 block, grid;
   int sm = 0;
   std::uint32_t cluster_rank = 0;
-  std::uint64_t clock = 0;        ///< warp instructions executed: what the clock registers show
-  std::uint32_t shared_base = 0;  ///< address of the first byte
+  ClusterState* cluster = nullptr;  ///< never null; a launch without clusters has those of one block
+  bool written_by_others = false;   ///< another block has stored or copied into its shared memory
+  std::uint64_t clock = 0;          ///< warp instructions executed: what the clock registers show
+  std::uint32_t shared_base = 0;    ///< address of the first byte
   std::vector<std::uint8_t> shared;
   std::uint32_t local_bytes = 0;  ///< per thread
   GlobalView* global = nullptr;
@@ -112,6 +125,11 @@ struct BlockState {
   std::vector<PhaseBarrier> phase_barriers;
   std::vector<Row> rows;  ///< register files of all warps
 };
+
+/// The block that has so many before it in the cluster of `block`; null: there is none.
+inline BlockState* cluster_block(const BlockState& block, std::uint32_t rank) {
+  return rank < block.cluster->blocks.size() ? block.cluster->blocks[rank] : nullptr;
+}
 
 /// "kernel k, block (0,1,0), thread (3,0,0), instruction 0x40: LDG ...", the start of every message.
 std::string place_text(const BlockState& block, const Warp& warp, int lane, std::uint32_t pc);

@@ -63,10 +63,18 @@ std::string hex(u64 v) {
   throw InputError(place_text(*x.block, *x.warp, lane, x.pc) + ": " + what, remedy);
 }
 
-PhaseBarrier& initialised(Exec& x, u32 offset) {
-  PhaseBarrier* barrier = find(*x.block, offset);
+std::string name_of(const Exec& x, const BlockState& block, u32 offset) {
+  std::string text = "the barrier at shared offset " + hex(offset);
+  if (&block != x.block) text += " of block " + std::to_string(block.cluster_rank) + " of the cluster";
+  return text;
+}
+
+PhaseBarrier& initialised(const Exec& x, BlockState& block, u32 offset) {
+  PhaseBarrier* barrier = find(block, offset);
   if (barrier == nullptr)
-    fail(x, "the barrier at shared offset " + hex(offset) + " was not initialised", "mbarrier.init comes first");
+    fail(x, name_of(x, block, offset) + " was not initialised",
+         &block == x.block ? "mbarrier.init comes first"
+                           : "mbarrier.init comes first, and a barrier of the cluster between the two");
   return *barrier;
 }
 
@@ -88,61 +96,111 @@ void next_phase(BlockState& block, PhaseBarrier& barrier, Word& word) {
 }
 
 /// Takes arrivals and bytes off; `bytes` announces, or completes if it is negative.
-void change(Exec& x, PhaseBarrier& barrier, u32 arrivals, std::int64_t bytes, bool leaves) {
-  BlockState& block = *x.block;
-  Word word = Word::of(load(block, barrier.offset));
+void change(const Exec& x, BlockState& block, u32 offset, u32 arrivals, std::int64_t bytes, bool leaves) {
+  PhaseBarrier& barrier = initialised(x, block, offset);
+  Word word = Word::of(load(block, offset));
   if (arrivals > word.missing)
     fail(x,
-         "arrives " + std::to_string(arrivals) + " times at the barrier at shared offset " + hex(barrier.offset) +
-             ", where " + std::to_string(word.missing) + " arrivals are missing in this phase",
+         "arrives " + std::to_string(arrivals) + " times at " + name_of(x, block, offset) + ", where " +
+             std::to_string(word.missing) + " arrivals are missing in this phase",
          "the count given to mbarrier.init is too small, or a thread arrives twice in a phase");
   word.bytes += bytes;
   if (word.bytes > kMostBytes || word.bytes < -kMostBytes)
-    fail(x, "the barrier at shared offset " + hex(barrier.offset) + " counts more than 2^20 bytes", "");
+    fail(x, name_of(x, block, offset) + " counts more than 2^20 bytes", "");
   word.missing -= arrivals;
   if (leaves) word.expected -= std::min(word.expected, arrivals);
   if (word.missing == 0 && word.bytes == 0) next_phase(block, barrier, word);
   store(block, barrier.offset, word.raw());
 }
 
-/// The barrier that all enabled lanes name.
+constexpr u64 kOffsetMask = (u64{1} << kRemoteShift) - 1;
+
+/// The barrier that all enabled lanes name, in their own block or in others of the cluster.
 u32 common_offset(Exec& x, const Op& op) {
   compute_addresses(x, op);
-  const u64 first = x.address[static_cast<std::size_t>(std::countr_zero(x.enabled))];
+  const u64 first = x.address[static_cast<std::size_t>(std::countr_zero(x.enabled))] & kOffsetMask;
   for (LaneMask m = x.enabled; m != 0; m &= m - 1) {
-    if (x.address[static_cast<std::size_t>(std::countr_zero(m))] != first)
+    if ((x.address[static_cast<std::size_t>(std::countr_zero(m))] & kOffsetMask) != first)
       fail(x, "the lanes name different barriers in one instruction, which is not emulated", "");
   }
   return static_cast<u32>(first);
 }
 
-void arrive(Exec& x, const Op& op, u32 offset, PhaseRecord& record) {
-  PhaseBarrier& barrier = initialised(x, offset);
-  const u64 before = load(*x.block, offset);
-  const u32* value = x.row(op.c);
+/// What the lanes that name one block's barrier bring there.
+struct Brought {
+  u32 arrivals = 0;
   std::int64_t bytes = 0;
-  for (LaneMask m = x.enabled; m != 0; m &= m - 1) {
+  bool operator==(const Brought&) const = default;
+};
+
+Brought brought_by(const Exec& x, const Op& op, LaneMask lanes) {
+  const u32* value = x.row(op.c);
+  Brought sum;
+  for (LaneMask m = lanes; m != 0; m &= m - 1) {
     const u32 own = value[std::countr_zero(m)];
     const auto count = static_cast<PhaseCount>(op.combine);
-    record.arrivals += count == PhaseCount::Register ? own : count == PhaseCount::One ? 1 : 0;
+    sum.arrivals += count == PhaseCount::Register ? own : count == PhaseCount::One ? 1 : 0;
     switch (static_cast<PhaseBytes>(op.immediate)) {
       case PhaseBytes::Zero:
         break;
       case PhaseBytes::One:
-        ++bytes;
+        ++sum.bytes;
         break;
       case PhaseBytes::Announced:
-        bytes += own;
+        sum.bytes += own;
         break;
       case PhaseBytes::Completed:
-        bytes -= own;
+        sum.bytes -= own;
         break;
     }
   }
+  return sum;
+}
+
+/// Lanes whose address lies in the block with the lowest rank, which `rank` is set to.
+LaneMask lanes_of_one_block(const Exec& x, LaneMask lanes, u32& rank) {
+  LaneMask found = 0;
+  rank = ~0u;
+  for (LaneMask m = lanes; m != 0; m &= m - 1) {
+    const int far = remote_rank(x.address[static_cast<std::size_t>(std::countr_zero(m))]);
+    const u32 own = far < 0 ? x.block->cluster_rank : static_cast<u32>(far);
+    if (own < rank) found = 0;
+    rank = std::min(rank, own);
+    if (own == rank) found |= m & (0 - m);
+  }
+  return found;
+}
+
+/// Calls bring(block, lanes) for each block whose barrier lanes name; their ranks, or none if that is the lanes' own
+/// block alone.
+template <class Bring>
+BlockMask for_each_block(const Exec& x, LaneMask lanes, const Bring& bring) {
+  BlockMask blocks = 0;
+  for (LaneMask rest = lanes; rest != 0;) {
+    u32 rank = 0;
+    const LaneMask here = lanes_of_one_block(x, rest, rank);
+    rest &= ~here;
+    bring(*cluster_block(*x.block, rank), here);
+    blocks = static_cast<BlockMask>(blocks | 1u << rank);
+  }
+  return blocks == 1u << x.block->cluster_rank ? BlockMask{0} : blocks;
+}
+
+void arrive(Exec& x, const Op& op, u32 offset, PhaseRecord& record) {
+  u32 first = 0;
+  const Brought each = brought_by(x, op, lanes_of_one_block(x, x.enabled, first));
+  const BlockState& answers = *cluster_block(*x.block, first);
+  initialised(x, *cluster_block(*x.block, first), offset);
+  const u64 before = load(answers, offset);
   record.action = PhaseRecord::Action::Arrive;
-  record.bytes = static_cast<std::int32_t>(bytes);
+  record.arrivals = each.arrivals;
+  record.bytes = static_cast<std::int32_t>(each.bytes);
   record.leaves = op.carry_out;
-  change(x, barrier, record.arrivals, bytes, op.carry_out);
+  record.blocks = for_each_block(x, x.enabled, [&](BlockState& block, LaneMask lanes) {
+    if (brought_by(x, op, lanes) != each)
+      fail(x, "the lanes bring different counts to the barriers of several blocks, which is not emulated", "");
+    change(x, block, offset, each.arrivals, each.bytes, op.carry_out);
+  });
   x.full = x.enabled == x.warp->live;
   write_pair(x, op, [&](u32* low, u32* high) {
     FW_LANES {
@@ -186,7 +244,7 @@ PhaseOutcome execute_phase(Exec& x, const Op& op) {
     }
     case PhaseForm::Check:
     case PhaseForm::Try: {
-      const PhaseBarrier& barrier = initialised(x, offset);
+      const PhaseBarrier& barrier = initialised(x, *x.block, offset);
       const u32* value = x.row(op.c);
       const u32 wanted = value[std::countr_zero(x.enabled)] & kParityBit;
       for (LaneMask m = x.enabled; m != 0; m &= m - 1) {
@@ -212,8 +270,30 @@ LaneMask phase_wanted(const Exec& x, const Op& op, const PhaseRecord& record) {
   return record.barrier | (x.row(op.c)[std::countr_zero(x.enabled)] & kParityBit);
 }
 
-void complete_bytes(Exec& x, std::uint32_t barrier, std::uint32_t bytes) {
-  change(x, initialised(x, barrier), 0, -static_cast<std::int64_t>(bytes), false);
+void complete_bytes(Exec& x, BlockMask blocks, std::uint32_t barrier, std::uint32_t bytes) {
+  if (blocks == 0) blocks = static_cast<BlockMask>(1u << x.block->cluster_rank);
+  for (unsigned m = blocks; m != 0; m &= m - 1)
+    change(x, *cluster_block(*x.block, static_cast<u32>(std::countr_zero(m))), barrier, 0,
+           -static_cast<std::int64_t>(bytes), false);
+}
+
+PhaseRecord complete_stores(Exec& x, const Op& op) {
+  Op barrier = op;
+  barrier.a.row += kRowBytes;  // a pair: the address, then its barrier's
+  barrier.has_uniform = false;
+  barrier.offset = 0;
+  barrier.bytes = 8;
+  PhaseRecord record;
+  record.barrier = common_offset(x, barrier);
+  record.action = PhaseRecord::Action::Arrive;
+  record.blocks = for_each_block(x, x.enabled, [&](BlockState& block, LaneMask lanes) {
+    const std::int64_t bytes = std::int64_t{op.bytes} * std::popcount(lanes);
+    if (record.bytes != 0 && record.bytes != -bytes)
+      fail(x, "the lanes store different numbers of bytes to several blocks, which is not emulated", "");
+    record.bytes = static_cast<std::int32_t>(-bytes);
+    change(x, block, record.barrier, 0, -bytes, false);
+  });
+  return record;
 }
 
 std::string describe_phase(const BlockState& block, const Split& split) {

@@ -29,8 +29,11 @@ PhaseOutcome execute_phase(Exec& x, const Op& op);
 /// Split::need of lanes that wait.
 LaneMask phase_wanted(const Exec& x, const Op& op, const PhaseRecord& record);
 
-/// Bytes that a copy announced at the barrier have arrived.
-void complete_bytes(Exec& x, std::uint32_t barrier, std::uint32_t bytes);
+/// Bytes that a copy announced at the barrier at this offset in each of these blocks have arrived; no blocks: the one
+/// at hand.
+void complete_bytes(Exec& x, BlockMask blocks, std::uint32_t barrier, std::uint32_t bytes);
+/// The bytes of a RemoteStore at hand have arrived at the barriers that its lanes name behind their addresses.
+PhaseRecord complete_stores(Exec& x, const Op& op);
 
 /// What a split that waits is waiting for.
 std::string describe_phase(const BlockState& block, const Split& split);

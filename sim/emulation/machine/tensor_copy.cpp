@@ -15,7 +15,7 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-constexpr u32 kSharedMask = 0xffffff;  // of a shared address; above it is the block's rank in its cluster
+constexpr u32 kSharedMask = (1u << kRankShift) - 1;
 
 std::string hex(u64 v) {
   char text[32];
@@ -28,11 +28,20 @@ std::string hex(u64 v) {
   throw InputError(place_text(*x.block, *x.warp, lane, x.pc) + ": " + what, remedy);
 }
 
+/// The block that a shared address belongs to.
+u32 rank_of(const Exec& x, u32 address, const char* what) {
+  const u32 rank = address >> kRankShift;
+  if (cluster_block(*x.block, rank) == nullptr)
+    fail(x,
+         std::string(what) + " at shared address " + hex(address) + " belongs to block " + std::to_string(rank) +
+             " of a cluster of " + std::to_string(x.block->cluster->blocks.size()),
+         "give the launch the cluster that the kernel is written for");
+  return rank;
+}
+
+/// Every block of the cluster has as much shared memory.
 u32 shared_offset(const Exec& x, u32 address, u32 bytes, u32 alignment, const char* what) {
   const BlockState& block = *x.block;
-  if (address >> 24 != block.cluster_rank)
-    fail(x, std::string(what) + " at shared address " + hex(address) + " belongs to another block of the cluster",
-         "distributed shared memory is not supported");
   const u32 inside = address & kSharedMask;
   if (inside % alignment != 0)
     fail(x,
@@ -241,9 +250,9 @@ void write_row(Exec& x, const CopiedBox& box, u64 address, const std::uint8_t* f
     std::memcpy(into, from, bytes);
 }
 
-void move_tensor(Exec& x, const CopiedBox& box) {
+/// Between global memory and shared memory of `block`.
+void move_tensor(Exec& x, const CopiedBox& box, BlockState& block) {
   const TensorMap& map = *box.map;
-  BlockState& block = *x.block;
   const u32 size = element_bytes(map.type), row_bytes = map.extent(0) * size;
   std::array<std::int64_t, kMostTensorDims> at{};
   std::vector<std::uint8_t> row(row_bytes);
@@ -284,6 +293,44 @@ void move_tensor(Exec& x, const CopiedBox& box) {
       at[d] = 0;
     }
   }
+}
+
+void move_stretch(Exec& x, const CopiedBox& box, BlockState& block) {
+  if (!box.any) return;
+  std::uint8_t* place = block.shared.data() + box.shared;
+  if (box.outward()) {
+    write_row(x, box, box.base, place, box.bytes);
+  } else if (const std::uint8_t* data = open(x, box.base, box.bytes, GlobalMemory::kRead)) {
+    std::memcpy(place, data, box.bytes);
+  }
+}
+
+/// To which blocks of the cluster a copy goes. A multicast names them by a mask; its addresses, whatever block they
+/// name, are offsets in each.
+void find_blocks(const Exec& x, const Op& op, CopiedBox& box) {
+  const auto form = static_cast<CopyForm>(op.variant);
+  const auto own = static_cast<BlockMask>(1u << x.block->cluster_rank);
+  const u32* near = x.row(op.a);
+  if (!box.inward()) {
+    const u32 from = form == CopyForm::TensorOut ? near[0] : x.row(op.b)[0];
+    if (rank_of(x, from, "the source") != x.block->cluster_rank)
+      fail(x, "copies out of another block's shared memory are not emulated", "copy from the block that owns it");
+    return;
+  }
+  box.blocks = own;
+  if (op.carry_out) {
+    box.blocks = static_cast<BlockMask>(x.row(op.c)[0] >> 16);
+    const std::size_t size = x.block->cluster->blocks.size();
+    if (box.blocks == 0 || box.blocks >> size != 0)
+      fail(x, "a multicast to blocks " + hex(box.blocks) + " of a cluster of " + std::to_string(size),
+           "give the launch the cluster that the kernel is written for");
+  } else {
+    const u32 rank = rank_of(x, near[0], "the place");
+    if (rank_of(x, near[kWarpLanes], "the barrier") != rank)
+      fail(x, "a copy whose place and barrier belong to different blocks", "both must be in one block");
+    box.blocks = static_cast<BlockMask>(1u << rank);
+  }
+  if (box.blocks == own) box.blocks = 0;
 }
 
 }  // namespace
@@ -335,22 +382,22 @@ CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map) {
                " bytes) is in no buffer: " + x.block->global->describe(box.base),
            "check grid, block, arguments and the buffers' sizes in the launch file");
   }
+  find_blocks(x, op, box);
   if (box.inward()) box.barrier = shared_offset(x, word(near, 1), 8, 8, "the barrier");
   return box;
 }
 
 void move_copy(Exec& x, const Op& op, const CopiedBox& box) {
   if (box.kind == MemoryKind::Load) return;
-  if (is_tensor(static_cast<CopyForm>(op.variant))) {
-    move_tensor(x, box);
-    return;
-  }
-  if (!box.any) return;
-  std::uint8_t* place = x.block->shared.data() + box.shared;
-  if (box.outward()) {
-    write_row(x, box, box.base, place, box.bytes);
-  } else if (const std::uint8_t* data = open(x, box.base, box.bytes, GlobalMemory::kRead)) {
-    std::memcpy(place, data, box.bytes);
+  const bool tensor = is_tensor(static_cast<CopyForm>(op.variant));
+  const BlockMask blocks = box.blocks != 0 ? box.blocks : static_cast<BlockMask>(1u << x.block->cluster_rank);
+  for (unsigned m = blocks; m != 0; m &= m - 1) {
+    BlockState& block = *cluster_block(*x.block, static_cast<u32>(std::countr_zero(m)));
+    block.written_by_others |= &block != x.block;
+    if (tensor)
+      move_tensor(x, box, block);
+    else
+      move_stretch(x, box, block);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "emulation/machine/exec.h"
 #include "emulation/machine/machine.h"
 #include "launch/tensor_map.h"
+#include "trace/trace.h"
 
 namespace forewarp::emulation {
 
@@ -32,6 +33,7 @@ struct CopiedBox {
   std::uint32_t shared = 0;                                          ///< offset
   std::uint32_t barrier = 0;                                         ///< offset, of copies inward
   std::uint32_t bytes = 0;                                           ///< of the whole box
+  BlockMask blocks = 0;  ///< of the cluster to which it goes, at the same offsets; none: the block at hand
   /// Registers of a tensor's first operand before its coordinates.
   std::uint32_t before_coordinates() const { return inward() ? 2 : kind == MemoryKind::Load ? 0 : 1; }
   bool inward() const { return kind == MemoryKind::AsyncCopy; }

@@ -47,8 +47,11 @@ struct PredicateSource {
 /// Instructions that the executor handles itself; everything else is Plain and runs its handler.
 enum class OpKind : std::uint8_t {
   Plain,
-  Memory,  ///< addresses, report, then the handler moves the data
-  Copy,    ///< LDGSTS: two accesses
+  Memory,       ///< addresses, report, then the handler moves the data
+  Copy,         ///< LDGSTS: two accesses
+  TensorCopy,   ///< boxes and stretches between global and shared memory
+  RemoteStore,  ///< STAS, REDAS: into shared memory of the cluster, completing bytes at a barrier there
+  // What follows but Skip is control.
   Branch,
   BranchDivergent,
   BranchConverged,
@@ -65,17 +68,18 @@ enum class OpKind : std::uint8_t {
   Yield,
   Sleep,
   BlockBarrier,
-  PhaseBarrier,  ///< SYNCS: a barrier in shared memory
-  WarpGroup,     ///< its four warps meet
-  TensorCopy,    ///< boxes and stretches between global and shared memory
-  Skip,          ///< counts, does nothing
-  Refused,       ///< cannot be emulated: a warp that reaches it stops
+  PhaseBarrier,    ///< SYNCS: a barrier in shared memory
+  WarpGroup,       ///< its four warps meet
+  ClusterBarrier,  ///< UCGABAR: the blocks of a cluster meet; Op::variant is a ClusterAction
+  Skip,            ///< counts, does nothing
+  Refused,         ///< cannot be emulated: a warp that reaches it stops
 };
 
 /// Comparison as bits: less, equal, greater, unordered.
 enum Compare : std::uint8_t { kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8 };
 
 enum class BarrierAction : std::uint8_t { Sync, Arrive, Reduce };
+enum class ClusterAction : std::uint8_t { Arrive, Wait };
 enum class ReduceOperation : std::uint8_t { Popc, And, Or };
 
 struct Op {
@@ -105,8 +109,9 @@ struct Op {
   bool wide_index = false;   ///< index is a 64-bit pair
   bool has_uniform = false;  ///< the uniform register in b is added
   bool wide_uniform = false;
-  bool strong = false;    ///< a load that sees what other threads write
-  bool compares = false;  ///< a compare-and-swap
+  bool strong = false;       ///< a load that sees what other threads write
+  bool compares = false;     ///< a compare-and-swap
+  bool clusterwide = false;  ///< shared addresses may belong to other blocks of the cluster
   std::int64_t offset = 0;
   LaneMask lanes = ~0u;  ///< whose addresses count: LDSM .1 and .2 use the lowest 8 and 16
 };

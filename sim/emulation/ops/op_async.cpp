@@ -31,7 +31,8 @@ bool decode_copy(const OperandReader& r, Op& op, CopyForm form) {
   if (!is_tensor(form) && r.values() == 0) return false;
   for (const Operand* o : {r.memory(), r.second_memory()})
     if (o != nullptr && (o->index != kRegisterZero || o->offset != 0)) return false;
-  return !r.has(Modifier::MULTICAST) && !r.has(Modifier::TwoCta) && !r.has(Modifier::IM2COL) &&
+  op.carry_out = r.has(Modifier::MULTICAST);  // the blocks are in the upper half of op.c
+  return (!op.carry_out || r.values() > 0) && !r.has(Modifier::TwoCta) && !r.has(Modifier::IM2COL) &&
          !r.has(Modifier::IM2COL_W) && !r.has(Modifier::GATHER4) && !r.has(Modifier::W128);
 }
 
@@ -79,6 +80,7 @@ bool emulate_syncs(const OperandReader& r, Op& op) {
   if (r.has(Modifier::CCTL)) form = PhaseForm::Invalidate;
   op.variant = static_cast<std::uint8_t>(form);
   op.carry_out = r.has(Modifier::OPTOUT);
+  op.clusterwide = form == PhaseForm::Arrive && r.has(Modifier::RED);
   if (form != PhaseForm::Arrive) return true;
   // ARRIVE.TRANS64 alone is A1TR: one arrival, and as many bytes announced as the register says.
   struct Name {
@@ -105,8 +107,9 @@ bool emulate_utmastg(const OperandReader& r, Op& op) { return decode_copy(r, op,
 bool emulate_utmaredg(const OperandReader& r, Op& op) { return decode_reduction(r, op, CopyForm::TensorOut); }
 bool emulate_utmapf(const OperandReader& r, Op& op) { return decode_copy(r, op, CopyForm::TensorPrefetch); }
 bool emulate_ublkcp(const OperandReader& r, Op& op) {
-  const Modifier to = r.instruction().modifier_list[0];
-  return decode_copy(r, op, to == Modifier::G ? CopyForm::BulkOut : CopyForm::BulkIn);
+  const Modifier to = r.instruction().modifier_list[0], from = r.instruction().modifier_list[1];
+  if (to == from) return false;  // from one block's shared memory to another's
+  return decode_copy(r, op, to == Modifier::G ? CopyForm::BulkOut : CopyForm::BulkIn) && r.values() > 0;
 }
 bool emulate_ublkred(const OperandReader& r, Op& op) {
   return r.instruction().modifier_list[0] == Modifier::G && decode_reduction(r, op, CopyForm::BulkOut);
@@ -116,6 +119,33 @@ bool emulate_ublkpf(const OperandReader& r, Op& op) { return decode_copy(r, op, 
 bool emulate_warpgroup(const OperandReader& r, Op& op) {
   op.kind = OpKind::WarpGroup;
   return r.has(Modifier::ARRIVE) || r.has(Modifier::DEPBAR);
+}
+
+bool emulate_cluster_arrive(const OperandReader&, Op& op) {
+  op.kind = OpKind::ClusterBarrier;
+  op.variant = static_cast<std::uint8_t>(ClusterAction::Arrive);
+  return true;
+}
+bool emulate_cluster_wait(const OperandReader&, Op& op) {
+  op.kind = OpKind::ClusterBarrier;
+  op.variant = static_cast<std::uint8_t>(ClusterAction::Wait);
+  return true;
+}
+
+/// The register pair holds the address and its barrier's.
+bool emulate_remote_store(const OperandReader& r, Op& op) {
+  if (!emulate_store(r, op) || !op.wide_index) return false;
+  op.kind = OpKind::RemoteStore;
+  op.clusterwide = true;
+  op.wide_index = false;
+  return true;
+}
+bool emulate_remote_atomic(const OperandReader& r, Op& op) {
+  if (!emulate_atomic(r, op) || !op.wide_index) return false;
+  op.kind = OpKind::RemoteStore;
+  op.clusterwide = true;
+  op.wide_index = false;
+  return true;
 }
 
 bool emulate_usetmaxreg(const OperandReader&, Op& op) {

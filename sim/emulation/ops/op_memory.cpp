@@ -189,6 +189,7 @@ void read_address(const OperandReader& r, const Operand& memory, Op& op) {
   op.offset = memory.offset;
   op.strong = in.has(Modifier::STRONG);
   op.compares = in.has(Modifier::CAS);
+  op.clusterwide = in.space == MemorySpace::Generic;
 }
 
 Handler copy_target_handler() { return copy_out; }

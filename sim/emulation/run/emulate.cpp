@@ -76,6 +76,7 @@ bool run_waiting_blocks(const LaunchState& launch, std::uint64_t& executed) {
   };
   const std::vector<Op>& ops = launch.kernel->ops;
   if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return asks(op); })) return false;
+  if (launch.cluster_extent().count() > 1) return false;
   launch.global->keep_writes_undoable();
   const FirstBlock first = run_first_block(launch, kFirstBlock);
   launch.global->undo_writes();
@@ -92,14 +93,14 @@ bool run_waiting_blocks(const LaunchState& launch, std::uint64_t& executed) {
 
 std::uint64_t run_all_blocks(const LaunchSetup& setup) {
   if (std::uint64_t executed = 0; run_waiting_blocks(setup.state(), executed)) return executed;
-  BlockExecutor executor(setup.state());
+  ClusterExecutor executor(setup.state());
   NoObserver observer;
   std::uint64_t executed = 0;
-  const Dim3 grid = setup.state().grid;
-  for (std::uint32_t z = 0; z < grid.z; ++z) {
-    for (std::uint32_t y = 0; y < grid.y; ++y) {
-      for (std::uint32_t x = 0; x < grid.x; ++x) {
-        executor.run(Dim3{x, y, z}, observer);
+  const Dim3 grid = setup.state().grid, cluster = setup.state().cluster_extent();
+  for (std::uint32_t z = 0; z < grid.z; z += cluster.z) {
+    for (std::uint32_t y = 0; y < grid.y; y += cluster.y) {
+      for (std::uint32_t x = 0; x < grid.x; x += cluster.x) {
+        executor.run(Dim3{x, y, z}, [&](std::size_t) -> NoObserver& { return observer; });
         executed += executor.executed();
       }
     }

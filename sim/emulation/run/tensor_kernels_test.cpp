@@ -153,7 +153,8 @@ TEST_CASE("tensor-core products equal Eigen's", "[kernels]") {
 
 TEST_CASE("products of warpgroups equal Eigen's", "[kernels]") {
   const std::string stem = GENERATE(as<std::string>{}, "matmul_20_wgmma", "matmul_21_tma", "matmul_22_pipeline",
-                                    "matmul_23_warp_specialised", "matmul_25_persistent");
+                                    "matmul_23_warp_specialised", "matmul_24_cluster_multicast",
+                                    "matmul_25_persistent");
   for_each_check_of("sm_90", stem, [](const Case& item, const auto& before, const auto& after) {
     const Launch& launch = item.launches.front();
     const int m = int_argument(launch, 3), n = int_argument(launch, 4), k = int_argument(launch, 5);

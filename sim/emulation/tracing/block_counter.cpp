@@ -16,21 +16,37 @@ constexpr std::uint64_t kPiece = 16;  ///< blocks that a thread takes at a time
 /// What one thread needs.
 class Counter {
  public:
-  Counter(const LaunchState& launch, GlobalView::Writes writes, TracePools& pools)
-      : executor_(launch, writes), builder_(*launch.kernel->kernel, executor_.warps(), pools), observer_(builder_) {
-    builder_.count_only();
+  Counter(const LaunchState& launch, GlobalView::Writes writes, TracePools& pools) : executor_(launch, writes) {
+    for (std::size_t rank = 0; rank < executor_.size(); ++rank) parts_.emplace_back(launch, executor_.warps(), pools);
   }
 
+  /// Runs its cluster; the other blocks of that count when their turn comes.
   void count(const Dim3& block) {
-    executor_.run(block, observer_);
-    builder_.next_block();
+    const std::size_t own = executor_.rank_of(block);
+    executor_.run(block, [&](std::size_t rank) -> CountObserver& {
+      return rank == own ? parts_[rank].observer : parts_[rank].beside;
+    });
+    parts_[own].builder.next_block();
   }
-  void add_counts(std::vector<InstructionCount>& totals) { builder_.add_counts(totals); }
+  void add_counts(std::vector<InstructionCount>& totals) {
+    for (Part& part : parts_) part.builder.add_counts(totals);
+  }
 
  private:
-  BlockExecutor executor_;
-  BlockTraceBuilder builder_;
-  CountObserver observer_;
+  struct Part {
+    Part(const LaunchState& launch, int warps, TracePools& pools)
+        : builder(*launch.kernel->kernel, warps, pools),
+          unused(*launch.kernel->kernel, warps, pools),
+          observer(builder),
+          beside(unused) {
+      builder.count_only();
+      unused.count_only();
+    }
+    BlockTraceBuilder builder, unused;
+    CountObserver observer, beside;
+  };
+  ClusterExecutor executor_;
+  std::deque<Part> parts_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ inline void report_copy(BlockTraceBuilder& builder, const Exec& x, const CopiedB
   pattern.kind = box != nullptr ? box->kind : MemoryKind::AsyncCopy;
   pattern.space = MemorySpace::Global;
   if (box != nullptr) {
-    target = {box->shared, box->barrier, box->bytes};
+    target = {box->shared, box->barrier, box->bytes, box->blocks};
     if (box->any) {
       pattern.lanes = (LaneMask{1} << box->rank) - 1;
       pattern.base_offset = static_cast<std::uint8_t>(box->base % kLineBytes);

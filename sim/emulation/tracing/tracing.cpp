@@ -112,18 +112,94 @@ class Cover {
   std::vector<bool> taken_;  ///< made when the first block is taken
 };
 
-BlockClass trace_block(BlockExecutor& executor, Shadow& shadow, BlockTraceBuilder& builder, const Dim3& block,
-                       bool classes) {
-  shadow.start(block);
-  TraceObserver observer(builder, shadow);
-  executor.run(block, observer);
-  BlockClass result = builder.finish();
-  result.representative = block;
-  result.conditions = shadow.conditions().list();
-  result.single |= shadow.conditions().single() || !classes;
-  if (result.single) result.conditions.clear();
-  return result;
-}
+/// Follows blocks, each with its cluster, whose other blocks are kept for when their turn comes.
+class BlockFollower {
+ public:
+  BlockFollower(const KernelTrace& trace, const LaunchSetup& setup, TracePools& pools,
+                std::vector<BlockQuotient>& quotients, const TraceOptions& options)
+      : trace_(trace), executor_(setup.state()), classes_(options.block_classes) {
+    const Dim3 extent = setup.state().cluster_extent();
+    for (std::size_t rank = 0; rank < executor_.size(); ++rank) {
+      Part& part = parts_.emplace_back(setup.decoded(), trace, extent, executor_.warps(), pools, quotients);
+      part.builder.limit_bytes(options.emulation.block_trace_bytes);
+    }
+  }
+
+  /// The class of a block, and what follows about it.
+  struct Followed {
+    BlockClass own;
+    bool depends_on_data = false;
+    bool met_places = false;
+  };
+
+  Followed follow(std::uint64_t linear) {
+    executed_ = 0;
+    if (const auto kept = kept_.find(linear); kept != kept_.end()) {
+      Followed result = std::move(kept->second);
+      kept_.erase(kept);
+      return result;
+    }
+    const Dim3 block = trace_.block_index(linear);
+    const std::size_t asked = executor_.rank_of(block);
+    for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank].shadow.start(executor_.block_at(block, rank));
+    executor_.run(block, [&](std::size_t rank) -> TraceObserver& { return parts_[rank].observer; });
+    executed_ = executor_.executed();
+    if (kept_.size() > kMostKept) kept_.clear();
+    Followed result;
+    for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+      const Dim3 at = executor_.block_at(block, rank);
+      Followed one = finish(parts_[rank], at);
+      if (rank == asked)
+        result = std::move(one);
+      else
+        kept_.insert_or_assign((std::uint64_t{at.z} * trace_.launch.grid.y + at.y) * trace_.launch.grid.x + at.x,
+                               std::move(one));
+    }
+    return result;
+  }
+
+  /// Warp instructions that this took; none for a block that was kept.
+  std::uint64_t executed() const { return executed_; }
+  void follow_places() {
+    kept_.clear();
+    for (Part& part : parts_) part.shadow.follow_places();
+  }
+  bool places_hold() const {
+    return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.shadow.places_hold(); });
+  }
+
+ private:
+  struct Part {
+    Part(const DecodedKernel& kernel, const KernelTrace& trace, const Dim3& cluster, int warps, TracePools& pools,
+         std::vector<BlockQuotient>& quotients)
+        : shadow(kernel, trace.launch.grid, warps, quotients, cluster),
+          builder(*trace.kernel, warps, pools),
+          observer(builder, shadow) {}
+    Shadow shadow;
+    BlockTraceBuilder builder;
+    TraceObserver observer;
+  };
+  static constexpr std::size_t kMostKept = 256;
+
+  Followed finish(Part& part, const Dim3& block) const {
+    Followed result;
+    result.own = part.builder.finish();
+    result.own.representative = block;
+    result.own.conditions = part.shadow.conditions().list();
+    result.own.single |= part.shadow.conditions().single() || !classes_;
+    if (result.own.single) result.own.conditions.clear();
+    result.depends_on_data = part.shadow.conditions().data_dependent() && !result.own.single;
+    result.met_places = part.shadow.met_places();
+    return result;
+  }
+
+  const KernelTrace& trace_;
+  ClusterExecutor executor_;
+  bool classes_;
+  std::deque<Part> parts_;  ///< by rank
+  std::map<std::uint64_t, Followed> kept_;
+  std::uint64_t executed_ = 0;
+};
 
 /// Blocks that execute the same instructions and touch as much memory; where the data lies may differ.
 bool same_way(const BlockClass& a, const BlockClass& b) {
@@ -385,16 +461,12 @@ class GridTracer {
              bool follow_places)
       : trace_(trace),
         options_(options),
-        executor_(setup.state()),
-        shadow_(setup.decoded(), trace.launch.grid, executor_.warps(), trace.quotients),
         pools_(trace),
-        builder_(*trace.kernel, executor_.warps(), pools_),
+        follower_(trace, setup, pools_, trace.quotients, options),
         counter_(setup.state(), options, in_order),
         cover_(trace),
         most_work_(options.traced_instructions),
-        may_follow_places_(follow_places) {
-    builder_.limit_bytes(options.emulation.block_trace_bytes);
-  }
+        may_follow_places_(follow_places) {}
 
   void trace_all() {
     const std::uint64_t blocks = trace_.launch.grid.count();
@@ -414,12 +486,12 @@ class GridTracer {
         break;
       }
       BlockClass next = follow(b);
-      bool by_data = depends_on_data(next);
+      bool by_data = depends_on_data_;
       const bool alone = next.single && may_share();
       if (alone || (by_data && !add_data_dependent(next))) {
-        shadow_.follow_places();
+        follower_.follow_places();
         next = follow(b);
-        by_data = depends_on_data(next);
+        by_data = depends_on_data_;
         if (by_data) add_data_dependent(next);
       }
       if (!by_data) {
@@ -435,17 +507,17 @@ class GridTracer {
     counter_.finish(trace_);
   }
 
-  bool places_hold() const { return shadow_.places_hold(); }
+  bool places_hold() const { return follower_.places_hold(); }
 
  private:
   /// Whether the block just followed found data at places, which other blocks may share with it.
-  bool may_share() const { return may_follow_places_ && shadow_.met_places(); }
-  /// Of the block just followed.
-  bool depends_on_data(const BlockClass& c) const { return shadow_.conditions().data_dependent() && !c.single; }
+  bool may_share() const { return may_follow_places_ && met_places_; }
   BlockClass follow(std::uint64_t b) {
-    BlockClass result = trace_block(executor_, shadow_, builder_, trace_.block_index(b), options_.block_classes);
-    spent_ += executor_.executed();
-    return result;
+    BlockFollower::Followed result = follower_.follow(b);
+    spent_ += follower_.executed();
+    depends_on_data_ = result.depends_on_data;
+    met_places_ = result.met_places;
+    return std::move(result.own);
   }
   void keep(BlockClass&& c) {
     bytes_ += bytes_of(c);
@@ -550,7 +622,7 @@ class GridTracer {
     const std::vector<std::uint64_t> members = cover_.members(first);
     const std::uint64_t left = options_.traced_instructions - std::min(options_.traced_instructions, spent_);
     const std::uint64_t budget = std::min(options_.traced_instructions / kClassShare, left);
-    const std::uint64_t each = std::max<std::uint64_t>(1, executor_.executed()), size = bytes_of(first);
+    const std::uint64_t each = std::max<std::uint64_t>(1, executed(first)), size = bytes_of(first);
     const bool all = members.size() <= kSmallestSample ||
                      (members.size() <= budget / each && bytes_ + members.size() * size < options_.trace_bytes);
     if (all) {
@@ -640,14 +712,13 @@ class GridTracer {
 
   KernelTrace& trace_;
   const TraceOptions& options_;
-  BlockExecutor executor_;
-  Shadow shadow_;
   TracePools pools_;
-  BlockTraceBuilder builder_;
+  BlockFollower follower_;
   SampleCounter counter_;
   Cover cover_;
   std::vector<std::uint32_t> own_;  ///< classes whose conditions tell exactly who belongs to them
   std::uint64_t spent_ = 0, bytes_ = 0, most_work_ = 0;
+  bool depends_on_data_ = false, met_places_ = false;  ///< of the block just followed
   bool may_follow_places_;
 };
 
@@ -666,6 +737,9 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   global.keep_writes_undoable();
   const FirstBlock first = run_first_block(setup.state(), options.traced_instructions / kClassShare);
   global.undo_writes();
+  const std::vector<Op>& ops = setup.decoded().ops;
+  if (setup.state().cluster_extent().count() > 1)
+    trace.launch.draws_unfollowed = std::any_of(ops.begin(), ops.end(), [](const Op& op) { return draws(op); });
   const LaunchInfo launch = trace.launch;
   if (first.meeting != Meeting::None) {
     global.keep_writes_undoable();

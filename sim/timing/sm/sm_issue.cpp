@@ -463,6 +463,8 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
     case Path::GroupMeet:
     case Path::Barrier:
     case Path::BarrierArrive:
+    case Path::ClusterArrive:
+    case Path::ClusterWait:
     case Path::Membar:
     case Path::Depbar:
     case Path::Exit:

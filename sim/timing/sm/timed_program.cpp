@@ -38,6 +38,7 @@ int result_latency(Timing timing, const VariableLatencySpec& latency) {
     case Timing::Shuffle:
     case Timing::ConstantLoad:
     case Timing::Barrier:
+    case Timing::ClusterBarrier:
     case Timing::Fence:
     case Timing::Depbar:
     case Timing::Exit:
@@ -117,6 +118,8 @@ Path path_of(const Instruction& in, Timing timing) {
       return reads_lane_attribute(in) ? Path::Scoreboarded : Path::Index;
     case Timing::Barrier:
       return in.has(Modifier::ARV) ? Path::BarrierArrive : Path::Barrier;
+    case Timing::ClusterBarrier:
+      return in.opcode == Opcode::UCGABAR_ARV ? Path::ClusterArrive : Path::ClusterWait;
     case Timing::Fence:
       return Path::Membar;
     case Timing::Phase:
@@ -262,7 +265,7 @@ TimedProgram::TimedProgram(const Kernel& kernel, const GpuModel& gpu) : events_(
     stores_boxes_ |= traits(in.opcode).unit.timing == Timing::Box && copies_outward(in);
   for (const TimedInstruction& in : instructions_) {
     if (in.path == Path::Depbar && in.count > 0) counted_scoreboards_ |= 1u << in.depbar_scoreboard;
-    phases_ |= in.path == Path::Phase;
+    phases_ |= in.path == Path::Phase || in.path == Path::ClusterArrive || in.path == Path::ClusterWait;
     copies_ |= in.path == Path::Copy || in.path == Path::CopyCommit;
     stores_boxes_ |= in.path == Path::BoxCommit;
   }

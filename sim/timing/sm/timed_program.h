@@ -24,6 +24,8 @@ enum class Path : std::uint8_t {
   Index,          ///< S2R and S2UR of warp-uniform values: by way of the ADU too
   Barrier,        ///< BAR.SYNC and BAR.RED
   BarrierArrive,  ///< BAR.ARV
+  ClusterArrive,  ///< UCGABAR_ARV
+  ClusterWait,    ///< UCGABAR_WAIT
   Membar,
   Phase,         ///< SYNCS: the barriers of the block in shared memory
   Box,           ///< the memory pipe's unit for boxes
@@ -85,7 +87,7 @@ class TimedProgram {
   /// Boxes leave shared memory.
   bool stores_boxes() const { return stores_boxes_; }
   bool copies() const { return copies_; }
-  /// Its warps wait for phases of barriers in shared memory.
+  /// Its warps wait for phases of barriers in shared memory, or for other blocks of their cluster.
   bool phases() const { return phases_; }
   /// Instruction-cache lines of the code.
   std::uint32_t code_lines() const { return code_lines_; }
