@@ -36,6 +36,7 @@ LAUNCHES = {
     "async.": ["micro_phases ping_pong_n50", "micro_warpgroup wgmma_128_1_g1_n100", "micro_phases boxes_64_4_b132_l2_n50",
                "micro_phases boxes_8_4_b1_l2_n50"],
     "async.phase_interval": ["micro_phases arrive_only_n50"],
+    "cluster.": ["micro_clusters meet_relaxed_c2_w1_n50", "micro_clusters far_loads_c2_b2_n50", "micro_clusters multicast_c2_b2_n50"],
     "tensor.fp64": ["micro_tensor_chains f64_884_c4_w16_n5", "micro_tensor_chains f64_884_c1_w1_n5"],
     "pipes.lsu.": ["micro_turnover turnover_copy_1_of_256"],
     "pipes.adu.": ["micro_special special_sm_w16_n50", "micro_barrier sync_threads_w4_n50"],

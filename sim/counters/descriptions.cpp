@@ -51,6 +51,7 @@ constexpr Row kTimed[] = {
     {"launch__occupancy_limit_<blocks|registers|shared_mem|warps>", "block",
      "blocks an SM could hold by this limit alone"},
     {"launch__waves_per_multiprocessor", "", "blocks of the grid over the blocks that the GPU holds at once"},
+    {"launch__cluster_<size|max_active>", "", "blocks of a cluster, and clusters that the GPU holds at once"},
     {"launch__<grid_size|block_size|thread_count>", "", "shape of the launch"},
     {"launch__shared_mem_per_block_<static|dynamic|allocated>", "byte/block", "shared memory of a block"},
     {"launch__shared_mem_config_size", "byte", "shared memory that the SM is set up for"},

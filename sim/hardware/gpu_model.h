@@ -81,6 +81,14 @@ struct AsyncSpec {
   int box_complete_cycles = 0;    ///< from its last data to the predicate of who waits
 };
 
+/// What joins the SMs of a GPC for blocks of a cluster. sm_90.
+struct ClusterSpec {
+  int hop_cycles = 0;          ///< one way from an SM to another: a load, an arrival, a store
+  int sm_bytes_per_cycle = 0;  ///< that an SM sends others, and takes from them
+  int barrier_cycles = 0;      ///< from the last warp that arrives at a cluster's barrier to the first issue behind it
+  int multicast_cycles = 0;    ///< added to a copy that goes to several blocks
+};
+
 struct IssueSpec {
   int sub_partitions = 0;
   int branch_cycles = 0;            ///< from issue of a taken branch to the next issue of that warp (branch_resolving)
@@ -279,6 +287,7 @@ struct GpuModel {
   std::array<PipeSpec, static_cast<std::size_t>(Pipe::Count)> pipes{};
   TensorSpec tensor;
   AsyncSpec async;
+  ClusterSpec cluster;
   InstructionCacheSpec icache;
   VariableLatencySpec latency;
   MemoryPipeSpec memory_pipe;

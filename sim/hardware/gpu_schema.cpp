@@ -220,6 +220,13 @@ void read_async(Group& g, AsyncSpec& s) {
   s.box_complete_cycles = g.cycles("box_complete_cycles", 1, 4096);
 }
 
+void read_cluster(Group& g, ClusterSpec& s) {
+  s.hop_cycles = g.cycles("hop_cycles", 1, 4096);
+  s.sm_bytes_per_cycle = g.integer("sm_bytes_per_cycle", "bytes/cycle", 1, 4096);
+  s.barrier_cycles = g.cycles("barrier_cycles", 1, 4096);
+  s.multicast_cycles = g.cycles("multicast_cycles", 0, 4096);
+}
+
 void read_icache(Group& g, const IssueSpec& issue, InstructionCacheSpec& s) {
   constexpr int kMost = 1 << 24;
   s.l0_bytes = g.integer("l0_bytes", "bytes", 128, kMost);
@@ -412,6 +419,7 @@ GpuFile read_gpu(const Node& root, const std::string& path) {
     read_pipes(map, file);
     read_group(map, "tensor", file, [&](Group& g) { read_tensor(g, m.tensor); });
     if (m.sm >= 90) read_group(map, "async", file, [&](Group& g) { read_async(g, m.async); });
+    if (m.sm >= 90) read_group(map, "cluster", file, [&](Group& g) { read_cluster(g, m.cluster); });
     read_group(map, "icache", file, [&](Group& g) { read_icache(g, m.issue, m.icache); });
     read_group(map, "latency", file, [&](Group& g) { read_latency(g, m.latency); });
     read_group(map, "memory_pipe", file, [&](Group& g) { read_memory_pipe(g, m.memory_pipe); });

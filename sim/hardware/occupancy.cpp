@@ -132,4 +132,12 @@ Occupancy compute_occupancy(const GpuModel& gpu, const Kernel& kernel, const Dim
   return o;
 }
 
+std::uint64_t blocks_at_once(const ChipSpec& chip, int blocks_per_sm, std::uint64_t cluster_blocks) {
+  const std::uint64_t together = std::max<std::uint64_t>(1, cluster_blocks);
+  std::uint64_t sum = 0;
+  for (const int tpcs : chip.tpcs_per_gpc)
+    sum += static_cast<std::uint64_t>(tpcs * chip.sms_per_tpc * blocks_per_sm) / together * together;
+  return sum;
+}
+
 }  // namespace forewarp

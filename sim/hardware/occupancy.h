@@ -25,4 +25,7 @@ struct Occupancy {
 Occupancy compute_occupancy(const GpuModel&, const Kernel&, const Dim3& grid, const Dim3& block,
                             std::uint32_t dynamic_shared_bytes);
 
+/// Blocks of a grid that run at a time. Those of a cluster share a GPC, so that what is left of one stays empty.
+std::uint64_t blocks_at_once(const ChipSpec&, int blocks_per_sm, std::uint64_t cluster_blocks);
+
 }  // namespace forewarp

@@ -147,3 +147,13 @@ TEST_CASE("a block that does not fit is an error that says why") {
   CHECK_THROWS_WITH(compute_occupancy(load_gpu_model("h200-sxm"), bounded, Dim3{}, Dim3{512, 1, 1}, 0),
                     Contains("512 threads, 256 are allowed") && Contains("__launch_bounds__"));
 }
+
+TEST_CASE("clusters leave what is over of a GPC empty", "[cluster]") {
+  const ChipSpec chip{132, 2, {8, 8, 8, 8, 8, 8, 9, 9}, 1980};
+  CHECK(blocks_at_once(chip, 1, 0) == 132);
+  CHECK(blocks_at_once(chip, 1, 2) == 132);
+  CHECK(blocks_at_once(chip, 1, 4) == 128);
+  CHECK(blocks_at_once(chip, 1, 16) == 128);
+  CHECK(blocks_at_once(chip, 3, 8) == 384);
+  CHECK(blocks_at_once(chip, 3, 4) == 6 * 48 + 2 * 52);
+}

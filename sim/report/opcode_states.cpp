@@ -61,11 +61,10 @@ void add_state_warnings(const Inputs& in, std::vector<std::string>& warnings) {
                        "; cycles are less certain where these dominate");
   if (!unvalidated.empty())
     warnings.push_back("in no measured kernel: " + list(unvalidated) + "; their counts and timing are not validated");
-  const Dim3& cluster = in.trace.launch.cluster;
-  if (cluster.count() > 1)
-    warnings.push_back("clusters of " + std::to_string(cluster.count()) +
-                       " blocks are timed as if their blocks were independent: that they start together, and traffic "
-                       "between their shared memories, is missing");
+  if (in.trace.launch.cluster.count() > 1)
+    warnings.push_back(
+        "clusters are timed by published figures for their barrier, for the way from SM to SM and for "
+        "multicasts; none of that was measured here");
 }
 
 }  // namespace forewarp::report

@@ -30,12 +30,13 @@ std::vector<int> order_of_tpcs(const GpuModel& gpu, bool gpc_after_gpc) {
 
 }  // namespace
 
-BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int blocks_per_sm)
+BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int blocks_per_sm, int cluster_blocks)
     : blocks_(blocks),
       sms_per_tpc_(gpu.chip.sms_per_tpc),
       held_(static_cast<std::size_t>(gpu.chip.sm_count), 0),
       room_(static_cast<std::size_t>(gpu.chip.sm_count), blocks_per_sm),
       total_free_(gpu.chip.sm_count * blocks_per_sm),
+      cluster_blocks_(std::max(1, cluster_blocks)),
       next_x16_(static_cast<std::uint64_t>(gpu.launch.start_cycles) * 16),
       interval_x16_(std::max(1, 256 / std::max(1, gpu.launch.blocks_per_cycle_x16))),
       back_interval_x16_(gpu.launch.blocks_back_per_cycle_x16 > 0 ? 256 / gpu.launch.blocks_back_per_cycle_x16 : 0),
@@ -45,7 +46,15 @@ BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int 
   ended_.resize(order_.size());
   place_.resize(order_.size());
   for (std::size_t i = 0; i < order_.size(); ++i) place_[static_cast<std::size_t>(order_[i])] = i;
-  if (blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
+  for (const std::uint16_t gpc : gpc_of_sms(gpu.chip)) gpc_.push_back(gpc);
+  for (const int sm : order_) {
+    const int gpc = gpc_[static_cast<std::size_t>(sm)];
+    if (std::find(gpc_order_.begin(), gpc_order_.end(), gpc) == gpc_order_.end()) gpc_order_.push_back(gpc);
+  }
+  free_in_.resize(gpu.chip.tpcs_per_gpc.size());
+  for (const int gpc : gpc_) free_in_[static_cast<std::size_t>(gpc)] += blocks_per_sm;
+  even_ = cluster_blocks_ > 1 && blocks_ < static_cast<std::uint64_t>(total_free_);
+  if (cluster_blocks_ > 1 || blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
   spread_evenly(order_of_tpcs(gpu, false),
                 static_cast<std::size_t>(std::min(gpu.launch.tpcs_apart, gpu.chip.tpcs_per_gpc.front())));
 }
@@ -77,18 +86,64 @@ int BlockDispatcher::choose_sm() const {
   return best;
 }
 
+/// One more block on the SM, or one fewer.
+void BlockDispatcher::take_place(int sm, int more) {
+  held_[static_cast<std::size_t>(sm)] += more;
+  total_free_ -= more;
+  free_in_[static_cast<std::size_t>(gpc_[static_cast<std::size_t>(sm)])] -= more;
+}
+
+bool BlockDispatcher::can_place() const {
+  if (cluster_blocks_ == 1) return total_free_ > 0;
+  return !seats_.empty() ||
+         std::any_of(free_in_.begin(), free_in_.end(), [&](int room) { return room >= cluster_blocks_; });
+}
+
+/// Into the GPC where the fullest SM that it takes holds the fewest; of those, the first, or, of a grid that does not
+/// fill the GPU, the one with the fewest blocks.
+void BlockDispatcher::place_cluster() {
+  int best_level = 0, best_blocks = 0;
+  for (const int gpc : gpc_order_) {
+    if (free_in_[static_cast<std::size_t>(gpc)] < cluster_blocks_) continue;
+    std::vector<int> held = held_, seats;
+    int level = 0, blocks = 0;
+    for (std::size_t sm = 0; sm < gpc_.size(); ++sm) blocks += gpc_[sm] == gpc ? held_[sm] : 0;
+    while (static_cast<int>(seats.size()) < cluster_blocks_) {
+      int to = -1;
+      for (const int sm : order_) {
+        const auto s = static_cast<std::size_t>(sm);
+        if (gpc_[s] != gpc || held[s] >= room_[s]) continue;
+        if (to < 0 || held[s] < held[static_cast<std::size_t>(to)]) to = sm;
+      }
+      level = std::max(level, ++held[static_cast<std::size_t>(to)]);
+      seats.push_back(to);
+    }
+    if (!even_) blocks = 0;
+    if (!seats_.empty() && (level > best_level || (level == best_level && blocks >= best_blocks))) continue;
+    best_level = level;
+    best_blocks = blocks;
+    seats_.assign(seats.rbegin(), seats.rend());
+  }
+}
+
 BlockDispatcher::Grant BlockDispatcher::next(Cycle now) {
   take_back(now);
   std::erase_if(leaving_, [&](const Leaving& slot) {
     if (slot.at > now) return false;
-    --held_[static_cast<std::size_t>(slot.sm)];
-    ++total_free_;
+    take_place(slot.sm, -1);
     return true;
   });
-  if (exhausted() || total_free_ == 0 || next_x16_ >= (now + 1) * 16) return {};
-  const int sm = choose_sm();
-  ++held_[static_cast<std::size_t>(sm)];
-  --total_free_;
+  if (exhausted() || total_free_ == 0 || (seats_.empty() && next_x16_ >= (now + 1) * 16)) return {};
+  int sm = -1;
+  if (cluster_blocks_ > 1) {
+    if (seats_.empty()) place_cluster();
+    if (seats_.empty()) return {};
+    sm = seats_.back();
+    seats_.pop_back();
+  } else {
+    sm = choose_sm();
+  }
+  take_place(sm, 1);
   next_x16_ = std::max(next_x16_, now * 16) + static_cast<std::uint64_t>(interval_x16_);
   return {next_block_++, sm};
 }
@@ -132,7 +187,7 @@ Cycle BlockDispatcher::all_back() const {
 Cycle BlockDispatcher::wake(Cycle now) const {
   if (exhausted()) return kNever;
   Cycle at = kNever;
-  if (total_free_ > 0) {
+  if (can_place()) {
     at = next_x16_ / 16;
   } else {
     for (const Leaving& slot : leaving_) at = std::min(at, slot.at);

@@ -6,6 +6,9 @@
 // that does not fill the GPU is spread evenly: its last level reaches the first SM of the first TPC of each GPC, then
 // of the second and so on, then the second SMs; some TPCs of the first GPC come before all others (kernels/micro waves,
 // l2_drift; FINDINGS.md, launch and dispatch).
+//
+// The blocks of a cluster go out at once into one GPC, when that has room for all of them: to the SMs that hold the
+// fewest, both SMs of a TPC before the next. What is left of a GPC when no further cluster fits stays empty.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +21,8 @@ namespace forewarp {
 
 class BlockDispatcher {
  public:
-  BlockDispatcher(const GpuModel&, std::uint64_t blocks, int blocks_per_sm);
+  /// `cluster_blocks` make a cluster; none or one: no clusters.
+  BlockDispatcher(const GpuModel&, std::uint64_t blocks, int blocks_per_sm, int cluster_blocks = 0);
 
   struct Grant {
     std::uint64_t block = 0;
@@ -42,6 +46,9 @@ class BlockDispatcher {
     int sm;
   };
   int choose_sm() const;
+  bool can_place() const;
+  void place_cluster();
+  void take_place(int sm, int more);
   std::uint64_t next_back_x16() const;
   void take_back(Cycle now);
   void spread_evenly(const std::vector<int>& tpcs, std::size_t apart);
@@ -52,6 +59,12 @@ class BlockDispatcher {
   std::vector<int> held_;   ///< blocks, by SM
   std::vector<int> room_;   ///< most blocks, by SM
   int total_free_;
+  int cluster_blocks_;
+  bool even_ = false;           ///< a grid of clusters that does not fill the GPU
+  std::vector<int> gpc_;        ///< by SM
+  std::vector<int> free_in_;    ///< blocks that each GPC has room for
+  std::vector<int> gpc_order_;  ///< in which blocks reach them
+  std::vector<int> seats_;      ///< SMs of the cluster under way, the next last
   std::vector<Leaving> leaving_;
   std::uint64_t next_x16_ = 0;            ///< earliest next grant, in sixteenths of a cycle
   std::uint64_t back_x16_ = 0;            ///< the same for the next block retired

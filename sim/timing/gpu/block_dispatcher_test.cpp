@@ -18,8 +18,8 @@ GpuModel h200_like() {
 }
 
 /// SM of each block that can start at once.
-std::vector<int> dealt(const GpuModel& gpu, std::uint64_t blocks, int per_sm) {
-  BlockDispatcher dispatcher(gpu, blocks, per_sm);
+std::vector<int> dealt(const GpuModel& gpu, std::uint64_t blocks, int per_sm, int cluster = 0) {
+  BlockDispatcher dispatcher(gpu, blocks, per_sm, cluster);
   std::vector<int> sms;
   for (Cycle now = 0; now < 100000; now += 16)
     for (auto grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now)) sms.push_back(grant.sm);
@@ -124,4 +124,59 @@ TEST_CASE("of SMs with several blocks that have ended, one after the other is se
   REQUIRE(sms.size() == 4);
   CHECK(sms[0] != sms[1]);
   CHECK(sms[2] != sms[3]);
+}
+
+namespace {
+
+/// GPCs of 16 SMs, the last two of 18.
+int gpc_of(int sm) { return sm < 96 ? sm / 16 : 6 + (sm - 96) / 18; }
+
+}  // namespace
+
+TEST_CASE("the blocks of a cluster go to one GPC, to both SMs of a TPC first", "[cluster]") {
+  const std::vector<int> sms = dealt(h200_like(), 4000, 1, 4);
+  REQUIRE(sms.size() == 128);  // of a GPC of 18 SMs two stay empty
+  CHECK(std::vector<int>(sms.begin(), sms.begin() + 4) == std::vector<int>{8, 9, 10, 11});
+  CHECK(std::vector<int>(sms.begin() + 8, sms.begin() + 12) == std::vector<int>{0, 1, 2, 3});
+  std::map<int, int> in_gpc;
+  for (std::size_t i = 0; i < sms.size(); ++i) {
+    CHECK(gpc_of(sms[i]) == gpc_of(sms[i / 4 * 4]));
+    ++in_gpc[gpc_of(sms[i])];
+  }
+  for (const auto& [gpc, blocks] : in_gpc) CHECK(blocks == 16);
+  CHECK(dealt(h200_like(), 4000, 1, 16).size() == 128);
+  CHECK(dealt(h200_like(), 4000, 1, 2).size() == 132);
+  CHECK(dealt(h200_like(), 4000, 3, 8).size() == 6 * 48 + 2 * 48);
+}
+
+TEST_CASE("a cluster waits until its GPC has room for all of it", "[cluster]") {
+  GpuModel gpu = h200_like();
+  gpu.chip = {4, 2, {2}, 1980};
+  gpu.launch.tpcs_apart = 0;
+  gpu.launch.blocks_back_per_cycle_x16 = 16;
+  gpu.launch.block_end_cycles = 10;
+  BlockDispatcher dispatcher(gpu, 8, 1, 4);
+  for (int i = 0; i < 4; ++i) {
+    const auto grant = dispatcher.next(0);  // all at once
+    CHECK(grant.block == static_cast<std::uint64_t>(i));
+    CHECK(grant.sm == i);
+  }
+  CHECK(dispatcher.next(0).sm == -1);
+  CHECK(dispatcher.next(100).sm == -1);
+  CHECK(dispatcher.wake(100) == kNever);
+  for (const int sm : {0, 1, 2}) dispatcher.finished(sm, 200);
+  CHECK(dispatcher.next(300).sm == -1);
+  dispatcher.finished(3, 400);
+  CHECK(dispatcher.next(410).sm == -1);
+  CHECK(dispatcher.wake(410) == 411);  // retired in a cycle, free after 10 more
+  for (int i = 0; i < 4; ++i) CHECK(dispatcher.next(411).sm == i);
+  CHECK(dispatcher.exhausted());
+}
+
+TEST_CASE("few clusters are spread over the GPCs", "[cluster]") {
+  const std::vector<int> sms = dealt(h200_like(), 16, 1, 2);
+  REQUIRE(sms.size() == 16);
+  std::map<int, int> in_gpc;
+  for (const int sm : sms) ++in_gpc[gpc_of(sm)];
+  CHECK(in_gpc.size() == 8);
 }

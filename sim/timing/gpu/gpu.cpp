@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "hardware/occupancy.h"
 
 namespace forewarp {
 namespace {
@@ -21,7 +22,8 @@ Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned thre
     : context_(context),
       memory_(context.gpu, before == nullptr ? MemorySystem::L2Start::Flushed : MemorySystem::L2Start::Empty),
       instruction_stalls_(std::max(1u, threads), std::vector<StallCycles>(context.program.size())),
-      dispatcher_(context.gpu, std::min(blocks.end, context.trace.launch.grid.count()), context.blocks_per_sm),
+      dispatcher_(context.gpu, std::min(blocks.end, context.trace.launch.grid.count()), context.blocks_per_sm,
+                  static_cast<int>(context.trace.launch.cluster.count())),
       sm_next_(static_cast<std::size_t>(context.gpu.chip.sm_count), kNever),
       crew_(std::max(1u, threads)) {
   for (int g = 0; g < memory_.gpcs(); ++g) gpcs_.push_back(std::make_unique<Gpc>(context));
@@ -32,6 +34,16 @@ Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned thre
     if (gpc.end_sm == 0) gpc.first_sm = sm;
     FW_CHECK(gpc.end_sm == 0 || gpc.end_sm == sm, "SMs of a GPC are not numbered one after another");
     gpc.end_sm = sm + 1;
+  }
+  if (const std::uint64_t together = context.trace.launch.cluster.count(); together > 0) {
+    if (blocks_at_once(context.gpu.chip, context.blocks_per_sm, together) == 0)
+      throw InputError("a cluster of " + std::to_string(together) + " blocks does not fit a GPC of " +
+                           context.gpu.name + ", with " + std::to_string(context.blocks_per_sm) + " blocks on an SM",
+                       "use smaller clusters, or blocks that need less");
+    for (const auto& gpc : gpcs_) {
+      gpc->network = std::make_unique<ClusterNetwork>(context.gpu.cluster, gpc->first_sm, gpc->end_sm);
+      for (std::size_t sm = gpc->first_sm; sm < gpc->end_sm; ++sm) sms_[sm]->join(*gpc->network);
+    }
   }
   if (before != nullptr) warm_up(*before);
   dispatcher_.skip(blocks.first);
@@ -62,10 +74,29 @@ void Gpu::warm_up(const MemorySystem& before) {
 void Gpu::start_first_blocks() {
   for (BlockDispatcher::Grant grant = dispatcher_.next(0); grant.sm >= 0; grant = dispatcher_.next(0)) {
     const auto sm = static_cast<std::uint16_t>(grant.sm);
-    sms_[sm]->start_block(static_cast<std::uint32_t>(grant.block), 0);
+    sms_[sm]->start_block(block_of(grant.block), 0, seat_of(grant.block));
     sm_next_[sm] = 0;
     gpc_of(sm).next = 0;
   }
+}
+
+ClusterSeat Gpu::seat_of(std::uint64_t place) const {
+  const std::uint64_t blocks = context_.trace.launch.cluster.count();
+  if (blocks == 0) return {};
+  return {place / blocks, static_cast<std::uint32_t>(place % blocks), static_cast<std::uint32_t>(blocks)};
+}
+
+/// Cluster after cluster, the blocks of each by rank; both x fastest.
+std::uint32_t Gpu::block_of(std::uint64_t place) const {
+  const Dim3& cluster = context_.trace.launch.cluster;
+  const Dim3& grid = context_.trace.launch.grid;
+  if (cluster.y <= 1 && cluster.z <= 1) return static_cast<std::uint32_t>(place);
+  const ClusterSeat seat = seat_of(place);
+  const std::uint64_t columns = grid.x / cluster.x, rows = grid.y / cluster.y;
+  const std::uint64_t x = seat.cluster % columns * cluster.x + seat.rank % cluster.x;
+  const std::uint64_t y = seat.cluster / columns % rows * cluster.y + seat.rank / cluster.x % cluster.y;
+  const std::uint64_t z = seat.cluster / columns / rows * cluster.z + seat.rank / cluster.x / cluster.y;
+  return static_cast<std::uint32_t>((z * grid.y + y) * grid.x + x);
 }
 
 /// Blocks that are handed out from a cycle on and before another.
@@ -74,7 +105,7 @@ void Gpu::give_blocks(Cycle from, Cycle end) {
     dispatched_at_ = at;
     for (BlockDispatcher::Grant grant = dispatcher_.next(at); grant.sm >= 0; grant = dispatcher_.next(at)) {
       const auto sm = static_cast<std::uint16_t>(grant.sm);
-      gpc_of(sm).starts.push_back({at, sm, static_cast<std::uint32_t>(grant.block)});
+      gpc_of(sm).starts.push_back({at, sm, block_of(grant.block), seat_of(grant.block)});
     }
   }
 }
@@ -102,14 +133,19 @@ void Gpu::step(Gpc& gpc, int id, Cycle now, std::vector<StallCycles>& stalls) {
   for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_miss(reply);
   for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_line(reply);
   for (const MemoryReply& reply : gpc.replies) {
-    sms_[reply.sm]->reply(reply, now);
+    sms_[reply.sm]->reply(reply, now, memory_);
     sm_next_[reply.sm] = now;
+  }
+  while (gpc.network != nullptr && gpc.network->next() <= now) {
+    const ClusterNetwork::Message message = gpc.network->take();
+    sms_[message.to.sm]->receive(message, now);
+    sm_next_[message.to.sm] = now;
   }
   // 2. Blocks start.
   std::size_t started = 0;
   for (; started < gpc.starts.size() && gpc.starts[started].at <= now; ++started) {
     const Gpc::Start& start = gpc.starts[started];
-    sms_[start.sm]->start_block(start.block, now);
+    sms_[start.sm]->start_block(start.block, now, start.seat);
     sm_next_[start.sm] = now;
   }
   if (started > 0) gpc.starts.erase(gpc.starts.begin(), gpc.starts.begin() + static_cast<std::ptrdiff_t>(started));
@@ -128,7 +164,7 @@ void Gpu::run_gpc(int id, Cycle end, std::vector<StallCycles>& stalls) {
   Gpc& gpc = *gpcs_[static_cast<std::size_t>(id)];
   gpc.ticks = 0;
   for (;;) {
-    gpc.next = kNever;
+    gpc.next = gpc.network != nullptr ? gpc.network->next() : kNever;
     for (std::size_t sm = gpc.first_sm; sm < gpc.end_sm; ++sm) gpc.next = std::min(gpc.next, sm_next_[sm]);
     Cycle now = std::min(gpc.next, memory_.next_answer(id));
     if (!gpc.starts.empty()) now = std::min(now, gpc.starts.front().at);
@@ -224,7 +260,7 @@ L2Traffic Gpu::drain() {
     memory_.exchange();
     replies.clear();
     memory_.run_until(now, replies);
-    for (const MemoryReply& reply : replies) sms_[reply.sm]->reply(reply, now + 1);
+    for (const MemoryReply& reply : replies) sms_[reply.sm]->reply(reply, now + 1, memory_);
     next = std::min(next, replies.empty() ? memory_.next_event() : now + 1);
     if (next == kNever) break;
     now = std::max(next, now + 1);

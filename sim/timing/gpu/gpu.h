@@ -68,6 +68,7 @@ class Gpu {
       Cycle at = 0;
       std::uint16_t sm = 0;
       std::uint32_t block = 0;
+      ClusterSeat seat;
     };
     struct End {
       Cycle seen = 0;
@@ -76,6 +77,7 @@ class Gpu {
     };
     explicit Gpc(const LaunchContext& context);
     std::size_t first_sm = 0, end_sm = 0;
+    std::unique_ptr<ClusterNetwork> network;  ///< of launches with clusters
     SharedInstructionCache instructions;
     std::vector<Start> starts;  ///< blocks dispatched to it in these cycles
     std::vector<End> ends;      ///< blocks that have left in these cycles
@@ -87,6 +89,9 @@ class Gpu {
   };
 
   Gpc& gpc_of(std::uint16_t sm) { return *gpcs_[static_cast<std::size_t>(memory_.gpc(sm))]; }
+  /// Where the block that is handed out in this place lies in the grid and in its cluster.
+  std::uint32_t block_of(std::uint64_t place) const;
+  ClusterSeat seat_of(std::uint64_t place) const;
   Cycle next_due() const;
   Cycle next_of_gpcs() const;
   bool over() const;

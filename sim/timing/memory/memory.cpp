@@ -348,6 +348,10 @@ MemoryCounters MemorySystem::counters() const {
   return sum;
 }
 
+Cycle MemorySystem::deliver_also(std::uint16_t sm, int sectors, Cycle now) {
+  return state_->crossbar_.deliver(sm, sectors, now, true);
+}
+
 std::uint8_t MemorySystem::partition(std::uint16_t sm) const {
   return static_cast<std::uint8_t>(state_->crossbar_.partition(sm));
 }

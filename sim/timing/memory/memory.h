@@ -87,6 +87,9 @@ class MemorySystem {
   /// acknowledged too, by a reply with their tag, since EXIT and MEMBAR wait for them.
   void take_answers(int gpc, Cycle now, std::vector<MemoryReply>& replies);
 
+  /// Sectors that have reached an SM of the GPC go to another one as well; the cycle in which it has the last of them.
+  Cycle deliver_also(std::uint16_t sm, int sectors, Cycle now);
+
   // The same on a single thread, all at once.
   /// Cycle of the next event, kNever if idle.
   Cycle next_event();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "hardware/occupancy.h"
 #include "timing/gpu/gpu.h"
 #include "timing/skip/block_footprint.h"
 #include "timing/skip/estimate.h"
@@ -114,7 +115,7 @@ class SteadyState {
         saturated_(before != nullptr),
         watch_(gpu_, loops_, longest_line_period(loops_), options.detailed_instructions) {
     const std::uint64_t capacity =
-        static_cast<std::uint64_t>(context.gpu.chip.sm_count) * static_cast<std::uint64_t>(context.blocks_per_sm);
+        blocks_at_once(context.gpu.chip, context.blocks_per_sm, context.trace.launch.cluster.count());
     const std::uint64_t grid = context.trace.launch.grid.count();
     blocks_ = options.blocks > 0 ? std::min(options.blocks, grid) : grid;
     wave_ = std::min(capacity, blocks_);
@@ -681,10 +682,12 @@ class SteadyState {
   /// grid, from one on that does no less than the mean, since those at its edges may have little to do.
   double rate_alone() const {
     const std::uint64_t waiting = blocks_ - gpu_.dispatcher().dispatched(), last = waiting % wave_;
-    const std::uint64_t count =
+    const std::uint64_t together = std::max<std::uint64_t>(1, context_.trace.launch.cluster.count());
+    const std::uint64_t most =
         std::min({blocks_, static_cast<std::uint64_t>(context_.gpu.chip.sm_count), last == 0 ? wave_ : last});
-    std::uint64_t first = (blocks_ - count) / 2;
-    while (first + count < blocks_ && instructions_of(first, 1) < instructions_ / blocks_) ++first;
+    const std::uint64_t count = std::max(together, most / together * together);
+    std::uint64_t first = (blocks_ - count) / 2 / together * together;
+    while (first + count < blocks_ && instructions_of(first, 1) < instructions_ / blocks_) first += together;
     LaunchContext context = context_;
     context.blocks_per_sm = 1;
     Gpu gpu(context, &gpu_.memory(), options_.threads, {first, first + count});
@@ -746,6 +749,13 @@ class SteadyState {
       for (const BlockProgress& block : by_sm[sm])
         left[sm].push_back({block.block, instructions(block.block), instructions(block.block) * (1 - block.done)});
     }
+    // SMs on which no cluster fits stay empty.
+    const auto room = static_cast<std::uint64_t>(context_.blocks_per_sm);
+    const std::uint64_t used =
+        (blocks_at_once(context_.gpu.chip, context_.blocks_per_sm, context_.trace.launch.cluster.count()) + room - 1) /
+        room;
+    for (std::size_t sm = left.size(); sm-- > 0 && left.size() > used;)
+      if (left[sm].empty()) left.erase(left.begin() + static_cast<std::ptrdiff_t>(sm));
     const std::uint64_t first = gpu_.dispatcher().dispatched();
     return schedule_rest(std::move(left), blocks_ - first, context_.blocks_per_sm, rate,
                          [&](std::uint64_t i) { return whole(first + i); });

@@ -81,6 +81,17 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
   serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
   counters_.data_cycles += busy;
+  if (operation.remote != 0) {
+    Release release;
+    release.kind = Release::Kind::Remote;
+    release.warp = operation.warp;
+    release.scoreboard = in.write_barrier;
+    release.at = start + busy;
+    release.generation = operation.generation;
+    release.remote = operation.remote;
+    releases.push_back(release);
+    return;
+  }
   if (in.memory != MemoryKind::Load && in.memory != MemoryKind::Atomic) return;
   Cycle& port = queues_[operation.sub_partition].port_free;
   const Cycle returns = std::max(start, port);
@@ -359,6 +370,9 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
     release.barrier = load.barrier;
     release.bytes = load.bytes;
     release.group = load.group;
+    release.blocks = load.blocks;
+    release.cluster = load.cluster;
+    release.fanned_at = load.fanned_at;
     if (load.owner != Owner::Prefetch) releases.push_back(release);
     load.next_free = free_load_;
     free_load_ = index;
@@ -427,6 +441,8 @@ void MemoryPipe::open_box(Box& box) {
   load.block = box.block;
   load.barrier = box.barrier;
   load.bytes = box.bytes;
+  load.blocks = box.blocks;
+  load.cluster = box.cluster;
 }
 
 /// One line after another, one box after another. A line that leaves shared memory passes the banks.

@@ -23,7 +23,7 @@ struct PatternTiming {
 
 /// A scoreboard of a warp is released at `at` (or a queue slot, or a store is acknowledged).
 struct Release {
-  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied, Boxed, BoxStored };
+  enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied, Boxed, BoxStored, Remote };
   Kind kind{};
   std::uint16_t warp = 0;
   std::uint8_t scoreboard = kNoScoreboard;
@@ -33,6 +33,12 @@ struct Release {
   std::uint8_t group = 0;        ///< Copied, BoxStored: of which group it was (CopyGroups)
   // Boxed: a copy of a box is complete. `warp` is the block's slot then.
   std::uint32_t block = 0, barrier = 0, bytes = 0;
+  // Of a copy to several blocks of a cluster: to which, and when the last data reach those on other SMs.
+  BlockMask blocks = 0;
+  std::uint32_t cluster = 0;
+  Cycle fanned_at = 0;
+  /// Remote: an access to other blocks' shared memory has passed its own SM at `at`; MemoryOperation::remote.
+  std::uint16_t remote = 0;
 };
 
 /// A memory instruction in the pipe.
@@ -43,6 +49,8 @@ struct MemoryOperation {
   AccessEffect effect;
   std::uint8_t group = 0;    ///< Copy, CopyCommit: of the warp's groups
   std::uint32_t target = 0;  ///< Copy: pattern of what is written to shared memory
+  std::uint16_t remote =
+      0;  ///< lanes reach other blocks' shared memory: which of the SM's accesses of the kind, from 1
   std::uint16_t warp = 0, generation = 0;
   Cycle arrival = 0;  ///< at the shared unit
   std::uint8_t sub_partition = 0;
@@ -76,6 +84,8 @@ class MemoryPipe {
     bool counts = true;                       ///< its bytes complete a phase; of what is read, else a prefetch
     std::uint16_t owner = 0;                  ///< the block's slot; of what leaves shared memory, the warp
     std::uint8_t group = 0;                   ///< of what leaves: of the warp's groups (CopyGroups)
+    BlockMask blocks = 0;  ///< of the cluster; none: the one that asks
+    std::uint32_t cluster = 0;
     Cycle arrival = 0;
   };
   void push_box(const Box& box) { boxes_.push_back(box); }
@@ -90,6 +100,18 @@ class MemoryPipe {
   /// it.
   Cycle tick(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
   void reply(const MemoryReply& reply, Cycle now, std::vector<Release>& releases);
+  /// The blocks of a cluster that data go to, and which cluster; none: this SM alone.
+  struct FansOut {
+    BlockMask blocks = 0;
+    std::uint32_t cluster = 0, load = 0;
+  };
+  FansOut fans_out(const MemoryReply& reply) const {
+    if ((reply.tag & kStoreTag) != 0 || !misses_[reply.tag].boxed) return {};
+    const std::uint32_t load = waiters_[misses_[reply.tag].waiters].load;
+    return {loads_[load].blocks, loads_[load].cluster, load};
+  }
+  /// Those data reach another SM at `at`.
+  void fanned(std::uint32_t load, Cycle at) { loads_[load].fanned_at = std::max(loads_[load].fanned_at, at); }
   /// Prefetches what a reply will touch: first its entry, then what that refers to.
   void prefetch_miss(const MemoryReply& reply) const {
     if ((reply.tag & kStoreTag) == 0) __builtin_prefetch(&misses_[reply.tag]);
@@ -123,6 +145,9 @@ class MemoryPipe {
     bool past_l1 = false;   ///< Copy: its data go from L2 into shared memory at once
     std::uint32_t next_free = 0;
     std::uint32_t block = 0, barrier = 0, bytes = 0;  ///< Box
+    BlockMask blocks = 0;                             ///< Box
+    std::uint32_t cluster = 0;
+    Cycle fanned_at = 0;
   };
   struct Queue {  ///< of a sub-partition, a ring
     std::vector<MemoryOperation> entries;

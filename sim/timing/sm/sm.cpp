@@ -28,7 +28,7 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id)
   local_lines_ = (context.trace.kernel->local_bytes + 3) / 4 * static_cast<std::uint64_t>(context.warps_per_block);
 }
 
-void Sm::start_block(std::uint32_t linear, Cycle now) {
+void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat) {
   std::size_t slot = 0;
   while (blocks_[slot].used) ++slot;
   Block& block = blocks_[slot];
@@ -47,6 +47,10 @@ void Sm::start_block(std::uint32_t linear, Cycle now) {
   block.shifts.resize(trace.slopes.size());
   const BlockDistance distance = trace.distance(cls.representative, trace.block_index(linear));
   for (std::size_t s = 0; s < trace.slopes.size(); ++s) block.shifts[s] = trace.slopes[s].over(distance) / kLineBytes;
+  block.seat = seat;
+  if (seat.blocks > 0)
+    block.cluster = network_->start(seat.cluster, seat.rank, {id_, static_cast<std::uint16_t>(slot), linear, true},
+                                    seat.blocks, cls.warps.size());
   if (resident_++ == 0) active_since_ = now;
 
   const LaunchSpec& launch = context_.gpu.launch;
@@ -161,17 +165,12 @@ void Sm::apply_releases(Cycle now) {
         release_scoreboard(warp, release.warp, release.scoreboard, release.at, now);
         if (warp.draining) retire(warp, now);
         break;
-      case Release::Kind::Boxed: {
-        Block& block = blocks_[release.warp];
-        if (!block.used || block.linear != release.block) break;
-        PhaseRecord record;
-        record.barrier = release.barrier;
-        record.bytes = -static_cast<std::int32_t>(release.bytes);
-        block.phases.change(record, release.at, [&](const PhaseBarriers::Waiter& waiter, Cycle at) {
-          wake_waiter(waiter, at + static_cast<Cycle>(context_.gpu.async.box_complete_cycles), now);
-        });
+      case Release::Kind::Boxed:
+        complete_box(release, now);
         break;
-      }
+      case Release::Kind::Remote:
+        finish_remote(release, now);
+        break;
       case Release::Kind::BoxStored:
         stored_boxes_.done(release.warp, release.group, release.at, [&](std::uint8_t scoreboard, Cycle at) {
           release_scoreboard(warp, release.warp, scoreboard, at, now);
@@ -195,7 +194,14 @@ Cycle Sm::drain(Cycle now, MemorySystem& memory) {
   return pipe_next_;
 }
 
-void Sm::reply(const MemoryReply& reply, Cycle now) {
+/// A copy to several blocks goes to their SMs as it comes to this one.
+void Sm::reply(const MemoryReply& reply, Cycle now, MemorySystem& memory) {
+  const MemoryPipe::FansOut to = pipe_.fans_out(reply);
+  for (unsigned m = to.blocks; m != 0; m &= m - 1) {
+    const ClusterNetwork::Place& other = network_->place(to.cluster, static_cast<std::size_t>(std::countr_zero(m)));
+    if (other.here && other.sm != id_)
+      pipe_.fanned(to.load, memory.deliver_also(other.sm, std::popcount(unsigned{reply.sectors}), now));
+  }
   pipe_.reply(reply, now, releases_);
   pipe_next_ = now;
 }
@@ -209,9 +215,11 @@ Cycle Sm::tick(Cycle now, MemorySystem& memory, SharedInstructionCache& gpc, std
     pipe_next_ = pipe_.tick(now, memory, releases_);
     apply_releases(now);
   }
+  retire_drained(now);
   // 2. Each sub-partition issues at most one instruction.
   for (std::size_t i = 0; i < subs_.size(); ++i)
     if (subs_[i].next <= now) tick_sub_partition(subs_[i], static_cast<int>(i), now, gpc);
+  retire_drained(now);
   // A barrier's last arrival may have woken a sub-partition that has had its turn.
   Cycle next = pipe_next_;
   for (const SubPartition& sub : subs_) next = std::min(next, sub.next);
@@ -276,8 +284,134 @@ void Sm::meet_group(Warp& warp, Cycle now) {
 }
 
 void Sm::wake_waiter(const PhaseBarriers::Waiter& waiter, Cycle at, Cycle now) {
-  Warp& warp = warps_[waiter.warp];
-  release_scoreboard(warp, waiter.warp, waiter.scoreboard, at, now);
+  release_scoreboard(warps_[waiter.warp], waiter.warp, waiter.scoreboard, at, now);
+  if (warps_[waiter.warp].draining) drained_.push_back(waiter.warp);
+}
+
+void Sm::retire_drained(Cycle now) {
+  for (const std::uint16_t index : drained_)
+    if (warps_[index].alive && warps_[index].draining) retire(warps_[index], now);
+  drained_.clear();
+}
+
+/// What reaches a barrier from beside the warps at `at`.
+void Sm::change_phase(Block& block, const PhaseRecord& record, Cycle at, Cycle now) {
+  const AsyncSpec& spec = context_.gpu.async;
+  const Cycle after = static_cast<Cycle>(record.arrivals > 0 ? spec.phase_complete_cycles : spec.box_complete_cycles);
+  block.phases.change(record, at,
+                      [&](const PhaseBarriers::Waiter& waiter, Cycle over) { wake_waiter(waiter, over + after, now); });
+}
+
+void Sm::complete_box(const Release& release, Cycle now) {
+  PhaseRecord record;
+  record.barrier = release.barrier;
+  record.bytes = -static_cast<std::int32_t>(release.bytes);
+  if (release.blocks == 0) {
+    Block& block = blocks_[release.warp];
+    if (block.used && block.linear == release.block) change_phase(block, record, release.at, now);
+    return;
+  }
+  if (!network_->has(release.cluster, release.block)) return;  // all of them have left
+  const Cycle at = std::max(release.at, release.fanned_at) + static_cast<Cycle>(context_.gpu.cluster.multicast_cycles);
+  for (unsigned m = release.blocks; m != 0; m &= m - 1)
+    network_->complete(release.cluster, static_cast<std::size_t>(std::countr_zero(m)), record, std::max(at, now + 1));
+}
+
+void Sm::receive(const ClusterNetwork::Message& message, Cycle now) {
+  Block& block = blocks_[message.to.slot];
+  if (!block.used || block.linear != message.to.block) return;
+  if (message.kind == ClusterNetwork::Message::Kind::Phase) {
+    change_phase(block, message.record, message.at, now);
+    return;
+  }
+  const std::uint32_t over = network_->phases(block.cluster);
+  for (const std::uint16_t index : block.warps) {
+    Warp& warp = warps_[index];
+    if (!warp.alive || !warp.waits_cluster || warp.cluster_arrivals > over) continue;
+    warp.waits_cluster = false;
+    warp.released = message.at;
+    evaluate(warp, now);
+  }
+}
+
+/// The cluster's barrier: an arrival counts when it is issued, of a warp that comes in parts the last one's.
+void Sm::meet_cluster(Warp& warp, const TimedInstruction& in, const Access& record, Cycle now) {
+  const Block& block = blocks_[warp.block_slot];
+  if (block.seat.blocks == 0 || !BarrierArrival::of(record).complete) return;
+  if (in.path == Path::ClusterArrive) {
+    ++warp.cluster_arrivals;
+    network_->arrive(block.cluster, now);
+    return;
+  }
+  warp.released_reason = Stall::Barrier;
+  if (network_->phases(block.cluster) >= warp.cluster_arrivals) {
+    warp.released = network_->phase_over_at(block.cluster);
+    return;
+  }
+  warp.waits_cluster = true;
+  warp.released = kNever;
+}
+
+/// The bytes that an access moves between this SM and those of other blocks of the cluster; 0 if it moves none.
+std::uint16_t Sm::open_remote(const Warp& warp, const TimedInstruction& in) {
+  const bool completing = in.event.kind == EventKind::RemoteStore;
+  if (in.space != MemorySpace::Generic && !completing) return 0;
+  const Block& block = blocks_[warp.block_slot];
+  const Access& access = *warp.cursor.records();
+  const AccessPattern& pattern = context_.trace.patterns[access.pattern];
+  if (block.seat.blocks == 0 || pattern.space != MemorySpace::Shared) return 0;
+  RemoteAccess remote;
+  bool any = false;
+  for (LaneMask m = pattern.lanes; m != 0; m &= m - 1) {
+    const std::int64_t offset = pattern.offsets[static_cast<std::size_t>(std::countr_zero(m))];
+    const int rank = remote_rank(access.base + static_cast<std::uint64_t>(offset));
+    if (rank < 0 || rank >= static_cast<int>(block.seat.blocks)) continue;
+    any = true;
+    std::uint16_t& bytes = remote.bytes[static_cast<std::size_t>(rank)];
+    bytes = static_cast<std::uint16_t>(bytes + pattern.bytes);
+  }
+  const bool completes = completing && context_.trace.patterns[warp.cursor.records()[1].pattern].lanes != 0;
+  if (!any && !completes) return 0;
+  remote.cluster = block.cluster;
+  remote.answers = in.memory == MemoryKind::Load || in.memory == MemoryKind::Atomic;
+  remote.sends = in.memory != MemoryKind::Load;
+  if (completes) {
+    const Access& record = warp.cursor.records()[1];
+    remote.completes = PhaseRecord::of(record.base);
+    const BlockMask blocks = block.seat.among(blocks_of(context_.trace.patterns[record.pattern]));
+    remote.completes.blocks = blocks != 0 ? blocks : static_cast<BlockMask>(1u << block.seat.rank);
+  }
+  if (free_remotes_.empty()) {
+    remotes_.push_back(remote);
+    return static_cast<std::uint16_t>(remotes_.size());
+  }
+  const std::uint16_t index = free_remotes_.back();
+  free_remotes_.pop_back();
+  remotes_[index - 1u] = remote;
+  return index;
+}
+
+/// The access leaves its SM at release.at, for every block that it reaches.
+void Sm::finish_remote(const Release& release, Cycle now) {
+  const RemoteAccess remote = remotes_[release.remote - 1u];
+  free_remotes_.push_back(release.remote);
+  Cycle there = release.at, back = release.at;
+  for (std::size_t rank = 0; rank < remote.bytes.size(); ++rank) {
+    const ClusterNetwork::Place& other = network_->place(remote.cluster, rank);
+    if (remote.bytes[rank] == 0 || !other.here) continue;
+    if (remote.sends) there = std::max(there, network_->store(id_, other.sm, remote.bytes[rank], release.at));
+    if (remote.answers) back = std::max(back, network_->load(id_, other.sm, remote.bytes[rank], release.at));
+  }
+  for (unsigned m = remote.completes.blocks; m != 0; m &= m - 1)
+    network_->complete(remote.cluster, static_cast<std::size_t>(std::countr_zero(m)), remote.completes,
+                       std::max(there, now + 1));
+  Warp& warp = warps_[release.warp];
+  if (warp.generation != release.generation) return;
+  if (remote.sends) warp.remote_at = std::max(warp.remote_at, there);
+  if (release.scoreboard == kNoScoreboard) return;
+  // Its way through its own SM and the other's, as of a load there.
+  const Cycle at = std::max(there, back + static_cast<Cycle>(context_.gpu.latency.shared_load) - pipe_.lead_cycles());
+  release_scoreboard(warp, release.warp, release.scoreboard, at, now);
   if (warp.draining) retire(warp, now);
 }
 
@@ -295,6 +429,16 @@ void Sm::operate_on_phase(Warp& warp, std::uint16_t warp_index, const TimedInstr
       phases.init(record.barrier, record.arrivals);
       break;
     case PhaseRecord::Action::Arrive:
+      if (const Block& block = blocks_[warp.block_slot]; blocks_of(context_.trace.patterns[access.pattern]) != 0) {
+        for (unsigned m = block.seat.among(blocks_of(context_.trace.patterns[access.pattern])); m != 0; m &= m - 1) {
+          const auto rank = static_cast<std::uint32_t>(std::countr_zero(m));
+          if (rank == block.seat.rank)
+            change_phase(blocks_[warp.block_slot], record, start, now);
+          else
+            network_->send(block.cluster, rank, record, start);
+        }
+        break;
+      }
       phases.change(record, start + static_cast<Cycle>(spec.phase_complete_cycles),
                     [&](const PhaseBarriers::Waiter& waiter, Cycle at) { wake_waiter(waiter, at, now); });
       break;
@@ -333,6 +477,8 @@ void Sm::copy_box(Warp& warp, std::uint16_t warp_index, const TimedInstruction& 
   box.block = block.linear;
   box.barrier = target.barrier;
   box.bytes = target.bytes;
+  box.blocks = block.seat.among(blocks_of(context_.trace.patterns[warp.cursor.records()[1].pattern]));
+  box.cluster = block.cluster;
   box.arrival = now + static_cast<Cycle>(context_.gpu.async.box_start_cycles);
   if (target.bytes > 0) {
     if (box.request != RequestKind::Read) box.group = stored_boxes_.begin(warp_index);
@@ -370,7 +516,7 @@ void Sm::multiply_group(SubPartition& sub, Warp& warp, const TimedInstruction& i
 /// A fence that waits for nothing more: the SM's fences follow one another.
 void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
   const IssueSpec& issue = context_.gpu.issue;
-  const Cycle start = std::max(membar_free_, now);
+  const Cycle start = std::max({membar_free_, now, warp.remote_at});
   membar_free_ = start + static_cast<Cycle>(block ? issue.membar_cta_interval : issue.membar_gpu_interval);
   warp.fixed_at = start + static_cast<Cycle>(block ? issue.membar_cta_cycles : issue.membar_gpu_cycles);
   warp.fixed_reason = Stall::Membar;
@@ -405,6 +551,10 @@ void Sm::retire(Warp& warp, Cycle now) {
   stalls_[static_cast<std::size_t>(Stall::Wait)] += waited;
   stalls_[static_cast<std::size_t>(Stall::BranchResolving)] += resolved;
   stalls_[static_cast<std::size_t>(Stall::Drain)] += end - (warp.issued + 1) - waited - resolved;
+  if (block.seat.blocks > 0) {
+    network_->exit(block.cluster, warp.cluster_arrivals > network_->phases(block.cluster), now);
+    if (block.live_warps == 1) network_->end(block.cluster, block.seat.rank);
+  }
   if (--block.live_warps > 0) {
     for (int id = 0; id < static_cast<int>(block.barriers.size()); ++id)
       if (block.barriers[static_cast<std::size_t>(id)].arrived > 0) release_barrier_if_full(block, id, now);
@@ -461,6 +611,8 @@ std::string Sm::describe_wait(Cycle now) const {
         "  SM " + std::to_string(id_) + " warp " + std::to_string(w) + " at instruction " + std::to_string(warp.pc());
     if (warp.barrier != kNoBarrier)
       text += ": barrier " + std::to_string(warp.barrier);
+    else if (warp.waits_cluster)
+      text += ": the cluster's barrier";
     else if (warp.draining)
       text += ": its memory instructions, after EXIT";
     else if (warp.wants_fence)

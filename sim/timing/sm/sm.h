@@ -13,6 +13,7 @@
 #include "hardware/gpu_model.h"
 #include "timing/result.h"
 #include "timing/sm/branch_turns.h"
+#include "timing/sm/cluster_network.h"
 #include "timing/sm/copy_groups.h"
 #include "timing/sm/instruction_cache.h"
 #include "timing/sm/line_feed.h"
@@ -38,6 +39,14 @@ struct LaunchContext {
   std::uint32_t l1_bytes = 0;
 };
 
+/// A block's place in its cluster.
+struct ClusterSeat {
+  std::uint64_t cluster = 0;
+  std::uint32_t rank = 0, blocks = 0;  ///< no blocks: the launch has no clusters
+  /// Those of the cluster among `named`.
+  BlockMask among(BlockMask named) const { return static_cast<BlockMask>(named & ((1u << blocks) - 1)); }
+};
+
 /// A block that has left its SM.
 struct FinishedBlock {
   std::uint32_t block = 0;
@@ -61,14 +70,18 @@ class Sm {
 
   bool has_room() const { return resident_ < context_.blocks_per_sm; }
   int resident() const { return resident_; }
-  void start_block(std::uint32_t linear_block, Cycle now);
+  /// What joins it to the other SMs of its GPC; without it there are no clusters.
+  void join(ClusterNetwork& network) { network_ = &network; }
+  void start_block(std::uint32_t linear_block, Cycle now, const ClusterSeat& seat = {});
 
   /// Does everything due at `now`; appends blocks that end. Returns the next cycle with work. `stalls`: by instruction,
   /// shared by all SMs that one thread runs, which execute the same code at nearly the same time: one table stays in
   /// the host's caches where one per SM would not.
   Cycle tick(Cycle now, MemorySystem&, SharedInstructionCache&, std::vector<StallCycles>& stalls,
              std::vector<FinishedBlock>&);
-  void reply(const MemoryReply&, Cycle now);
+  void reply(const MemoryReply&, Cycle now, MemorySystem&);
+  /// From another SM, or from the cluster's barrier, for a block here.
+  void receive(const ClusterNetwork::Message&, Cycle now);
   /// Issued memory instructions proceed, warps do not. Returns when there is more to do.
   Cycle drain(Cycle now, MemorySystem&);
   const MemoryPipe& memory_pipe() const { return pipe_; }
@@ -154,6 +167,16 @@ class Sm {
     Cycle last_arrival = 0;            ///< at a barrier, as the SM's barrier unit sees it
     std::vector<std::int64_t> shifts;  ///< by slope: lines by which it moves this block's accesses
     std::vector<std::uint16_t> warps;
+    ClusterSeat seat;
+    std::uint32_t cluster = 0;  ///< ClusterNetwork's index
+  };
+  /// An access to shared memory of other blocks of the cluster.
+  struct RemoteAccess {
+    std::array<std::uint16_t, kMostClusterBlocks> bytes{};  ///< by rank
+    std::uint32_t cluster = 0;
+    bool answers = false;  ///< data come back
+    bool sends = false;    ///< data go there
+    PhaseRecord completes;
   };
 
   // Issue.
@@ -191,6 +214,11 @@ class Sm {
   void operate_on_phase(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void copy_box(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void commit_boxes(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  void complete_box(const Release&, Cycle now);
+  void change_phase(Block&, const PhaseRecord&, Cycle at, Cycle now);
+  std::uint16_t open_remote(const Warp&, const TimedInstruction&);
+  void finish_remote(const Release&, Cycle now);
+  void meet_cluster(Warp&, const TimedInstruction&, const Access& record, Cycle now);
   void wake_waiter(const PhaseBarriers::Waiter&, Cycle at, Cycle now);
   void multiply_group(SubPartition&, Warp&, const TimedInstruction&, Cycle now);
   void meet_group(Warp&, Cycle now);
@@ -208,6 +236,7 @@ class Sm {
   void arrive_at_barrier(Warp&, const BarrierArrival&, Cycle now, bool waits);
   void release_barrier_if_full(Block&, int id, Cycle now);
   void retire(Warp&, Cycle now);
+  void retire_drained(Cycle now);
   void pass_fence(Warp&, bool block, Cycle now);
   void apply_releases(Cycle now);
 
@@ -220,6 +249,10 @@ class Sm {
   MemoryPipe pipe_;
   Cycle pipe_next_ = kNever;
   std::vector<Release> releases_;
+  ClusterNetwork* network_ = nullptr;
+  std::vector<std::uint16_t> drained_;  ///< warps that had exited when a barrier in shared memory released them
+  std::vector<RemoteAccess> remotes_;
+  std::vector<std::uint16_t> free_remotes_;  ///< from 1
   std::vector<FinishedBlock>* finished_ = nullptr;
   Cycle phase_free_ = 0;                  ///< when the next operation on a barrier in shared memory goes
   Cycle adu_free_ = 0, membar_free_ = 0;  ///< when ADU and fences take the next warp

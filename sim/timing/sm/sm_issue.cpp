@@ -344,6 +344,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
     if (operation.effect.to_lines() && !operation.effect.returns_data())
       warp.stores_in_flight += context_.patterns.counts(access.pattern).lines;
   }
+  if (in.path == Path::Memory && network_ != nullptr) operation.remote = open_remote(warp, in);
   if (in.path == Path::Copy) operation.target = warp.cursor.records()[1].pattern;
   if (in.path == Path::Copy || in.path == Path::CopyCommit) operation.group = copies_.begin(warp_index);
   if (in.path == Path::CopyCommit) copies_.commit(warp_index, in.write_barrier);
@@ -508,6 +509,8 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
   }
   if (in.path == Path::Barrier || in.path == Path::BarrierArrive) {
     arrive_at_barrier(warp, BarrierArrival::of(*record), now, in.path == Path::Barrier);
+  } else if (in.path == Path::ClusterArrive || in.path == Path::ClusterWait) {
+    meet_cluster(warp, in, *record, now);
   } else if (in.path == Path::GroupMeet) {
     meet_group(warp, now);
   } else if (in.path == Path::Membar) {

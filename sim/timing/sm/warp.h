@@ -40,11 +40,14 @@ struct Warp {
   std::uint8_t slot = 0;  ///< within its sub-partition
   std::uint16_t block_slot = 0;
   std::uint32_t stores_in_flight = 0;
-  std::uint32_t queued = 0;           ///< memory instructions the shared unit has not taken yet
-  std::uint16_t generation = 0;       ///< distinguishes late acknowledgements to an earlier warp of this slot
-  std::uint32_t cls = 0, path = 0;    ///< which class and path it replays
-  std::uint32_t age = 0;              ///< of its block: order of arrival at the SM
-  std::uint8_t barrier = kNoBarrier;  ///< the barrier it waits at
+  std::uint32_t queued = 0;            ///< memory instructions the shared unit has not taken yet
+  std::uint16_t generation = 0;        ///< distinguishes late acknowledgements to an earlier warp of this slot
+  std::uint32_t cls = 0, path = 0;     ///< which class and path it replays
+  std::uint32_t age = 0;               ///< of its block: order of arrival at the SM
+  std::uint8_t barrier = kNoBarrier;   ///< the barrier it waits at
+  std::uint32_t cluster_arrivals = 0;  ///< at the cluster's barrier
+  bool waits_cluster = false;          ///< there
+  Cycle remote_at = 0;                 ///< when what it has stored in other blocks' shared memory is there
   Stall released_reason = Stall::Barrier;
   // Products of its warpgroup: when those issued last are done, and the groups that were committed, the oldest first.
   Cycle product_done = 0;

@@ -1,0 +1,122 @@
+// What joins the SMs of a GPC for the clusters that run there: the clusters' barriers, and the way from SM to SM that
+// arrivals, bytes and data take. One for each GPC, whose SMs one thread runs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <queue>
+#include <vector>
+
+#include "hardware/gpu_model.h"
+#include "timing/engine/rate_server.h"
+#include "trace/trace.h"
+
+namespace forewarp {
+
+inline constexpr std::size_t kMostClusterBlocks = 16;
+
+class ClusterNetwork {
+ public:
+  /// For SMs from `first_sm` up to `end_sm`.
+  ClusterNetwork(const ClusterSpec& spec, std::size_t first_sm, std::size_t end_sm)
+      : spec_(spec), first_sm_(first_sm), out_(end_sm - first_sm), in_(end_sm - first_sm) {}
+
+  /// Where a block of a cluster runs.
+  struct Place {
+    std::uint16_t sm = 0, slot = 0;
+    std::uint32_t block = 0;  ///< linear index
+    bool here = false;        ///< it has started and not ended
+  };
+  /// What reaches a block from elsewhere.
+  struct Message {
+    enum class Kind : std::uint8_t { Phase /* at one of its barriers in shared memory */, BarrierOver };
+    Kind kind{};
+    Cycle at = 0;
+    std::uint64_t order = 0;  ///< of messages of one cycle
+    Place to;
+    PhaseRecord record;
+  };
+
+  /// A block of a cluster starts; `blocks` of `warps` each make the cluster. An index for the calls that follow.
+  std::uint32_t start(std::uint64_t cluster, std::size_t rank, const Place& place, std::size_t blocks,
+                      std::size_t warps);
+  void end(std::uint32_t index, std::size_t rank);
+  /// Whether a block belongs to the cluster that has this index now.
+  bool has(std::uint32_t index, std::uint32_t block) const {
+    const Cluster& one = clusters_[index];
+    return std::any_of(one.places.begin(), one.places.begin() + static_cast<std::ptrdiff_t>(one.blocks),
+                       [&](const Place& place) { return place.block == block; });
+  }
+  const Place& place(std::uint32_t index, std::size_t rank) const { return clusters_[index].places[rank]; }
+
+  // The cluster's barrier. So many of its phases are over.
+  std::uint32_t phases(std::uint32_t index) const { return clusters_[index].phases; }
+  /// When the last of them was.
+  Cycle phase_over_at(std::uint32_t index) const { return clusters_[index].over_at; }
+  /// A warp arrives; the last one tells all blocks.
+  void arrive(std::uint32_t index, Cycle now);
+  /// A warp exits, which may have arrived in the phase under way.
+  void exit(std::uint32_t index, bool arrived, Cycle now);
+
+  /// Arrivals and bytes that leave an SM for a barrier in a block's shared memory. Returns when they are there.
+  Cycle send(std::uint32_t index, std::size_t rank, const PhaseRecord& record, Cycle leaves) {
+    const Cycle at = leaves + static_cast<Cycle>(spec_.hop_cycles);
+    post(Message::Kind::Phase, clusters_[index].places[rank], record, at);
+    return at;
+  }
+  /// The same without the way: the data of a copy that reach all its blocks at once.
+  void complete(std::uint32_t index, std::size_t rank, const PhaseRecord& record, Cycle at) {
+    post(Message::Kind::Phase, clusters_[index].places[rank], record, at);
+  }
+  /// Bytes that an SM stores in another one's shared memory, and those that it loads from there; the cycle in which the
+  /// last is there.
+  Cycle store(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, Cycle now) {
+    return carry(from, to, bytes, now) + static_cast<Cycle>(spec_.hop_cycles);
+  }
+  Cycle load(std::uint16_t to, std::uint16_t from, std::uint32_t bytes, Cycle now) {
+    return carry(from, to, bytes, now + static_cast<Cycle>(spec_.hop_cycles)) + static_cast<Cycle>(spec_.hop_cycles);
+  }
+
+  Cycle next() const { return messages_.empty() ? kNever : messages_.top().at; }
+  /// Takes a message that is due; there is one.
+  Message take() {
+    const Message first = messages_.top();
+    messages_.pop();
+    return first;
+  }
+
+ private:
+  struct Cluster {
+    std::uint64_t id = 0;
+    bool used = false;
+    std::size_t blocks = 0, ended = 0;
+    std::size_t live = 0, arrived = 0;  ///< warps
+    std::uint32_t phases = 0;
+    Cycle over_at = 0;
+    std::array<Place, kMostClusterBlocks> places{};
+  };
+  struct Later {
+    bool operator()(const Message& a, const Message& b) const { return a.at != b.at ? a.at > b.at : a.order > b.order; }
+  };
+
+  void post(Message::Kind kind, const Place& to, const PhaseRecord& record, Cycle at) {
+    if (to.here) messages_.push({kind, at, order_++, to, record});
+  }
+  void release_if_all(Cluster& cluster, Cycle now);
+  /// Through the port of the one and the port of the other.
+  Cycle carry(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, Cycle now) {
+    const FineCycle cost = fine_cost(spec_.sm_bytes_per_cycle, bytes);
+    const FineCycle sent = out_[from - first_sm_].take(to_fine(now), cost);
+    return fine_ceil(in_[to - first_sm_].take(sent, cost) + cost);
+  }
+
+  ClusterSpec spec_;
+  std::size_t first_sm_;
+  std::vector<Cluster> clusters_;
+  std::vector<RateServer> out_, in_;  ///< by SM
+  std::priority_queue<Message, std::vector<Message>, Later> messages_;
+  std::uint64_t order_ = 0;
+};
+
+}  // namespace forewarp
