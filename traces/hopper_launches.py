@@ -100,13 +100,14 @@ def clusters():
         return case(f"sum_rows_cluster_{name}", {"in": uniform(rows * n, 1), "out": zero(rows)},
                     launch("sum_rows_cluster", rows * size, 256, "in", "out", n) | {"cluster": f"[{size}, 1, 1]"})
 
-    def shift(name, n):
-        return case(f"shift_cluster_{name}", {"in": uniform(n, 1), "out": zero(n)},
-                    launch("shift_cluster", n // 128, 128, "in", "out") | {"cluster": "[2, 1, 1]"})
+    def shift(name, n, kernel="shift_cluster"):
+        return case(f"{kernel}_{name}", {"in": uniform(n, 1), "out": zero(n)},
+                    launch(kernel, n // 128, 128, "in", "out") | {"cluster": "[2, 1, 1]"})
     return [histogram("4mi_2", 4 << 20, 2048, 2, 264), histogram("4mi_4", 4 << 20, 2048, 4, 256),
             histogram("4mi_8", 4 << 20, 2048, 8, 256), sums("4096x16384_4", 4096, 16384, 4), sums("4096x16384_8", 4096, 16384, 8),
-            shift("1mi", 1 << 20), histogram("check_1000_4", 1000, 64, 4, 8), histogram("check_5000_2", 5000, 512, 2, 6),
-            sums("check_3x777_2", 3, 777, 2), sums("check_2x3000_8", 2, 3000, 8), shift("check_512", 512)]
+            shift("1mi", 1 << 20), shift("1mi", 1 << 20, "push_cluster"), histogram("check_1000_4", 1000, 64, 4, 8), histogram("check_5000_2", 5000, 512, 2, 6),
+            sums("check_3x777_2", 3, 777, 2), sums("check_2x3000_8", 2, 3000, 8), shift("check_512", 512),
+            shift("check_512", 512, "push_cluster")]
 
 
 def hopper():

@@ -422,7 +422,9 @@ BlockSlope Shadow::copy(const Exec& x, const Op& op, const CopiedBox& box) {
   Gathered sum;
   if (box.map == nullptr) {
     const Source& far = box.inward() ? op.b : op.a;
-    if (!index_slope(x, far, true, true, lanes_, 1, sum)) {
+    if (op.clusterwide) {
+      hold(tag(x, far));
+    } else if (!index_slope(x, far, true, true, lanes_, 1, sum)) {
       fix(x, (sum.dims & kDataDim) != 0 ? kAllDims : sum.dims);
       sum.slope = {};
     }

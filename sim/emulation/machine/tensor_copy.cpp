@@ -368,6 +368,15 @@ CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map) {
     if (box.kind != MemoryKind::Load) box.shared = shared_offset(x, word(near, 0), box.bytes, 128, "the box");
   } else {
     box.bytes = (x.row(op.c)[0] & 0xffffu) * 16;
+    if (op.clusterwide) {
+      if (rank_of(x, far[0], "the source") != x.block->cluster_rank)
+        fail(x, "copies out of another block's shared memory are not emulated", "copy from the block that owns it");
+      box.base = shared_offset(x, far[0], box.bytes, 16, "the source");
+      box.shared = shared_offset(x, near[0], box.bytes, 16, "the stretch");
+      box.barrier = shared_offset(x, near[kWarpLanes], 8, 8, "the barrier");
+      find_blocks(x, op, box);
+      return box;
+    }
     box.any = box.bytes > 0;
     box.extent[0] = box.bytes;
     box.pitch[0] = 1;
@@ -394,7 +403,9 @@ void move_copy(Exec& x, const Op& op, const CopiedBox& box) {
   for (unsigned m = blocks; m != 0; m &= m - 1) {
     BlockState& block = *cluster_block(*x.block, static_cast<u32>(std::countr_zero(m)));
     block.written_by_others |= &block != x.block;
-    if (tensor)
+    if (op.clusterwide)
+      std::memcpy(block.shared.data() + box.shared, x.block->shared.data() + box.base, box.bytes);
+    else if (tensor)
       move_tensor(x, box, block);
     else
       move_stretch(x, box, block);

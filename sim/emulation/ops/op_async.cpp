@@ -108,8 +108,9 @@ bool emulate_utmaredg(const OperandReader& r, Op& op) { return decode_reduction(
 bool emulate_utmapf(const OperandReader& r, Op& op) { return decode_copy(r, op, CopyForm::TensorPrefetch); }
 bool emulate_ublkcp(const OperandReader& r, Op& op) {
   const Modifier to = r.instruction().modifier_list[0], from = r.instruction().modifier_list[1];
-  if (to == from) return false;  // from one block's shared memory to another's
-  return decode_copy(r, op, to == Modifier::G ? CopyForm::BulkOut : CopyForm::BulkIn) && r.values() > 0;
+  const bool known = decode_copy(r, op, to == Modifier::G ? CopyForm::BulkOut : CopyForm::BulkIn) && r.values() > 0;
+  op.clusterwide = to == from;  // from one block's shared memory to another's
+  return known;
 }
 bool emulate_ublkred(const OperandReader& r, Op& op) {
   return r.instruction().modifier_list[0] == Modifier::G && decode_reduction(r, op, CopyForm::BulkOut);

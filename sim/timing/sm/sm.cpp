@@ -464,6 +464,13 @@ void Sm::operate_on_phase(Warp& warp, std::uint16_t warp_index, const TimedInstr
   set_scoreboards(warp, in, checked, checked);
 }
 
+/// Whether the copy at hand is one from the block's shared memory to the cluster's: nothing of it is in global memory.
+bool Sm::sends_to_blocks(const Warp& warp, const Access& access) const {
+  return blocks_[warp.block_slot].seat.blocks > 0 && context_.trace.patterns[access.pattern].lanes == 0 &&
+         BoxTarget::of((&access)[1]).bytes > 0 &&
+         context_.trace.kernel->instructions[warp.pc()].opcode == Opcode::UBLKCP;
+}
+
 void Sm::copy_box(Warp& warp, std::uint16_t warp_index, const TimedInstruction& in, Cycle now) {
   const Access& access = *warp.cursor.records();
   const Block& block = blocks_[warp.block_slot];
@@ -480,7 +487,17 @@ void Sm::copy_box(Warp& warp, std::uint16_t warp_index, const TimedInstruction& 
   box.blocks = block.seat.among(blocks_of(context_.trace.patterns[warp.cursor.records()[1].pattern]));
   box.cluster = block.cluster;
   box.arrival = now + static_cast<Cycle>(context_.gpu.async.box_start_cycles);
-  if (target.bytes > 0) {
+  if (sends_to_blocks(warp, access)) {
+    PhaseRecord record;
+    record.barrier = target.barrier;
+    record.bytes = -static_cast<std::int32_t>(target.bytes);
+    const unsigned blocks = box.blocks != 0 ? box.blocks : 1u << block.seat.rank;
+    for (unsigned m = blocks; m != 0; m &= m - 1) {
+      const auto rank = static_cast<std::size_t>(std::countr_zero(m));
+      const Cycle there = network_->store(id_, network_->place(block.cluster, rank).sm, target.bytes, box.arrival);
+      network_->complete(block.cluster, rank, record, std::max(there, now + 1));
+    }
+  } else if (target.bytes > 0) {
     if (box.request != RequestKind::Read) box.group = stored_boxes_.begin(warp_index);
     pipe_.push_box(box);
     pipe_next_ = std::min(pipe_next_, box.arrival);

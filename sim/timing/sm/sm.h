@@ -212,6 +212,7 @@ class Sm {
   Cycle constant_ready(const TimedInstruction&, Cycle now);
   Cycle enter_adu(SubPartition&, const TimedInstruction&, Cycle now);
   void operate_on_phase(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
+  bool sends_to_blocks(const Warp&, const Access&) const;
   void copy_box(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void commit_boxes(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void complete_box(const Release&, Cycle now);
