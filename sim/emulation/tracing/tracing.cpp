@@ -543,7 +543,7 @@ class GridTracer {
       }
       known = 0;
       BlockClass next = follow(b);
-      if (next.single || depends_on_data(next)) return false;
+      if (next.single || depends_on_data_) return false;
       own_.push_back(static_cast<std::uint32_t>(trace_.classes.size()));
       keep(std::move(next));
       cover_.add(own_.back());
