@@ -41,7 +41,7 @@ TimingResult some_timing() {
   r.skipped = {{100, 200}};
   r.instruction_stalls.resize(4);
   r.instruction_stalls[2][1] = 9;
-  r.coverage = {1000, 10, true, true, "by hand", 2.5, 2.5};
+  r.coverage = {1000, 10, true, true, 3000000, "by hand", 2.5, 2.5};
   r.warnings = {"careful", ""};
   return r;
 }
