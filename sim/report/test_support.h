@@ -164,7 +164,7 @@ inline TimingResult small_timing() {
   r.instruction_stalls[2][static_cast<std::size_t>(Stall::LongScoreboard)] = 18000;
   r.instruction_stalls[2][static_cast<std::size_t>(Stall::Selected)] = 20;
   r.instruction_stalls[4][static_cast<std::size_t>(Stall::Wait)] = 880;
-  r.coverage = {120, 120, false, true, "", 0};
+  r.coverage = {120, 120, false, true, 0, "", 0};
   return r;
 }
 
