@@ -59,6 +59,7 @@ inline GpuModel sm_model(int sms = 1) {
                    .store_register_cycles = 2,
                    .movm_interval = 4};
   m.l1.hit_cycles = 33;
+  m.l1.data_bytes_per_cycle = 128;
   m.l1.tags_per_cycle = 4;
   m.l1.ways = 4;
   m.l1.loads_in_flight = 512;
