@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Kernels of public suites, predicted end to end: a table of what each takes.
 
-    validation/suites.py [--forewarp FILE] [--gpu NAME] [--sources FOLDER] [NAME...]
+    validation/suites.py [--forewarp FILE] [--gpu NAME] [--sources FOLDER] [--keep FOLDER] [NAME...]
 
 Clones the suites (git) or takes clones under --sources, compiles their kernels (nvcc), and predicts them with the
 launch files in validation/public. Nothing of the suites is kept. nvcc and nvdisasm must be on the PATH. Where a
 suite has a reference that is quickly computed here, too, what the emulator leaves in memory is compared with it.
+Cycles are compared with those that public/GPU.csv holds. --keep leaves cubins and launch files in a folder, from which
+collect.py measures them: collect.py run --traces FOLDER.
 NAME: only the launch files whose names begin so.
 """
 import argparse
 import array
+import csv
 import json
 import os
 import re
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -123,18 +128,31 @@ def measured(command):
     return process.returncode, text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def profile(gpu):
+    """Measured cycles by case."""
+    path = os.path.join(HERE, "public", gpu + ".csv")
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        return {row["case"]: float(row["gpc__cycles_elapsed.max"])
+                for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--forewarp", default="build/release/forewarp")
     parser.add_argument("--gpu", default="h200-sxm")
     parser.add_argument("--sources", help="holds a clone of each suite, or receives it")
+    parser.add_argument("--keep", help="leaves cubins and launch files there")
     arguments = parser.parse_args()
+    known, errors = profile(arguments.gpu), []
     launches = sorted(f for f in os.listdir(os.path.join(HERE, "public")) if f.endswith(".yaml"))
     if arguments.names:
         launches = [f for f in launches if any(f.startswith(name) for name in arguments.names)]
     failed = over = predicted = 0
-    print("| case | predicted, us | processor s | MiB | result |\n|---|--:|--:|--:|---|", flush=True)
+    print("| case | predicted, us | cycles | measured | error | processor s | MiB | result |\n"
+          "|---|--:|--:|--:|--:|--:|--:|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="suites-") as folder:
         sources = arguments.sources or folder
         for launch in launches:
@@ -151,26 +169,40 @@ def main():
             compiled = found and subprocess.run(
                 ["nvcc", "-cubin", "-arch=sm_90", "-std=c++17", "-o", image, found[0], "-I", os.path.dirname(found[0])] +
                 [f"-I{os.path.join(clone, i)}" for i in includes], capture_output=True).returncode == 0
+            if compiled and arguments.keep:
+                os.makedirs(os.path.join(arguments.keep, "sm_90"), exist_ok=True)
+                shutil.copy(image, os.path.join(arguments.keep, "sm_90", launch[:-len(".yaml")] + ".cubin"))
+                shutil.copy(path, arguments.keep)
             for case in cases:
                 if not compiled:
-                    print(f"| {case} | - | - | - | its source does not compile |", flush=True)
+                    print(f"| {case} | - | - | - | - | - | - | its source does not compile |", flush=True)
                     failed += 1
                     continue
                 result = os.path.join(folder, "result.json")
                 code, text, seconds, mib = measured([arguments.forewarp, "predict", image, "--launch", path, "--case", case,
-                                                     "--gpu", arguments.gpu, "--no-cache", "--threads", "1", "--json", result])
+                                                     "--gpu", arguments.gpu, "--no-cache", "--threads", "1", "--causes", "counted",
+                                                     "--json", result])
                 if code != 0:
-                    print(f"| {case} | - | {seconds:.1f} | {mib:.0f} | exit {code}: {text.splitlines()[0] if text else ''} |", flush=True)
+                    print(f"| {case} | - | - | - | - | {seconds:.1f} | {mib:.0f} | exit {code}: {text.splitlines()[0] if text else ''} |", flush=True)
                     failed += 1
                     continue
                 with open(result) as file:
-                    microseconds = json.load(file)["cases"][0]["metrics"]["gpu__time_duration.sum"] / 1000
+                    metrics = json.load(file)["cases"][0]["metrics"]
+                microseconds, cycles = metrics["gpu__time_duration.sum"] / 1000, metrics["gpc__cycles_elapsed.max"]
+                beside = " - | -"
+                if case in known:
+                    errors.append(100 * (cycles / known[case] - 1))
+                    beside = f" {known[case]:,.0f} | {errors[-1]:+.1f} %"
                 values = equal(case, image, path, arguments.forewarp, folder) if case in REFERENCES else ""
                 predicted += 1
                 failed += values not in ("", "equal")
                 over += seconds > MOST_SECONDS or mib > MOST_MIB
-                print(f"| {case} | {microseconds:.1f} | {seconds:.1f} | {mib:.0f} | {values} |", flush=True)
+                print(f"| {case} | {microseconds:.1f} | {cycles:,.0f} |{beside} | {seconds:.1f} | {mib:.0f} | {values} |", flush=True)
     print(f"\n{predicted} predicted, {failed} failed, {over} took more than {MOST_SECONDS} processor seconds or {MOST_MIB} MiB.")
+    if errors:
+        sizes = sorted(abs(e) for e in errors)
+        print(f"cycles of {len(sizes)}: mean {statistics.mean(sizes):.1f} %, median {statistics.median(sizes):.1f} %, "
+              f"90th percentile {sizes[int(0.9 * (len(sizes) - 1))]:.1f} %, worst {sizes[-1]:.1f} %")
     return 1 if failed or over else 0
 
 
