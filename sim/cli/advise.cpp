@@ -27,8 +27,8 @@ CommandLine make_command_line() {
       "were. Every gain is simulated.",
       {"forewarp predict traces/sm_90/faults_01_memory.cubin --launch traces/faults_01_memory.yaml \\\n"
        "      --gpu h200-sxm --case fault_tile_columns --json tile.json && forewarp advise tile.json",
-       "forewarp sketch docs/examples/tiles.yaml --gpu h200-sxm --case two_stages --json tiles.json\n"
-       "  forewarp advise tiles.json --top 3 --json advice.json"});
+       "forewarp sketch docs/examples/products.yaml --gpu h200-sxm --case two_stages --json products.json\n"
+       "  forewarp advise products.json --top 3 --json advice.json"});
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"),
             "only this case of the result; may be repeated");
   c.model()("budget", po::value<double>()->value_name("SECONDS"),

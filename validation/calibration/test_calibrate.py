@@ -13,12 +13,13 @@ import calibrate
 import quantities
 
 sys.path.insert(0, str(calibrate.ROOT / "traces"))
+import hopper_launches  # noqa: E402
 import micro_launches  # noqa: E402
 
 
 def cases():
     """{stem: {case: text of its launch}} as the launch files have them."""
-    return {stem: {text.split(":")[0]: text.split("\n", 1)[1] for text in texts} for stem, texts in micro_launches.micro().items()}
+    return {stem: {text.split(":")[0]: text.split("\n", 1)[1] for text in texts} for stem, texts in (micro_launches.micro() | hopper_launches.micro()).items()}
 
 
 def arguments(text):
@@ -43,8 +44,10 @@ class Declared(unittest.TestCase):
 
     def test_every_case_is_used(self):
         used = {(stem, case) for stem, quantity in quantities.all_quantities() for case in (quantity.low, quantity.high)}
-        # Other launches of the same code (STEM.a100) are for other GPUs than the calibrated one.
-        launched = {(stem, case) for stem, of_stem in cases().items() if "." not in stem for case in of_stem}
+        # Other launches of the same code (STEM.a100) are for other GPUs than the calibrated one. What only Hopper has is
+        # read by hand (FINDINGS.md), but for stems with quantities of their own.
+        by_hand = hopper_launches.micro().keys() - {stem for stem, _ in used}
+        launched = {(stem, case) for stem, of_stem in cases().items() if "." not in stem and stem not in by_hand for case in of_stem}
         self.assertEqual(launched - used, set())
 
     def test_names_are_unique(self):
