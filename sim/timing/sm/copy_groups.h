@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/error.h"
 #include "base/types.h"
 
 namespace forewarp {
@@ -30,12 +29,15 @@ class CopyGroups {
     return static_cast<std::uint8_t>(state.open % kMostGroups);
   }
 
-  /// Closes the open group.
+  /// Closes the open group. Of a warp that never waits (a trial of the accounting) more may be open than a scoreboard
+  /// counts: the last of them then end together.
   void commit(std::uint16_t warp, std::uint8_t scoreboard) {
     State& state = warps_[warp];
-    group(warp, state.open).scoreboard = scoreboard;
+    Group& closed = group(warp, state.open);
+    closed.scoreboard = scoreboard;
+    ++closed.commits;
+    if (state.open + 1 - state.first == kMostGroups) return;
     ++state.open;
-    FW_CHECK(state.open - state.first < kMostGroups, "a warp has more groups of copies open than scoreboards count");
     group(warp, state.open) = {};
   }
 
@@ -50,7 +52,7 @@ class CopyGroups {
     for (; state.first != state.open && group(warp, state.first).in_flight == 0; ++state.first) {
       const Group& oldest = group(warp, state.first);
       state.last = std::max(state.last, oldest.at + release_);
-      release(oldest.scoreboard, state.last);
+      for (std::uint32_t i = 0; i < oldest.commits; ++i) release(oldest.scoreboard, state.last);
     }
   }
 
@@ -66,6 +68,7 @@ class CopyGroups {
  private:
   struct Group {
     std::uint32_t in_flight = 0;  ///< copies, and the commit, that are not done
+    std::uint32_t commits = 0;    ///< scoreboard counts that end with it: one, unless groups were put together
     std::uint8_t scoreboard = 0;
     Cycle at = 0;  ///< the last of those that are
   };
