@@ -465,7 +465,7 @@ class GridTracer {
         follower_(trace, setup, pools_, trace.quotients, options),
         counter_(setup.state(), options, in_order),
         cover_(trace),
-        most_work_(options.traced_instructions),
+        most_work_(kExactShares * options.traced_instructions),
         may_follow_places_(follow_places) {}
 
   void trace_all() {
@@ -478,7 +478,7 @@ class GridTracer {
         continue;
       }
       if (b > 0 && over_budget()) {
-        if (most_work_ == options_.traced_instructions && find_large_classes()) {
+        if (most_work_ == kExactShares * options_.traced_instructions && find_large_classes()) {
           b = ~std::uint64_t{0};  // populations are counted from the first block on
           continue;
         }
@@ -703,6 +703,8 @@ class GridTracer {
   }
 
   static constexpr std::uint64_t kLargestDataSample = 24;
+  // Classes whose conditions tell who belongs to them are exact, a sample is not: they may take so many shares.
+  static constexpr std::uint64_t kExactShares = 2;
   // Blocks asked whether they have a class, so that their share is known to 2 %; so many in a row that have one say
   // that at most 1 % have none.
   static constexpr std::uint64_t kProbes = 1024, kKnownInARow = 300;
