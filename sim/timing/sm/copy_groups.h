@@ -49,10 +49,14 @@ class CopyGroups {
     Group& ended = groups_[warp * kMostGroups + index];
     --ended.in_flight;
     ended.at = std::max(ended.at, at);
-    for (; state.first != state.open && group(warp, state.first).in_flight == 0; ++state.first) {
-      const Group& oldest = group(warp, state.first);
+    for (;; ++state.first) {
+      Group& oldest = group(warp, state.first);
+      if (oldest.commits == 0 || oldest.in_flight != 0) return;
       state.last = std::max(state.last, oldest.at + release_);
       for (std::uint32_t i = 0; i < oldest.commits; ++i) release(oldest.scoreboard, state.last);
+      if (state.first != state.open) continue;
+      oldest = {};  // groups that were put together in the open one
+      return;
     }
   }
 

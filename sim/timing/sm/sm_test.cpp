@@ -831,6 +831,28 @@ TEST_CASE("groups of copies end in order") {
   CHECK(ended.size() == 2);
 }
 
+TEST_CASE("every group of a warp that never waits ends") {
+  CopyGroups groups(1, true, 10);
+  constexpr std::uint32_t kMany = 3 * CopyGroups::kMostGroups;
+  std::uint32_t ended = 0;
+  const auto done = [&](std::uint8_t group, Cycle at) {
+    groups.done(0, group, at, [&](std::uint8_t, Cycle) { ++ended; });
+  };
+  groups.start(0);
+  std::vector<std::uint8_t> copies;
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    for (int part = 0; part < 2; ++part) copies.push_back(groups.begin(0));
+    groups.commit(0, 0);
+  }
+  for (const std::uint8_t group : copies) done(group, 100);
+  CHECK(groups.idle(0));
+  CHECK(ended == kMany);
+  const std::uint8_t next = groups.begin(0);
+  groups.commit(0, 0);
+  done(next, 200);
+  CHECK(ended == kMany + 1);
+}
+
 TEST_CASE("a scoreboard's way down to a number above zero") {
   ReleaseTimes times(2, 1u << 2);
   CHECK(times.watches(2));
