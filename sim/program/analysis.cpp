@@ -69,8 +69,7 @@ void add_read(const Instruction& instruction, int index, Effects& result) {
       reads.barriers = static_cast<std::uint16_t>(reads.barriers | 1u << operand.index);
       break;
     case OperandKind::Descriptor:
-      reads.uniforms.add(operand.index,
-                         traits(instruction.opcode).operation == OperationClass::Mma ? kMatrixDescriptorRegisters : 2,
+      reads.uniforms.add(operand.index, multiplies_matrices(instruction.opcode) ? kMatrixDescriptorRegisters : 2,
                          kUniformRegisterZero);
       break;
     case OperandKind::Memory:
@@ -204,7 +203,7 @@ MatrixType matrix_type(const Instruction& instruction, Width width) {
 }  // namespace
 
 std::optional<MatrixWork> matrix_work(const Instruction& instruction) {
-  if (instruction.operation != OperationClass::Mma) return std::nullopt;
+  if (!multiplies_matrices(instruction.opcode)) return std::nullopt;
   const MatrixShape& shape = instruction.shape;
   MatrixWork work;
   work.type = matrix_type(instruction, traits(instruction.opcode).width);
@@ -221,7 +220,7 @@ std::optional<MatrixWork> matrix_work(const Instruction& instruction) {
 
 std::string opcode_form(const Instruction& instruction) {
   std::string form = opcode_text(instruction.opcode);
-  if (instruction.operation != OperationClass::Mma) {
+  if (!multiplies_matrices(instruction.opcode)) {
     return instruction.has(Modifier::MMA) ? form + ".MMA" : form;
   }
   const MatrixShape& shape = instruction.shape;

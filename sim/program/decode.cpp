@@ -39,8 +39,6 @@ int number(std::string_view text) {
   return value;
 }
 
-bool is_matrix_opcode(Opcode opcode) { return traits(opcode).operation == OperationClass::Mma; }
-
 /// "16816" is 16 x 8 x 16, "884" 8 x 8 x 4, "64x128x16" as it says.
 std::optional<MatrixShape> matrix_shape(std::string_view text) {
   const auto extent = [](int value) { return static_cast<std::uint16_t>(value); };
@@ -74,7 +72,7 @@ void decode_mnemonic(std::string_view mnemonic, const std::string& place, Instru
     const std::size_t next = rest.find('.');
     const std::string_view part = rest.substr(0, next);
     rest = next == std::string_view::npos ? std::string_view{} : rest.substr(next + 1);
-    if (is_matrix_opcode(instruction.opcode)) {
+    if (multiplies_matrices(instruction.opcode)) {
       if (const auto shape = matrix_shape(part)) {
         instruction.shape = *shape;
         continue;

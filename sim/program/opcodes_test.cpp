@@ -58,7 +58,7 @@ TEST_CASE("opcodes are found by their names and their codes") {
 }
 
 TEST_CASE("columns of the opcode table fit together") {
-  each_opcode([](Opcode, const OpcodeTraits& t) {
+  each_opcode([](Opcode opcode, const OpcodeTraits& t) {
     const bool constant = t.space == MemorySpace::Constant, moves = t.memory != MemoryKind::None;
     CHECK(moves == (t.space != MemorySpace::None));
     const Timing timing = t.unit.timing;
@@ -67,9 +67,10 @@ TEST_CASE("columns of the opcode table fit together") {
     const bool sized = t.width == Width::Data || t.width == Width::MatrixRows || t.width == Width::BarrierObject;
     if (sized) CHECK(moves);
     if (moves) CHECK((sized || t.width == Width::TensorCopy || t.width == Width::BulkCopy));
-    CHECK((t.operation == OperationClass::Mma) == is_matrix(t.width));
-    CHECK((t.operation == OperationClass::Mma) == (timing == Timing::Matrix || timing == Timing::Product));
-    if (t.operation == OperationClass::Mma || t.operation == OperationClass::Uniform) CHECK(t.slice == Slice::Warp);
+    CHECK(multiplies_matrices(opcode) == is_matrix(t.width));
+    if (t.operation == OperationClass::Mma) CHECK(is_matrix(t.width));
+    CHECK(multiplies_matrices(opcode) == (timing == Timing::Matrix || timing == Timing::Product));
+    if (multiplies_matrices(opcode) || t.operation == OperationClass::Uniform) CHECK(t.slice == Slice::Warp);
     CHECK((t.counted == Counted::LaneAttribute) == (t.unit.timing == Timing::LaneAttribute));
     if (leaves_line(t.flow)) CHECK(t.unit.pipe90 == Pipe::Cbu);
     if (t.flow != Flow::Next) CHECK(t.symbolic == Symbolic::Opaque);

@@ -230,7 +230,7 @@ class Slicer {
       // Who waits for a copy to global memory is decided where it is carried out.
       leaves_stores_ &= !may_execute(instruction) || !copies_outward(instruction);
       hard_.push_back(may_execute(instruction) &&
-                      (instruction.operation == OperationClass::Mma || (options.hard && options.hard(instruction))));
+                      (multiplies_matrices(instruction.opcode) || (options.hard && options.hard(instruction))));
     }
   }
 

@@ -143,6 +143,11 @@ bool has_access_bytes(Width width) { return width != Width::TensorCopy && width 
 
 const OpcodeTraits& traits(Opcode opcode) { return kTraits[static_cast<std::size_t>(opcode)]; }
 
+bool multiplies_matrices(Opcode opcode) {
+  const Timing timing = traits(opcode).unit.timing;
+  return timing == Timing::Matrix || timing == Timing::Product;
+}
+
 bool leaves_line(Flow flow) {
   switch (flow) {
     case Flow::Jump:

@@ -159,6 +159,8 @@ struct OpcodeTraits {
 
 const OpcodeTraits& traits(Opcode);
 
+/// HMMA, IGMMA and their like: an operand is a matrix that a warp or more of them holds together.
+bool multiplies_matrices(Opcode);
 /// May leave the straight line of a warp's instructions.
 bool leaves_line(Flow);
 /// Branches, calls, returns, exits and whatever keeps the state of convergence.

@@ -47,7 +47,7 @@ void add_state_warnings(const Inputs& in, std::vector<std::string>& warnings) {
     Executed* group = validated ? nullptr : &unvalidated;
     if (timed == Timed::No) group = &untimed;
     if (timed == Timed::Assumed && !validated) group = &assumed;
-    if (timed == Timed::Assumed && instruction.operation == OperationClass::Mma) group = &matrices;
+    if (timed == Timed::Assumed && multiplies_matrices(instruction.opcode)) group = &matrices;
     if (group != nullptr) (*group)[form] += in.totals[i].executed;
   }
   if (!matrices.empty())
