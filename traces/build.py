@@ -26,7 +26,8 @@ TRACES = Path(__file__).resolve().parent
 ROOT = TRACES.parent
 MANIFEST = TRACES / "manifest.yaml"
 ARCHITECTURES = ["sm_80", "sm_90"]
-NVCC_FLAGS = ["-O3", "--cubin"]
+OPTIMISATION = "-O3"
+NVCC_FLAGS = [OPTIMISATION, "--cubin"]
 NVDISASM_VERSION = "V13.2.51"
 NVDISASM_WHEEL = "nvidia-cuda-nvdisasm==13.2.51"
 
@@ -98,9 +99,34 @@ def nvdisasm():
 
 
 def compile_cubin(source, architecture, out):
-    feature_set = "a" if needs_hopper(source) else ""
-    lines = ["-lineinfo"] if source.parent.name == "faults" else []  # reports of these are checked to the line
-    subprocess.run(["nvcc", f"-arch={architecture}{feature_set}", *NVCC_FLAGS, *lines, "-o", out, source.relative_to(ROOT)], cwd=ROOT, check=True)
+    target = f"-arch={architecture}{'a' if needs_hopper(source) else ''}"
+    if source.parent.name == "faults":  # reports of these are checked to the line
+        compile_with_lines(source, target, out)
+    else:
+        nvcc(target, *NVCC_FLAGS, "-o", out, source.relative_to(ROOT))
+
+
+def nvcc(*arguments):
+    subprocess.run(["nvcc", *arguments], cwd=ROOT, check=True)
+
+
+def compile_with_lines(source, target, out):
+    """With the lines of its source. nvcc names source files by where they lie on this machine, also where it is given relative
+    names, so the PTX in between is made to name them as the repository does: the image is the same wherever it is compiled."""
+    def portable(match):
+        path = Path(match[2]).resolve()
+        return match[1] + str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else Path("cuda/include") / path.name) + match[3]
+
+    with tempfile.TemporaryDirectory() as folder:
+        ptx = Path(folder) / f"{source.stem}.ptx"
+        nvcc(target, OPTIMISATION, "--ptx", "-lineinfo", "-o", ptx, source.relative_to(ROOT))
+        ptx.write_text(re.sub(r'^(\s*\.file\s+\d+ ")(.+?)(")', portable, ptx.read_text(), flags=re.MULTILINE))
+        nvcc(target, *NVCC_FLAGS, "-lineinfo", "-o", out, ptx)
+
+
+def machine_paths(cubin):
+    """Whole paths in an image, which would be those of the machine that compiled it."""
+    return sorted({name.decode() for name in re.findall(rb"(?<![\w.+-])(/[\w.+-]+/[\w./+-]+)\0", cubin.read_bytes())})
 
 
 def disassemble(tool, cubin):
@@ -171,6 +197,8 @@ def check(jobs):
     problems = list(difference)
     expected = {TRACES / f"{stem}.yaml" for stem in launches.files()} | {MANIFEST}
     expected |= {path for stem, source in sources().items() for arch in architectures(source) for path in image_paths(stem, arch)}
+    problems += [f"{path.relative_to(ROOT)}: names {name}, which is of the machine that compiled it"
+                 for folder in ("traces", "sim") for path in sorted((ROOT / folder).rglob("*.cubin")) for name in machine_paths(path)]
     found = {*TRACES.glob("*.yaml"), *(path for arch in ARCHITECTURES for path in (TRACES / arch).glob("*"))}
     problems += [f"{path.relative_to(TRACES)}: missing" for path in sorted(expected - found)]
     problems += [f"{path.relative_to(TRACES)}: of no source" for path in sorted(found - expected)]

@@ -1,4 +1,4 @@
-// Kernels that never end. endless.cubin: nvcc -O3 -arch=sm_90 -lineinfo --cubin.
+// Kernels that never end. endless.cubin: compile_with_lines() of traces/build.py, for sm_90.
 extern "C" __global__ void waits_for_flag(volatile int* flag, int* out) {
   while (*flag == 0) {
   }
