@@ -4,6 +4,7 @@
   docs/build.py update [--forewarp PROGRAM]     writes generated pages, outputs and pictures anew
   docs/build.py check  [--forewarp PROGRAM]     says what is not as it would be written; exit code 1 if anything is
   docs/build.py site   [--out FOLDER]           the documents as a web site, by MkDocs (python -m pip install mkdocs)
+  docs/build.py man    [--out FOLDER]           a manual page of each command, for man -M FOLDER forewarp-predict
 
 A page whose commands are run has its commands in ```sh blocks and what they print in the ```text block that follows, if one does.
 They run in one folder, with the project's traces in it and the program on the PATH.
@@ -17,6 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import manual
 
 DOCS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(DOCS)
@@ -251,14 +254,28 @@ def site(out):
                                "--site-dir", os.path.abspath(out)], check=False).returncode
 
 
+def man(tool, out):
+    folder = os.path.join(out, "man1")
+    os.makedirs(folder, exist_ok=True)
+    pages = manual.pages(tool.say)
+    for name, text in pages.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    print(f"{len(pages)} pages in {os.path.relpath(folder)}")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("update", "check", "site"))
+    parser.add_argument("what", choices=("update", "check", "site", "man"))
     parser.add_argument("--forewarp", default=os.path.join(ROOT, "build", "release", "forewarp"))
-    parser.add_argument("--out", default=os.path.join(ROOT, "build", "site"))
+    parser.add_argument("--out", help="default: build/site or build/man")
     options = parser.parse_args()
+    out = options.out or os.path.join(ROOT, "build", options.what)
     if options.what == "site":
-        return site(options.out)
+        return site(out)
+    if options.what == "man":
+        return man(Tool(options.forewarp), out)
     pages, wrong = made(Tool(options.forewarp))
     for name, text in pages.items():
         path = os.path.join(DOCS, name)

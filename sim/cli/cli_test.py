@@ -4,6 +4,7 @@ their input is wrong, nothing left behind, the same bytes for any number of thre
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -412,6 +413,26 @@ class Completion(Base):
         self.assertEqual(self.offered("advise", result, "--case", ""), [CASE])
 
 
+class Manual(Base):
+    def test_a_page_of_each_command(self):
+        folder = self.path("man")
+        subprocess.run([sys.executable, "-B", os.path.join(HOME, "docs", "build.py"), "man", "--forewarp", FOREWARP, "--out", folder],
+                       check=True, stdout=subprocess.DEVNULL)
+        pages = {name: open(os.path.join(folder, "man1", name), encoding="utf-8").read() for name in os.listdir(os.path.join(folder, "man1"))}
+        commands = re.findall(r"^  (\w+)  ", run("--help").stdout, re.M)
+        self.assertGreater(len(commands), 10)
+        self.assertEqual(sorted(pages), sorted(["forewarp.1", *(f"forewarp-{name}.1" for name in commands)]))
+        for name in commands:
+            self.assertIn(f"forewarp\\-{name} (1)", pages["forewarp.1"])
+            page = pages[f"forewarp-{name}.1"].replace("\\-", "-")
+            for option in re.findall(r"^  (--[a-z-]+)", run(name, "--help").stdout, re.M):
+                self.assertIn(f".B {option}", page)
+        if shutil.which("groff"):
+            for name in pages:
+                done = subprocess.run(["groff", "-man", "-ww", "-Tascii", os.path.join(folder, "man1", name)], capture_output=True, text=True, check=True)
+                self.assertEqual(done.stderr, "", name)
+
+
 class Bench(Base):
     """That it runs and says what it is for; never how fast."""
 
@@ -562,6 +583,6 @@ class Long(Base):
 if __name__ == "__main__":
     FOREWARP = os.path.abspath(sys.argv[1])
     long = "--long" in sys.argv[2:]
-    cases = [Long] if long else [Usage, BadInput, Output, Results, Completion, Bench, Cache]
+    cases = [Long] if long else [Usage, BadInput, Output, Results, Completion, Manual, Bench, Cache]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
     sys.exit(0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1)
