@@ -34,22 +34,6 @@ double host_seconds(const TimingResult& r, const Prediction& p) {
   return static_cast<double>(r.counters.instructions_issued) / kInstructions + part * requests / kRequests;
 }
 
-/// Instructions that all warps of the classes execute, one by one: what leaving some of them out has to look at.
-std::uint64_t followed_instructions(const KernelTrace& trace) {
-  std::uint64_t sum = 0;
-  for (const BlockClass& cls : trace.classes)
-    for (const WarpTrace& warp : cls.warps) sum += cls.paths[warp.path].instructions;
-  return sum;
-}
-constexpr std::uint64_t kMostFollowed = 16'000'000;
-
-double stall_share(const Prediction& p, std::initializer_list<Stall> reasons) {
-  double share = 0;
-  for (const StallShare& s : p.stalls)
-    if (std::find(reasons.begin(), reasons.end(), s.reason) != reasons.end()) share += s.share_pct / 100;
-  return share;
-}
-
 /// Of the slots for blocks in all waves, the part that has none.
 double unused_slots(std::uint64_t blocks, std::uint64_t wave) {
   if (blocks <= wave) return 0;
@@ -78,32 +62,26 @@ std::vector<Suspect> suspects(const Scene& scene, const TimingResult& timing, co
   const auto add = [&](CauseKind kind, double bound) {
     if (bound >= kNoticeable) found.push_back({kind, bound});
   };
-  std::uint64_t wasted = 0, sectors = 0, conflicts = 0, wavefronts = 0, atomics = 0, local = 0;
-  for (const MemoryRow& row : p.memory) {
-    const bool global = row.space == MemorySpace::Global || row.space == MemorySpace::Generic;
-    const bool atomic = row.kind == MemoryKind::Atomic || row.kind == MemoryKind::Reduction;
-    if (global && atomic) atomics += row.sectors;
-    if (global && !atomic) wasted += row.wasted_sectors();
-    if (row.space == MemorySpace::Local) local += row.sectors;
-    sectors += row.sectors;
-    conflicts += row.conflicts;
-    wavefronts += row.wavefronts;
-  }
+  const report::Traffic t(p);
   const auto part = [](std::uint64_t some, std::uint64_t all) {
     return all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
   };
-  add(CauseKind::Uncoalesced, part(wasted, sectors));
-  add(CauseKind::BankConflicts, part(conflicts, wavefronts));
-  add(CauseKind::Atomics, part(atomics, sectors));
-  add(CauseKind::LocalMemory, part(local, sectors));
-  add(CauseKind::Fetch, stall_share(p, {Stall::NoInstruction, Stall::ImcMiss}));
-  if (followed_instructions(*scene.trace) <= kMostFollowed) {
-    add(CauseKind::Divergence, p.divergence.idle_lane_pct / 100);
-    add(CauseKind::Barrier, stall_share(p, {Stall::Barrier, Stall::Membar}));
+  add(CauseKind::Uncoalesced, part(t.wasted, t.sectors));
+  add(CauseKind::BankConflicts, part(t.conflicts, t.wavefronts));
+  add(CauseKind::Atomics, part(t.atomic_sectors, t.sectors));
+  add(CauseKind::LocalMemory, part(t.local, t.sectors));
+  add(CauseKind::Fetch, report::stalled_part(p, {Stall::NoInstruction, Stall::ImcMiss}));
+  if (can_be_followed(*scene.trace)) {
+    add(CauseKind::Divergence, p.divergence.lost_lane_pct / 100);
+    add(CauseKind::Barrier, report::stalled_part(p, {Stall::Barrier, Stall::Membar}));
   }
-  // Only what does not fit L2 can leave it.
+  // Only what does not fit L2 can leave it. What it took in came from memory, the SMs or its other half, and each
+  // sector may have taken a line.
   const MemoryCounters& m = timing.counters.memory;
-  const auto moved = static_cast<double>((m.read_sectors + m.write_sectors) * kSectorBytes);
+  const std::uint64_t taken = m.dram_read_bytes / static_cast<std::uint64_t>(scene.model.l2.fetch_bytes) +
+                              m.fabric_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors;
+  const auto moved =
+      static_cast<double>(std::min((m.read_sectors + m.write_sectors) * kSectorBytes, taken * kLineBytes));
   if (fresh_l2) add(CauseKind::L2Capacity, 1 - static_cast<double>(scene.model.l2.bytes) / std::max(1.0, moved));
   const Occupancy& o = scene.occupancy;
   const auto resident =

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "report/prediction.h"
 #include "trace/coalesce.h"
 #include "trace/events.h"
 
@@ -12,7 +13,8 @@ namespace forewarp::accounting {
 
 namespace {
 
-constexpr int kAmple = 16;  ///< times a rate, so that it is never the limit
+constexpr std::uint64_t kMostFollowed = 16'000'000;  ///< instructions that following all warps has to look at
+constexpr int kAmple = 16;                           ///< times a rate, so that it is never the limit
 
 bool has(const Removed& removed, CauseKind kind) { return removed.test(static_cast<std::size_t>(kind)); }
 
@@ -316,9 +318,7 @@ class Thinning {
       if (has(removed, CauseKind::Barrier)) silent_[i] = event == EventKind::Arrive || is_fence(in);
       if (!has(removed, CauseKind::Divergence) || i >= totals.size() || totals[i].executed == 0) continue;
       const bool needed = in.opcode == Opcode::EXIT || (event != EventKind::Issue && event != EventKind::Access);
-      keep_[i] = needed ? kAlways
-                        : static_cast<double>(totals[i].enabled_lanes) /
-                              (static_cast<double>(totals[i].executed) * kWarpLanes);
+      keep_[i] = needed ? kAlways : 1 - lost_lanes(totals[i]) / (static_cast<double>(totals[i].executed) * kWarpLanes);
     }
   }
 
@@ -477,6 +477,13 @@ bool uses_shared(const KernelTrace& trace) {
 
 bool removable(CauseKind kind) {
   return kind != CauseKind::Tail && kind != CauseKind::Issue && kind != CauseKind::Count;
+}
+
+bool can_be_followed(const KernelTrace& trace) {
+  std::uint64_t sum = 0;
+  for (const BlockClass& cls : trace.classes)
+    for (const WarpTrace& warp : cls.warps) sum += cls.paths[warp.path].instructions;
+  return sum <= kMostFollowed;
 }
 
 Scene without(const Scene& scene, const Removed& removed) {

@@ -28,6 +28,10 @@ bool uses_shared(const KernelTrace&);
 /// What there is to remove: Tail and Issue are what remains, never removed.
 bool removable(CauseKind);
 
+/// Whether all warps' ways may be followed one by one: what is removed instruction by instruction (Divergence, Barrier)
+/// has to look at each.
+bool can_be_followed(const KernelTrace&);
+
 /// The launch without these. Of the kernel's faults:
 /// - Uncoalesced: lanes of a global access lie side by side from a line boundary on, in the order of their addresses.
 ///   Accesses of a constant stride keep apart what was apart: the data are taken to be stored the other way round.

@@ -57,7 +57,7 @@ Scene scene(std::int32_t stride) {
     cls.warps.push_back({0, {{0x10000 + w * 4, 0, 0}, {0x20000, 1, 0}, {0, 2, 0}, {0, 3, 0}}});
   cls.counts.edit().resize(6);
   for (InstructionCount& count : cls.counts.edit()) {
-    count.executed = 2;
+    count.executed = count.executed_on = 2;
     count.active_lanes = count.enabled_lanes = 64;
   }
   cls.counts.edit()[4].enabled_lanes = 32;

@@ -166,7 +166,7 @@ class LaunchTrials {
   void add_wide_accesses() {
     const std::vector<CauseKind> limits = limits_of(base_.prediction());
     const auto is_way = [](CauseKind kind) { return kind == CauseKind::L1 || kind == CauseKind::Shared; };
-    if (std::none_of(limits.begin(), limits.end(), is_way) || !can_be_followed(*task_.scene.trace)) return;
+    if (std::none_of(limits.begin(), limits.end(), is_way) || !accounting::can_be_followed(*task_.scene.trace)) return;
     const auto wide = widened(*task_.scene.trace);
     if (wide == nullptr) return;
     Candidate c = named("vector", "access four words a lane by one instruction (float4) instead of four");

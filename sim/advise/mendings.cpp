@@ -1,45 +1,22 @@
 #include "advise/mendings.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <iterator>
+
+#include "report/accounting.h"
 
 namespace forewarp::advise {
 
 namespace {
 
-constexpr double kNoticeable = 0.01;                 ///< part of a counter below which nothing can be gained from it
-constexpr std::size_t kMostLimits = 3;               ///< units tried: the busiest
-constexpr double kBusyPct = 25;                      ///< a unit less busy than this is no limit
-constexpr std::uint64_t kMostFollowed = 16'000'000;  ///< instructions that leaving some of them out has to look at
+using report::kNoticeable;  // part of a counter below which nothing can be gained from it
+
+constexpr std::size_t kMostLimits = 3;  ///< units tried: the busiest
+constexpr double kBusyPct = 25;         ///< a unit less busy than this is no limit
 
 double part(std::uint64_t some, std::uint64_t all) {
   return all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
 }
-
-double waiting(const Prediction& p, std::initializer_list<Stall> reasons) {
-  double share = 0;
-  for (const StallShare& s : p.stalls)
-    if (std::find(reasons.begin(), reasons.end(), s.reason) != reasons.end()) share += s.share_pct / 100;
-  return share;
-}
-
-/// What memory instructions of the grid do, all together.
-struct Traffic {
-  std::uint64_t wasted = 0, sectors = 0, conflicts = 0, wavefronts = 0, atomics = 0, local = 0;
-
-  explicit Traffic(const Prediction& p) {
-    for (const MemoryRow& row : p.memory) {
-      const bool global = row.space == MemorySpace::Global || row.space == MemorySpace::Generic;
-      const bool atomic = row.kind == MemoryKind::Atomic || row.kind == MemoryKind::Reduction;
-      if (global && atomic) atomics += row.sectors;
-      if (global && !atomic) wasted += row.wasted_sectors();
-      if (row.space == MemorySpace::Local) local += row.sectors;
-      sectors += row.sectors;
-      conflicts += row.conflicts;
-      wavefronts += row.wavefronts;
-    }
-  }
-};
 
 /// Whether more blocks wait than are resident, and one limit alone keeps them out.
 bool limited_by(int limit, const Prediction& p, const accounting::Scene& scene) {
@@ -123,7 +100,7 @@ const std::vector<Mending>& mendings() {
 }
 
 bool worth_trying(const Mending& mending, const Prediction& p, const accounting::Scene& scene) {
-  const Traffic t(p);
+  const report::Traffic t(p);
   const Occupancy& o = scene.occupancy;
   switch (mending.kind) {
     case CauseKind::Launch: {
@@ -135,15 +112,16 @@ bool worth_trying(const Mending& mending, const Prediction& p, const accounting:
     case CauseKind::BankConflicts:
       return part(t.conflicts, t.wavefronts) >= kNoticeable;
     case CauseKind::Atomics:
-      return part(t.atomics, t.sectors) >= kNoticeable;
+      return part(t.atomic_sectors, t.sectors) >= kNoticeable;
     case CauseKind::LocalMemory:
       return part(t.local, t.sectors) >= kNoticeable;
     case CauseKind::Divergence:
-      return p.divergence.idle_lane_pct / 100 >= kNoticeable && can_be_followed(*scene.trace);
+      return p.divergence.lost_lane_pct / 100 >= kNoticeable && accounting::can_be_followed(*scene.trace);
     case CauseKind::Fetch:
-      return waiting(p, {Stall::NoInstruction, Stall::ImcMiss}) >= kNoticeable;
+      return report::stalled_part(p, {Stall::NoInstruction, Stall::ImcMiss}) >= kNoticeable;
     case CauseKind::Barrier:
-      return waiting(p, {Stall::Barrier, Stall::Membar}) >= kNoticeable && can_be_followed(*scene.trace);
+      return report::stalled_part(p, {Stall::Barrier, Stall::Membar}) >= kNoticeable &&
+             accounting::can_be_followed(*scene.trace);
     case CauseKind::L2Capacity:
       return p.metrics.get("dram__bytes_read.sum") + p.metrics.get("dram__bytes_write.sum") >
              static_cast<double>(scene.model.l2.bytes);
@@ -158,13 +136,6 @@ bool worth_trying(const Mending& mending, const Prediction& p, const accounting:
       return std::find(limits.begin(), limits.end(), mending.kind) != limits.end();
     }
   }
-}
-
-bool can_be_followed(const KernelTrace& trace) {
-  std::uint64_t sum = 0;
-  for (const BlockClass& cls : trace.classes)
-    for (const WarpTrace& warp : cls.warps) sum += cls.paths[warp.path].instructions;
-  return sum <= kMostFollowed;
 }
 
 std::vector<CauseKind> limits_of(const Prediction& p) {

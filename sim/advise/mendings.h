@@ -22,9 +22,6 @@ const std::vector<Mending>& mendings();
 /// Whether the counters of a launch leave room for it.
 bool worth_trying(const Mending&, const Prediction&, const accounting::Scene&);
 
-/// Whether all warps' ways may be followed instruction by instruction: what some changes of a trace have to do.
-bool can_be_followed(const KernelTrace&);
-
 /// Those limits of a launch that are worth trying: the busiest units, and latency.
 std::vector<CauseKind> limits_of(const Prediction&);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/error.h"
 #include "program/traits.h"
 #include "report/format.h"
 #include "trace/events.h"
@@ -239,11 +240,12 @@ std::vector<double> blame_of(const Inputs& in, const Prediction& p, CauseKind ki
       for (const BranchRow& b : p.divergence.branches) blame[b.instruction] = static_cast<double>(b.divergent);
       for (std::size_t i = 0; i < in.totals.size(); ++i)  // some lanes go on without the others
         if (const InstructionCount& t = in.totals[i];
-            in.kernel.instructions[i].opcode == Opcode::EXIT && t.enabled_lanes > 0 && t.enabled_lanes < t.active_lanes)
+            in.kernel.instructions[i].opcode == Opcode::EXIT && t.executed_on > 0 &&
+            static_cast<double>(t.enabled_lanes) / static_cast<double>(t.executed_on) <
+                static_cast<double>(t.active_lanes) / static_cast<double>(t.executed))
           blame[i] = static_cast<double>(t.executed_on);
       if (std::any_of(blame.begin(), blame.end(), [](double b) { return b > 0; })) break;
-      for (std::size_t i = 0; i < in.totals.size(); ++i)
-        blame[i] = static_cast<double>(in.totals[i].executed * kWarpLanes - in.totals[i].enabled_lanes);
+      for (std::size_t i = 0; i < in.totals.size(); ++i) blame[i] = lost_lanes(in.totals[i]);
       break;
     }
     case CauseKind::Fetch:
@@ -270,23 +272,14 @@ std::vector<double> blame_of(const Inputs& in, const Prediction& p, CauseKind ki
 std::string evidence_of(const Inputs& in, const Prediction& p, CauseKind kind) {
   const TimingCounters& c = in.timing.counters;
   const auto metric = [&](const char* name) { return p.metrics.get(name); };
-  std::uint64_t conflicts = 0, wavefronts = 0, atomics = 0, local = 0;
-  for (const MemoryRow& row : p.memory) {
-    conflicts += row.conflicts;
-    wavefronts += row.wavefronts;
-    if (is_global(row) && is_atomic(row)) atomics += row.requests;
-    if (row.space == MemorySpace::Local) local += row.sectors;
-  }
+  const Traffic traffic(p);
   const auto load = [&](const std::vector<ThroughputTerm>& terms, CauseKind wanted) {
     for (const ThroughputTerm& t : terms)
       if (cause_of_term(t, c) == wanted) return t.label + " busy " + percent_text(t.pct);
     return std::string();
   };
   const auto waiting = [&](std::initializer_list<Stall> reasons) {
-    double share = 0;
-    for (const StallShare& s : p.stalls)
-      if (std::find(reasons.begin(), reasons.end(), s.reason) != reasons.end()) share += s.share_pct;
-    return percent_text(share) + " of warp time";
+    return percent_text(100 * stalled_part(p, reasons)) + " of warp time";
   };
   const auto blocks = [&](int limit) {
     return count(static_cast<std::uint64_t>(limit)) + " blocks of " +
@@ -304,13 +297,14 @@ std::string evidence_of(const Inputs& in, const Prediction& p, CauseKind kind) {
       return count(p.wasted_sectors()) + " of " + count(p.sectors()) + " sectors beyond need (" +
              percent_text(percent(static_cast<double>(p.wasted_sectors()), static_cast<double>(p.sectors()))) + ")";
     case CauseKind::BankConflicts:
-      return count(conflicts) + " of " + count(wavefronts) + " wavefronts are conflicts (" +
-             percent_text(percent(static_cast<double>(conflicts), static_cast<double>(wavefronts))) + ")";
+      return count(traffic.conflicts) + " of " + count(traffic.wavefronts) + " wavefronts are conflicts (" +
+             percent_text(percent(static_cast<double>(traffic.conflicts), static_cast<double>(traffic.wavefronts))) +
+             ")";
     case CauseKind::Atomics:
-      return count(atomics) + " requests of atomics and reductions";
+      return count(traffic.atomic_requests) + " requests of atomics and reductions";
     case CauseKind::LocalMemory:
-      return count(local) + " sectors of local memory, " + count(static_cast<std::uint64_t>(in.kernel.local_bytes)) +
-             " bytes a thread";
+      return count(traffic.local) + " sectors of local memory, " +
+             count(static_cast<std::uint64_t>(in.kernel.local_bytes)) + " bytes a thread";
     case CauseKind::Divergence:
       return fixed(p.divergence.enabled_lanes, 1) + " of 32 lanes work; " +
              percent_text(
@@ -353,6 +347,8 @@ std::string evidence_of(const Inputs& in, const Prediction& p, CauseKind kind) {
       return "";
   }
 }
+
+constexpr double kRounding = 1e-6;  ///< of the elapsed cycles: what sums of doubles may be off by
 
 struct Rule {
   const char* advice;
@@ -437,6 +433,29 @@ double beyond_full_rate(const Inputs& in) {
 }
 
 }  // namespace
+
+Traffic::Traffic(const Prediction& p) {
+  for (const MemoryRow& row : p.memory) {
+    sectors += row.sectors;
+    wavefronts += row.wavefronts;
+    conflicts += row.conflicts;
+    if (row.space == MemorySpace::Local) local += row.sectors;
+    if (!is_global(row)) continue;
+    if (is_atomic(row)) {
+      atomic_requests += row.requests;
+      atomic_sectors += row.sectors;
+    } else {
+      wasted += row.wasted_sectors();
+    }
+  }
+}
+
+double stalled_part(const Prediction& p, std::initializer_list<Stall> reasons) {
+  double share = 0;
+  for (const StallShare& s : p.stalls)
+    if (std::find(reasons.begin(), reasons.end(), s.reason) != reasons.end()) share += s.share_pct / 100;
+  return share;
+}
 
 double idle_cycles(const GpuModel& model, const std::vector<BlockSpan>& spans) {
   Cycle first = kNever, end = 0;
@@ -546,6 +565,12 @@ std::vector<CauseKind> named_order(const CauseSizes& sizes, double elapsed) {
 }
 
 void fill_accounting(const Inputs& in, const Prediction& p, const CauseSizes& sizes, Accounting& out) {
+  double all = 0;
+  for (const double cycles : sizes.cycles) {
+    FW_CHECK(cycles >= -kRounding * in.cycles, "a cause takes less than no time");
+    all += cycles;
+  }
+  FW_CHECK(std::abs(all - in.cycles) <= kRounding * in.cycles, "causes do not add up to the elapsed cycles");
   out.causes.clear();
   out.findings.clear();
   for (const CauseKind kind : named_order(sizes, in.cycles)) {

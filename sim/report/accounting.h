@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <optional>
 
 #include "report/analysis.h"
@@ -21,6 +22,19 @@ struct CauseSizes {
 /// Below this part of the elapsed cycles a change is no finding: a simulation of the same launch moves by as much with
 /// any change of its timing.
 inline constexpr double kNoticeable = 0.01;
+
+/// What memory instructions of the grid do, all together.
+struct Traffic {
+  std::uint64_t sectors = 0, wavefronts = 0, conflicts = 0;
+  std::uint64_t wasted = 0;                               ///< sectors of global memory beyond need, but for atomics
+  std::uint64_t atomic_requests = 0, atomic_sectors = 0;  ///< atomics and reductions on global memory
+  std::uint64_t local = 0;                                ///< sectors of local memory
+
+  explicit Traffic(const Prediction&);
+};
+
+/// The part of the warps' time that goes to these states.
+double stalled_part(const Prediction&, std::initializer_list<Stall>);
 
 /// Of the time from the first block to the last, the mean over SMs of that in which they have none.
 double idle_cycles(const GpuModel&, const std::vector<BlockSpan>&);
@@ -44,7 +58,7 @@ std::array<double, kCauses> demands(const Inputs&, const Prediction&);
 /// demand has that (no run of these instructions can be shorter), and the rest is divided as the warps' waiting is.
 CauseSizes counted_sizes(const Inputs&, const Prediction&);
 
-/// Puts them in order, and adds evidence, places and findings. Sizes are taken to add up to the elapsed cycles.
+/// Puts them in order, and adds evidence, places and findings. Sizes must add up to the elapsed cycles.
 void fill_accounting(const Inputs&, const Prediction&, const CauseSizes&, Accounting&);
 
 /// The first cause in a sentence.

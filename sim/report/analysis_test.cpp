@@ -101,6 +101,39 @@ TEST_CASE("causes from the counters of one run add up to its time") {
   CHECK(share == Approx(100));
 }
 
+TEST_CASE("causes that do not add up to the elapsed cycles are an error of ours") {
+  const GpuModel gpu = testing::small_gpu();
+  const KernelTrace trace = testing::small_trace();
+  const TimingResult timing = testing::small_timing();
+  const Prediction p = predict(gpu, trace, timing);
+  const report::Inputs in(gpu, *trace.kernel, trace, p.occupancy, timing);
+  Accounting out;
+  report::CauseSizes sizes = report::counted_sizes(in, p);
+  CHECK_NOTHROW(report::fill_accounting(in, p, sizes, out));
+  sizes[CauseKind::L2] += 1;
+  CHECK_THROWS_AS(report::fill_accounting(in, p, sizes, out), InternalError);
+  sizes[CauseKind::L2] = -1;
+  sizes[CauseKind::Issue] += 1;
+  CHECK_THROWS_AS(report::fill_accounting(in, p, sizes, out), InternalError);
+}
+
+TEST_CASE("lanes are lost where some of a warp work, not where none does") {
+  InstructionCount count;
+  CHECK(lost_lanes(count) == 0);
+  count.executed = 4;
+  count.active_lanes = 4 * 32;
+  CHECK(lost_lanes(count) == 0);  // a branch that no lane takes
+  count.executed_on = 2;
+  count.enabled_lanes = 2 * 32;
+  CHECK(lost_lanes(count) == 0);  // nor here: whole warps take it
+  count.enabled_lanes = 2 * 8;
+  CHECK(lost_lanes(count) == 2 * 24);
+  count.executed_on = 0;
+  count.enabled_lanes = 0;
+  count.active_lanes = 4 * 8;  // no lane takes it of those that have come here
+  CHECK(lost_lanes(count) == 4 * 24);
+}
+
 TEST_CASE("verdicts from the counters of one run are told apart") {
   const GpuModel gpu = testing::small_gpu();
   const KernelTrace trace = testing::small_trace();

@@ -46,7 +46,12 @@ struct Divergence {
   double active_lanes = 0;   ///< smsp__thread_inst_executed_per_inst_executed.ratio
   double enabled_lanes = 0;  ///< of those, with a true guard
   double idle_lane_pct = 0;  ///< lane slots of issued instructions that did nothing
+  double lost_lane_pct = 0;  ///< of them, those of lanes that parted from others (lost_lanes)
 };
+
+/// Lane slots of an instruction that are lost because lanes of a warp part. Where the guard is false for all of them
+/// they agree, and only lanes that were off before it are lost.
+double lost_lanes(const InstructionCount&);
 
 /// An instruction at which warps waited.
 struct HotSpot {

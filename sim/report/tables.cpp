@@ -4,7 +4,17 @@
 #include "program/traits.h"
 #include "report/analysis.h"
 
-namespace forewarp::report {
+namespace forewarp {
+
+double lost_lanes(const InstructionCount& t) {
+  if (t.executed == 0) return 0;
+  const auto executed = static_cast<double>(t.executed);
+  const double active = static_cast<double>(t.active_lanes) / executed;
+  return executed * kWarpLanes - static_cast<double>(t.enabled_lanes) -
+         static_cast<double>(t.executed - t.executed_on) * active;
+}
+
+namespace report {
 
 namespace {
 
@@ -46,12 +56,13 @@ std::vector<MemoryRow> memory_rows(const Inputs& in) {
 
 Divergence make_divergence(const Inputs& in) {
   Divergence d;
-  double executed = 0, active = 0, enabled = 0;
+  double executed = 0, active = 0, enabled = 0, lost = 0;
   for (std::size_t i = 0; i < in.totals.size(); ++i) {
     const InstructionCount& t = in.totals[i];
     executed += static_cast<double>(t.executed);
     active += static_cast<double>(t.active_lanes);
     enabled += static_cast<double>(t.enabled_lanes);
+    lost += lost_lanes(t);
     if (t.executed == 0 || !is_branch(in.kernel.instructions[i].opcode)) continue;
     BranchRow row;
     row.instruction = static_cast<std::uint32_t>(i);
@@ -66,6 +77,7 @@ Divergence make_divergence(const Inputs& in) {
   d.active_lanes = ratio(active, executed);
   d.enabled_lanes = ratio(enabled, executed);
   d.idle_lane_pct = executed == 0 ? 0 : 100 - percent(enabled, executed * kWarpLanes);
+  d.lost_lane_pct = percent(lost, executed * kWarpLanes);
   return d;
 }
 
@@ -111,4 +123,6 @@ std::vector<HotSpot> hot_spots(const Inputs& in) {
   return spots;
 }
 
-}  // namespace forewarp::report
+}  // namespace report
+
+}  // namespace forewarp
