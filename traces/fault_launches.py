@@ -17,6 +17,10 @@ def pair(name, buffers, fault, mended):
     return [one("fault", fault), one("mended", mended)]
 
 
+def brief(name, buffers, *values):
+    return case(f"brief_{name}", buffers, launch(*values))
+
+
 def memory():
     matrix = {"in": random(MI), "out": zero_bytes(4 * MI)}
     tiles = (32, 128), (32, 8)
@@ -62,6 +66,9 @@ def memory():
               ["table_words", 528, 256, "in", "out", 64], ["table_kept", 528, 256, "in", "out", 64]),
         *pair("shared_words", {"out": zero_bytes(4 * fits * 256)}, ["shared_words", fits, 256, "out", 32, 64],
               ["shared_kept", fits, 256, "out", 32, 64]),
+        # For tests that have little time.
+        brief("table_words", {"in": random(4 * KI), "out": zero_bytes(4 * 264 * 256)}, "table_words", 264, 256, "in", "out", 32),
+        brief("shared_words", {"out": zero_bytes(4 * 264 * 256)}, "shared_words", 264, 256, "out", 32, 32),
     ]
 
 
@@ -97,8 +104,34 @@ def execution():
         *pair("special", more, ["special", fits, 256, "in", "out", 256], ["polynomial", fits, 256, "in", "out", 256]),
         *pair("large_shared", more, ["hide", 2112, 128, "in", "out", 16, held], ["hide", 2112, 128, "in", "out", 16]),
         *pair("small_blocks", more, ["hide", 8448, 32, "in", "out", 16], ["hide", 2112, 128, "in", "out", 16]),
+        # For tests that have little time.
+        brief("doubles", more, "doubles", 528, 256, "in", "out", 0.5, 1.0, 96),
+        brief("special", more, "special", 528, 256, "in", "out", 64),
+    ]
+
+
+def limits():
+    """No pairs of a fault and its twin, but kernels that meet a limit and others that do not."""
+    def one(name, buffers, *of, **more):
+        return case(name, buffers, launch(*of) | {key: str(value) for key, value in more.items()})
+
+    def blocks(name, kernel, count, *values):
+        return one(name, {"out": zero_bytes(4 * count * 256)}, kernel, count, 256, "out", *values)
+
+    data = {"in": random(2 * MI), "out": zero_bytes(132 * KI)}
+    some = {"in": random(64 * KI), "out": zero_bytes(4 * 2112 * 128)}
+    return [
+        one("again_all", data, "again", 132, 256, "in", "out", 512 * KI - 1, 32),
+        one("again_part", data, "again", 132, 256, "in", "out", 32 * KI - 1, 32),
+        one("many_registers", some, "many_registers", 2112, 128, "in", "out", 16),
+        one("few_registers", some, "few_registers", 2112, 128, "in", "out", 16),
+        one("much_shared", some, "few_registers", 2112, 128, "in", "out", 16, dynamic_shared_bytes=45000),
+        one("small_blocks", some, "few_registers", 8448, 32, "in", "out", 16),
+        *(blocks(name, name, 528, 3, 5, 64) for name in ("logic", "integer_products", "halves", "floats_of_words")),
+        blocks("products", "products", 132, 0, 0, 256),
+        blocks("constants_by_index", "constants_by_index", 264, 3, 64),
     ]
 
 
 def faults():
-    return {"faults_01_memory": memory(), "faults_02_execution": execution()}
+    return {"faults_01_memory": memory(), "faults_02_execution": execution(), "faults_03_limits": limits()}
