@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "base/error.h"
 #include "sketch/test_support.h"
 
 namespace forewarp::sketch {
@@ -132,6 +133,23 @@ TEST_CASE("attention in three kernels equals the host's", "[sketch]") {
     CHECK(run(design, "bf16", {64, 200, 4, 128, 2, false}, on) < 2e-2);
     CHECK(run(design + ", tile: [64, 64]", "f16", {128, 128, 2, 64, 1, false}, on) < 4e-3);
   }
+}
+
+TEST_CASE("attention that fits nowhere is refused where it stands", "[sketch]") {
+  const auto message = [](const std::string& design) {
+    try {
+      parse_sketches("a:\n  attention: {length: 1024, heads: 16, head: 128, " + design + "}", "sketch.yaml",
+                     gpu("h200-sxm"));
+    } catch (const InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  using Catch::Contains;
+  CHECK_THAT(message("algorithm: unfused, tile: [256, 256], warps: 1"),
+             Contains("sketch.yaml:2:14: needs") && Contains("there are 255"));
+  CHECK_THAT(message("tile: [256, 256], warps: 1"), Contains("sketch.yaml:2:14: needs"));
+  CHECK_THAT(message("tile: [256, 256], warps: 16"), Contains("512 threads leave 128"));
 }
 
 }  // namespace

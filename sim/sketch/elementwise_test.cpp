@@ -61,6 +61,19 @@ TEST_CASE("functions agree with the host's", "[sketch]") {
     }
 }
 
+TEST_CASE("results that replace what they are made of", "[sketch]") {
+  const Run run(
+      "t: {elementwise: {shape: [300], tensors: {x: f32, y: f32}, "
+      "compute: [\"s = sin(x)\", \"x = 2 * x\", \"y = s + cos(x)\", \"y = y * y + x\"]}}",
+      gpu("h200-sxm"));
+  const std::vector<float> x = floats(run.start("x")), doubled = floats(run.end("x")), y = floats(run.end("y"));
+  for (std::size_t i = 0; i < 300; ++i) {
+    const float sum = std::sin(x[i]) + std::cos(2 * x[i]);
+    CHECK(doubled[i] == 2 * x[i]);
+    CHECK(y[i] == Approx(sum * sum + 2 * x[i]).margin(2e-6));
+  }
+}
+
 TEST_CASE("vectors, halves and layouts", "[sketch]") {
   const Run run(
       "t: {elementwise: {shape: [64, 96], vector: 4, block: 32, tensors: {x: {type: f32, pitch: 100}, b: {type: f32, "

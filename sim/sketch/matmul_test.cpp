@@ -84,7 +84,7 @@ TEST_CASE("products of warpgroups", "[sketch]") {
   for (const Sizes s : {Sizes{128, 128, 64}, Sizes{200, 264, 328}})
     for (const char* design : {"", ", stages: 2, tile: [128, 64, 64]", ", specialised: true, tile: [128, 256, 64]",
                                ", specialised: true, tile: [128, 128, 64], warp: [64, 128], stages: 3, order: 2",
-                               ", tile: [256, 128, 64], warp: [128, 128], stages: 2"}) {
+                               ", tile: [256, 128, 64], warp: [128, 128], stages: 2", ", tile: [64, 256, 64]"}) {
       CAPTURE(s.m, design);
       const Run run("p: {matmul: {math: wgmma, copies: tma, " + shape_of(s) + design + "}}", gpu("h200-sxm"));
       CHECK(worst(halves(run.start("a")), halves(run.start("b")), halves(run.end("c")), s.m, s.n, s.k) < 0.03);
@@ -111,6 +111,11 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   CHECK_THAT(message("epilogue: [bias, bias]", h200), Contains("is there twice"));
   CHECK_THAT(message("type: tf32, b: rows", h200), Contains("take k along its rows"));
   CHECK_THAT(message("tile: [128, 256, 32], warp: [64, 32], stages: 3", h200), Contains("512 threads leave 128"));
+  CHECK_THAT(message("tile: [256, 256, 64], warp: [128, 128], stages: 2", h200),
+             Contains("sketch.yaml:2:11: needs") && Contains("registers a thread; there are 255"));
+  CHECK_THAT(message("tile: [128, 128, 128], stages: 8", a100),
+             Contains("sketch.yaml:2:11") && Contains("524288 bytes of shared memory"));
+  CHECK_THAT(message("math: wgmma, tile: [128, 256, 64], stages: 8", h200), Contains("bytes of shared memory"));
 }
 
 TEST_CASE("products in other types", "[sketch]") {

@@ -2,6 +2,8 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace forewarp::sketch {
@@ -15,6 +17,26 @@ constexpr Family kFamilies[] = {
     {"elementwise", draft_elementwise}, {"reduction", draft_reduction}, {"matmul", draft_matmul},
     {"attention", draft_attention},     {"tiles", draft_tiles},
 };
+
+/// What no GPU launches, said where the sketch is.
+void check_launches(const Draft& draft, const GpuModel& model) {
+  constexpr std::uint32_t kMostRows = 65535;  ///< blocks along y and z
+  for (std::size_t i = 0; i < draft.item.launches.size(); ++i) {
+    const Launch& launch = draft.item.launches[i];
+    if (launch.grid.y > kMostRows || launch.grid.z > kMostRows)
+      throw InputError(launch.where,
+                       "launches " + std::to_string(std::max(launch.grid.y, launch.grid.z)) +
+                           " rows of blocks; a grid has " + std::to_string(kMostRows) + " at most",
+                       "take larger tiles, or a smaller shape");
+    const std::uint64_t shared = std::uint64_t{draft.kernels[i].static_shared_bytes} + launch.dynamic_shared_bytes;
+    const auto most = static_cast<std::uint64_t>(model.occupancy.shared_block_max_bytes);
+    if (shared > most)
+      throw InputError(launch.where,
+                       "takes " + std::to_string(shared) + " bytes of shared memory a block; " + std::to_string(most) +
+                           " are the most",
+                       "take smaller tiles, or fewer stages");
+  }
+}
 
 Draft draft(const config::Entry& entry, const GpuModel& model) {
   Draft result;
@@ -36,6 +58,7 @@ Draft draft(const config::Entry& entry, const GpuModel& model) {
   });
   result.item.id = entry.key;
   result.item.where = entry.where;
+  check_launches(result, model);
   return result;
 }
 

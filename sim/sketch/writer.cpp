@@ -256,15 +256,20 @@ Kernel Writer::finish(const SourcePosition& where, const std::string& remedy, in
   kernel.static_shared_bytes = shared_bytes;
   kernel.max_threads = static_cast<std::uint32_t>(threads);
   kernel.barrier_count = 1;
-  const int registers = assemble(code, model, kernel);
+  const Placement takes = assemble(code, model, kernel);
+  const auto refuse = [&](int count, const std::string& what) {
+    throw InputError(where, "needs " + std::to_string(count) + " " + what, remedy);
+  };
   // An SM hands them out by eight to a thread, in whole warps.
   const int left = std::min(kMostRegisters, model.occupancy.registers / threads / 8 * 8);
-  if (registers > left)
-    throw InputError(where,
-                     "needs " + std::to_string(registers) + " registers a thread; " +
-                         (left == kMostRegisters ? "there are" : std::to_string(threads) + " threads leave") + " " +
-                         std::to_string(left),
-                     remedy);
+  if (takes.registers > left)
+    refuse(takes.registers, "registers a thread; " +
+                                (left == kMostRegisters ? "there are" : std::to_string(threads) + " threads leave") +
+                                " " + std::to_string(left));
+  if (takes.predicates > kPredicateTrue)
+    refuse(takes.predicates, "predicates at once; there are " + std::to_string(kPredicateTrue));
+  if (takes.uniforms > kUniformRegisterZero)
+    refuse(takes.uniforms, "uniform registers at once; there are " + std::to_string(kUniformRegisterZero));
   return kernel;
 }
 

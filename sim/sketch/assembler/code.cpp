@@ -41,15 +41,16 @@ std::uint8_t none_of(File file) {
 
 // Where more predicates live at once than there are, fewer are begun before others end, and at last they are made
 // closer to their readers.
+constexpr int kFewUniforms = 6;  ///< of up to four registers
 constexpr int kFarPredicate = 13, kNearPredicate = 5;
-constexpr PredicateLimits kPredicateLimits[] = {{kFarPredicate},
-                                                {kFarPredicate, 6},
-                                                {kFarPredicate, 5},
-                                                {kFarPredicate, 4},
-                                                {kFarPredicate, 3},
-                                                {kNearPredicate, 3},
-                                                {1, 3},
-                                                {1, 2}};
+constexpr ScheduleLimits kScheduleLimits[] = {{kFarPredicate},
+                                              {kFarPredicate, 6},
+                                              {kFarPredicate, 5},
+                                              {kFarPredicate, 4},
+                                              {kFarPredicate, 3},
+                                              {kNearPredicate, 3},
+                                              {1, 3},
+                                              {1, 2}};
 
 Arg bare(OperandKind kind) {
   Arg a{kRZ};
@@ -193,23 +194,30 @@ void Code::converge(Label meet, int barrier) {
   blocks_.push_back({});
 }
 
-int assemble(Code& code, const GpuModel& model, Kernel& kernel) {
+Placement assemble(Code& code, const GpuModel& model, Kernel& kernel) {
   Placement places;
   const std::vector<Code::Block> written = code.blocks();
-  for (const PredicateLimits& limits : kPredicateLimits) {
+  const auto arrange = [&](const ScheduleLimits& limits) {
     code.blocks() = written;
     schedule(code, model, limits);
     places = place_values(code);
+  };
+  for (ScheduleLimits limits : kScheduleLimits) {
+    arrange(limits);
+    if (places.uniforms > kUniformRegisterZero) {
+      limits.most_uniforms = kFewUniforms;
+      arrange(limits);
+    }
     if (places.predicates <= kPredicateTrue) break;
   }
-  FW_CHECK(places.predicates <= kPredicateTrue, "too many predicates");
-  if (places.registers > kRegisterZero) return places.registers;
+  if (places.registers > kRegisterZero || places.predicates > kPredicateTrue || places.uniforms > kUniformRegisterZero)
+    return places;
   kernel.instructions = finish(code, places, model);
   kernel.registers = places.registers;
   kernel.functions = {{kernel.name, 0, static_cast<std::uint32_t>(kernel.instructions.size())}};
   kernel.text.clear();
   for (const Instruction& in : kernel.instructions) kernel.text.push_back(text_of(in));
-  return places.registers;
+  return places;
 }
 
 }  // namespace forewarp::sketch

@@ -128,13 +128,14 @@ int planned_distance(const Instruction& writer, File file, const Instruction& re
 /// Cycles between two instructions of one pipe, as ptxas spaces them.
 int pipe_distance(const Instruction&, const GpuModel&);
 
-/// What keeps predicates few.
-struct PredicateLimits {
-  int furthest = 0;    ///< most cycles planned between a predicate and its reader
-  int most = 1 << 20;  ///< live at once of those that a block makes, where something else can be done
+/// What keeps predicates and uniform registers few.
+struct ScheduleLimits {
+  int furthest = 0;             ///< most cycles planned between a predicate and its reader
+  int most = 1 << 20;           ///< live at once of those that a block makes, where something else can be done
+  int most_uniforms = 1 << 20;  ///< of uniform values, likewise
 };
 /// Orders the instructions of every block.
-void schedule(Code&, const GpuModel&, const PredicateLimits&);
+void schedule(Code&, const GpuModel&, const ScheduleLimits&);
 
 struct Placement {
   std::vector<int> first;  ///< by value: its first register
@@ -150,8 +151,8 @@ std::vector<Instruction> finish(const Code&, const Placement&, const GpuModel&);
 /// As nvdisasm prints it.
 std::string text_of(const Instruction&);
 
-/// All of these. `kernel` gets instructions, text, functions and registers; the result is how many registers it takes,
-/// and the kernel stays without instructions where there are not so many.
-int assemble(Code&, const GpuModel&, Kernel& kernel);
+/// All of these. `kernel` gets instructions, text, functions and registers; the result says what it takes of each file,
+/// and the kernel stays without instructions where there is not so much.
+Placement assemble(Code&, const GpuModel&, Kernel& kernel);
 
 }  // namespace forewarp::sketch

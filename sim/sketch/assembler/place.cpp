@@ -11,7 +11,6 @@ namespace forewarp::sketch {
 namespace {
 
 constexpr int kStackPointer = 1;
-constexpr int kMostPlaces = 1024;
 constexpr int kGranule = 8;
 
 using Bits = std::vector<std::uint64_t>;
@@ -105,7 +104,8 @@ class Liveness {
 class PlaceFile {
  public:
   /// `spread`: of the first so many places the one that has been free for longest, then the first that is free.
-  explicit PlaceFile(bool vectors, int spread = 0) : busy_(kMostPlaces, -1), vectors_(vectors), spread_(spread) {
+  explicit PlaceFile(bool vectors, int spread = 0)
+      : busy_(static_cast<std::size_t>(std::max(spread, kStackPointer + 1)), -1), vectors_(vectors), spread_(spread) {
     if (vectors) busy_[kStackPointer] = std::numeric_limits<int>::max();
   }
 
@@ -113,11 +113,11 @@ class PlaceFile {
     const int align = words == 1 ? 1 : words == 2 ? 2 : 4;
     int found = longest_free(live, words, align, bank);
     if (found < 0) found = first_free(live, words, align, bank);
-    if (bank >= 0 && (found < 0 || found + words > used_)) {
+    if (bank >= 0 && found + words > used_) {
       const int other = first_free(live, words, align, -1);
-      if (other >= 0 && other + words <= used_) found = other;
+      if (other + words <= used_) found = other;
     }
-    FW_CHECK(found >= 0, "no register left");
+    if (const auto end = static_cast<std::size_t>(found + words); end > busy_.size()) busy_.resize(end, -1);
     for (int w = 0; w < words; ++w) busy_[static_cast<std::size_t>(found + w)] = live.last;
     used_ = std::max(used_, found + words);
     return found;
@@ -139,16 +139,16 @@ class PlaceFile {
   }
 
   int first_free(const Interval& live, int words, int align, int bank) const {
-    for (int at = 0; at + words <= kMostPlaces; at += align) {
+    for (int at = 0;; at += align) {
       if (bank >= 0 && at % 2 != bank) continue;
       bool free = true;
-      for (int w = 0; w < words && free; ++w) free = busy_[static_cast<std::size_t>(at + w)] <= live.first;
+      for (int w = at; w < at + words && free; ++w)
+        free = w >= static_cast<int>(busy_.size()) || busy_[static_cast<std::size_t>(w)] <= live.first;
       if (free) return at;
     }
-    return -1;
   }
 
-  std::vector<int> busy_;  ///< until when
+  std::vector<int> busy_;  ///< until when; beyond its end all are free
   bool vectors_;
   int spread_;
   int used_ = 0;
@@ -187,7 +187,6 @@ Placement place_values(const Code& code) {
   // read.
   const int handed_out = (places.registers + kGranule - 1) / kGranule * kGranule;
   if (Placement spread = place(handed_out); spread.registers <= handed_out) places = std::move(spread);
-  FW_CHECK(places.uniforms <= kUniformRegisterZero, "too many uniform registers");
   return places;
 }
 

@@ -51,15 +51,15 @@ bool ordered(Order first, Order second) {
 
 constexpr int kPostponed = 1 << 24;  ///< cycles
 
-/// The predicates that a block makes itself, as its lines are placed from the end.
-class LivePredicates {
+/// The predicates, or uniform registers, that a block makes itself, as its lines are placed from the end.
+class LiveValues {
  public:
-  explicit LivePredicates(const std::vector<Line>& lines) : of_(lines.size()) {
+  LiveValues(const std::vector<Line>& lines, File file) : of_(lines.size()) {
     std::map<int, int> written;  // by value: lines yet to place that write it
     for (const bool writes : {true, false})
       for (std::size_t i = 0; i < lines.size(); ++i)
         for_each_value(lines[i], [&](const Value& v, int, bool write, bool) {
-          if (v.file != File::Predicate || write != writes) return;
+          if (v.file != file || write != writes) return;
           if (write) {
             ++written[v.id];
             of_[i].written.push_back(v.id);
@@ -97,7 +97,7 @@ class LivePredicates {
 
 class BlockScheduler {
  public:
-  BlockScheduler(std::vector<Line>& lines, const Words& words, const GpuModel& model, const PredicateLimits& limits)
+  BlockScheduler(std::vector<Line>& lines, const Words& words, const GpuModel& model, const ScheduleLimits& limits)
       : lines_(lines),
         model_(model),
         limits_(limits),
@@ -192,7 +192,7 @@ class BlockScheduler {
 
   void place_backwards() {
     const std::size_t n = lines_.size();
-    LivePredicates predicates(lines_);
+    LiveValues predicates(lines_, File::Predicate), uniforms(lines_, File::Uniform);
     std::vector<std::vector<Edge>> predecessors(n);
     for (std::size_t i = 0; i < n; ++i)
       for (const Edge& e : successors_[i]) {
@@ -211,8 +211,10 @@ class BlockScheduler {
       for (const int c : candidates) {
         const Instruction& in = lines_[static_cast<std::size_t>(c)].instruction;
         int at = std::max(ready[static_cast<std::size_t>(c)], pipe_free[static_cast<std::size_t>(in.pipe)]);
-        // Beyond the limit: who needs one more predicate comes after all that can be done without.
-        if (predicates.live() >= limits_.most && predicates.grows(c)) at += kPostponed;
+        // Beyond a limit: who needs one more comes after all that can be done without.
+        if ((predicates.live() >= limits_.most && predicates.grows(c)) ||
+            (uniforms.live() >= limits_.most_uniforms && uniforms.grows(c)))
+          at += kPostponed;
         if (at <= now) {
           // There are few predicates: once who reads one is placed, who writes it follows.
           const bool first = best < 0 || makes_predicate(c) > makes_predicate(best);
@@ -228,6 +230,7 @@ class BlockScheduler {
       }
       const auto chosen = static_cast<std::size_t>(best);
       predicates.place(best);
+      uniforms.place(best);
       order.push_back(best);
       std::erase(candidates, best);
       const Instruction& in = lines_[chosen].instruction;
@@ -247,7 +250,7 @@ class BlockScheduler {
 
   std::vector<Line>& lines_;
   const GpuModel& model_;
-  PredicateLimits limits_;
+  ScheduleLimits limits_;
   std::vector<std::vector<Edge>> successors_;
   std::vector<int> open_;  ///< readers not placed yet
   LastWriters writers_;
@@ -256,7 +259,7 @@ class BlockScheduler {
 
 }  // namespace
 
-void schedule(Code& code, const GpuModel& model, const PredicateLimits& limits) {
+void schedule(Code& code, const GpuModel& model, const ScheduleLimits& limits) {
   const Words words(code.values());
   for (Code::Block& block : code.blocks()) BlockScheduler(block.lines, words, model, limits).run();
 }

@@ -188,9 +188,7 @@ class KernelOf {
 
   void compute(const Statement& s) {
     const bool mask = s.value.kind == Expression::Kind::Call && is_comparison(s.value.name);
-    std::vector<Value>& results = made_[s.target];
-    results.clear();
-    if (mask) masks_.insert(s.target);
+    std::vector<Value> results;  // of the same name: its old values may be read
     const int step = half_ ? 2 : 1;
     for (int e = 0; e < plan_.vector; e += step) {
       element_ = e;
@@ -202,9 +200,17 @@ class KernelOf {
         results.push_back(value(s.value));
       }
     }
+    made_[s.target] = std::move(results);
+    if (mask)
+      masks_.insert(s.target);
+    else
+      masks_.erase(s.target);
     // What was worked out before holds for the new value no longer.
-    std::erase_if(memo_,
-                  [&](const auto& m) { return m.first.find(s.target) != std::string::npos && m.first.front() != '['; });
+    const auto old = [&](const auto& m) {
+      return m.first.find(s.target) != std::string::npos && m.first.front() != '[';
+    };
+    std::erase_if(memo_, old);
+    std::erase_if(angles_, old);
   }
 
   Arg operand(const Expression& e) {
@@ -511,9 +517,11 @@ Draft draft_elementwise(const std::string& id, const config::Node& node, const G
       Tensor t;
       t.name = name;
       for (const auto& statements : kernels)
-        for (const Statement& s : statements)
-          if (s.target == name && s.value.kind == Expression::Kind::Call && is_comparison(s.value.name))
-            t.type = Type::U8;
+        for (const Statement& s : statements) {
+          if (s.target != name) continue;
+          t.where = s.where;
+          if (s.value.kind == Expression::Kind::Call && is_comparison(s.value.name)) t.type = Type::U8;
+        }
       t.row_stride = plan.rows > 1 ? plan.columns : 0;
       draft.assume(name + ": " + type_name(t.type) + " in memory, elements in order");
       plan.by_name[name] = static_cast<int>(plan.tensors.size());

@@ -116,9 +116,14 @@ class Reader {
       throw about.error("makes " + std::to_string(plan_.threads()) + " threads of a block",
                         "1024 is the most: take more rows a warpgroup");
     if (const auto stages = given("stages", "4")) plan_.stages = static_cast<int>(stages->integer(2, 8));
-    if (plan_.shared_bytes() > model_.occupancy.shared_block_max_bytes)
+    check_shared(about);
+  }
+
+  void check_shared(const config::Node& about) const {
+    const int most = model_.occupancy.shared_block_max_bytes;
+    if (plan_.shared_bytes() > most)
       throw about.error("and the stages take " + std::to_string(plan_.shared_bytes()) + " bytes of shared memory; " +
-                            std::to_string(model_.occupancy.shared_block_max_bytes) + " are the most",
+                            std::to_string(most) + " are the most",
                         "take fewer stages or a smaller tile");
   }
 
@@ -156,6 +161,7 @@ class Reader {
     if (!plan_.by_registers && plan_.ahead && plan_.tile_k / depth % 2 != 0)
       throw m_.node().error("fetches words ahead in two sets, and has one step of k a tile",
                             "take a tile of k = " + std::to_string(2 * depth) + " or more, or ahead: false");
+    check_shared(about);
   }
 
   void read_float_tiles() {

@@ -27,9 +27,8 @@ class TensorProduct : public Product {
   }
 
  private:
-  static constexpr int kMostStrips = 8;
   struct Words {
-    Value a[kMostStrips], b[kMostStrips];
+    std::vector<Value> a, b;  ///< by strip
   };
   using Between = std::vector<std::function<void()>>;
 
@@ -348,15 +347,20 @@ class TensorProduct : public Product {
   Between words_of_step(int set, Value stage, int step) {
     const bool lasts = plan_.ahead && !plan_.by_registers;
     Words& words = words_[set];
+    words.a.resize(static_cast<std::size_t>(strips_m()));
+    words.b.resize(static_cast<std::size_t>(strips_n()));
     Between loads;
     const auto place = [&](Value& v) {
       if (!lasts || v.id < 0) v = w_.code.vector(4);
       return v;
     };
     for (int i = 0; i < strips_m(); ++i)
-      loads.push_back([=, this, to = place(words.a[i])] { a_words_.load(to, i, step, stage, 0); });
+      loads.push_back(
+          [=, this, to = place(words.a[static_cast<std::size_t>(i)])] { a_words_.load(to, i, step, stage, 0); });
     for (int j = 0; j < strips_n(); ++j)
-      loads.push_back([=, this, to = place(words.b[j])] { b_words_.load(to, j, step, stage, plan_.a_bytes()); });
+      loads.push_back([=, this, to = place(words.b[static_cast<std::size_t>(j)])] {
+        b_words_.load(to, j, step, stage, plan_.a_bytes());
+      });
     return loads;
   }
 
