@@ -17,7 +17,7 @@ using Mix = std::map<std::string, double>;
 
 std::string kind_of(const Instruction& in) {
   const std::string name = opcode_text(in.opcode);
-  if (name == "HMMA" || name == "IMMA") return "matrix";
+  if (name == "HMMA" || name == "IMMA" || name == "HGMMA") return "matrix";
   if (name == "MUFU" || name.starts_with("F") || name == "HADD2" || name == "HFMA2") return "float";
   if (in.space == MemorySpace::Shared || name == "LDGSTS") return "shared";
   return in.space == MemorySpace::Global ? "global" : "rest";
@@ -58,6 +58,8 @@ TEST_CASE("sketches execute what the kernels do that they describe", "[sketch]")
         Twin{"matmul", "matmul_11_async_stages", "matmul_11_async_stages", "mma_async_3_f16_4096", 0},
         Twin{"matmul", "matmul_12_tensor", "matmul_12_tensor", "tensor_f16_4096", 0},
         Twin{"matmul", "matmul_14_split_k", "matmul_14_split_k", "tensor_split_f16_512x512x8192_parts_8", 0},
+        Twin{"hopper", "matmul_23_warp_specialised", "matmul_23_warp_specialised", "specialised_bf16_4096", 0},
+        Twin{"hopper", "matmul_24_cluster_multicast", "matmul_24_cluster_multicast", "multicast_bf16_4096", 0},
         Twin{"attention", "attention_01_unfused", "attention_01_unfused", "attention_unfused_512", 0},
         Twin{"attention", "attention_01_unfused", "attention_01_unfused", "attention_unfused_512", 1},
         Twin{"attention", "attention_05_flash2", "attention_05_flash2", "flash2_f16_64_2048", 0},

@@ -28,6 +28,11 @@ Order order_of(const Instruction& in) {
     case Opcode::UTMALDG:
     case Opcode::MEMBAR:
     case Opcode::FENCE:
+    case Opcode::ERRBAR:
+    case Opcode::CGAERRBAR:
+    case Opcode::CCTL:
+    case Opcode::UCGABAR_ARV:
+    case Opcode::UCGABAR_WAIT:
       return Order::Fence;
     case Opcode::LDGSTS:
       return Order::SharedStore;

@@ -1,7 +1,8 @@
 // Products of warpgroups (wgmma) on tiles that TMA fetches into a ring of stages, each with a barrier that counts its
 // bytes. sm_90 alone. Either one of the threads that multiply asks for the next tile once all are done with a stage; or
 // a warpgroup of its own does (`specialised`), and who multiplies hands stages back through a second barrier each and
-// keeps one group of products under way.
+// keeps one group of products under way. Blocks of a cluster share tiles then: each fetches its part of a tile into all
+// that have it, and hands a stage back to all that fetch into it.
 #include <algorithm>
 
 #include "sketch/families/product.h"
@@ -32,7 +33,9 @@ class GroupProduct : public Product {
       c.place(consume);
     }
     multiply_tiles();
+    if (plan_.clustered()) arrive_at_cluster();  // a block whose barriers others still arrive at stays
     store_tile();
+    if (plan_.clustered()) wait_for_cluster();
     return w_.finish(where, "take a smaller tile, or fewer rows a warpgroup", plan_.threads(), 0);
   }
 
@@ -45,6 +48,8 @@ class GroupProduct : public Product {
   int tiles_of_k() const { return static_cast<int>(ceiling(plan_.k, plan_.tile_k)); }
   int halves() const { return plan_.warp_m / kGroupRows; }
   int consumers() const { return plan_.tile_m / plan_.warp_m; }
+  /// Blocks that fetch into a stage of this one.
+  int sources() const { return plan_.cluster_m + plan_.cluster_n - 1; }
 
   Value uniform_number(std::uint32_t bits) {
     const Value v = w_.code.uniform();
@@ -71,6 +76,7 @@ class GroupProduct : public Product {
       maps_[f] = c.uniform(2);
       c.emit("UIADD3.64", {maps_[f], parameters, imm(w_.offset_of(pointers_[f])), kURZ});
     }
+    if (plan_.clustered()) find_shares();
     row0_ = to_uniform(w_.mad(block_m_, imm(plan_.tile_m), kRZ));
     column0_ = to_uniform(w_.mad(block_n_, imm(plan_.tile_n), kRZ));
     asks_ = w_.compare("NE", thread_, kRZ);
@@ -79,7 +85,7 @@ class GroupProduct : public Product {
     c.branch(meet, asks_);
     for (int s = 0; s < plan_.stages; ++s) {
       start_barrier(full_at() + s * kBarrierBytes, 1);
-      if (plan_.specialised) start_barrier(empty_at() + s * kBarrierBytes, consumers());
+      if (plan_.specialised) start_barrier(empty_at() + s * kBarrierBytes, consumers() * sources());
     }
     c.emit("MEMBAR.ALL.CTA");
     c.emit("FENCE.VIEW.ASYNC.S");
@@ -88,7 +94,66 @@ class GroupProduct : public Product {
         fetch(uniform_number(static_cast<std::uint32_t>(tile * plan_.tile_k)), uniform_add(base_, tile * stage_bytes()),
               uniform_add(base_, full_at() + tile * kBarrierBytes));
     c.converge(meet);
-    w_.barrier();
+    if (plan_.clustered()) {
+      arrive_at_cluster();  // nobody arrives at barriers of another block before they are made
+      wait_for_cluster();
+    } else {
+      w_.barrier();
+    }
+  }
+
+  // ---- the cluster
+
+  /// A field of the block's number in the cluster.
+  Value part_of_rank(Value rank, int below, int extent) {
+    Code& c = w_.code;
+    const Value high = c.uniform(), v = c.uniform();
+    c.emit("USHF.R.U32.HI", {high, kURZ, imm(log2_of(below)), rank});
+    Arg never = uniform_true();
+    never.operand.invert = true;
+    c.emit("ULOP3.LUT", {v, high, imm(extent - 1), kURZ, imm(0xc0), never});
+    return v;
+  }
+  Value uniform_shift(Value a, int bits) {
+    const Value v = w_.code.uniform();
+    w_.code.emit("USHF.L.U32", {v, a, imm(bits), kURZ});
+    return v;
+  }
+
+  /// Which part of the tiles this block fetches, and which blocks get it.
+  void find_shares() {
+    Code& c = w_.code;
+    const Value rank = c.uniform();
+    c.emit("S2UR", {rank, special(SpecialRegister::CgaCtaId)});
+    const int step_m = plan_.rows_first() ? 1 : plan_.cluster_n, step_n = plan_.rows_first() ? plan_.cluster_m : 1;
+    in_m_ = part_of_rank(rank, step_m, plan_.cluster_m);
+    in_n_ = part_of_rank(rank, step_n, plan_.cluster_n);
+    // Bits of the blocks with the same rows have A, of those with the same columns B; in the upper half of a word.
+    const auto all = [&](int count, int step, Value from, int from_step) {
+      std::uint32_t bits = 0;
+      for (int i = 0; i < count; ++i) bits |= 0x10000u << (i * step);
+      const Value v = c.uniform(), by = uniform_shift(from, log2_of(from_step));
+      c.emit("USHF.L.U32", {v, uniform_number(bits), by, kURZ});
+      return v;
+    };
+    if (plan_.cluster_n > 1) have_a_ = all(plan_.cluster_n, step_n, in_m_, step_m);
+    if (plan_.cluster_m > 1) have_b_ = all(plan_.cluster_m, step_m, in_n_, step_n);
+    rows_share_ = w_.code.uniform();
+    panels_share_ = w_.code.uniform();
+    c.emit("UIMAD", {rows_share_, in_n_, imm(plan_.tile_m / plan_.cluster_n), kURZ});
+    c.emit("UIMAD", {panels_share_, in_m_, imm(b_panels() / plan_.cluster_m), kURZ});
+  }
+
+  void release_to_cluster() {
+    for (const char* what : {"MEMBAR.ALL.CTA", "MEMBAR.ALL.GPU", "ERRBAR", "CGAERRBAR"}) w_.code.emit(what);
+  }
+  void arrive_at_cluster() {
+    release_to_cluster();
+    w_.code.emit("UCGABAR_ARV");
+  }
+  void wait_for_cluster() {
+    w_.code.emit("UCGABAR_WAIT");
+    w_.code.emit("CCTL.IVALL");
   }
 
   void start_barrier(int at_byte, int arrivals) {
@@ -105,18 +170,34 @@ class GroupProduct : public Product {
   void fetch(Value depth, Value stage, Value barrier) {
     Code& c = w_.code;
     c.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(barrier), w_.number(stage_bytes())});
-    box(maps_[0], stage, 0, barrier, depth, row0_, 0);
-    for (int panel = 0; panel < b_panels(); ++panel)
-      box(maps_[1], stage, plan_.a_bytes() + panel * panel_bytes(), barrier, column0_, depth, panel * kPanel);
+    Value a_to = stage, b_to = stage, row = row0_, column = column0_;
+    if (plan_.clustered()) {
+      const auto share = [&](Value part, int size, Value from) {
+        const Value v = c.uniform();
+        c.emit("UIMAD", {v, part, imm(size), from});
+        return v;
+      };
+      a_to = share(rows_share_, kRowBytes, stage);
+      row = share(rows_share_, 1, row0_);
+      b_to = share(panels_share_, panel_bytes(), stage);
+      column = share(panels_share_, kPanel, column0_);
+    }
+    box(maps_[0], a_to, 0, barrier, depth, row, 0, have_a_);
+    for (int panel = 0; panel < b_panels() / plan_.cluster_m; ++panel)
+      box(maps_[1], b_to, plan_.a_bytes() + panel * panel_bytes(), barrier, column, depth, panel * kPanel, have_b_);
   }
-  void box(Value map, Value stage, int offset, Value barrier, Value x, Value y, int x_offset) {
+  /// `blocks`: the blocks of the cluster that get it, where that is not this one alone.
+  void box(Value map, Value stage, int offset, Value barrier, Value x, Value y, int x_offset, Value blocks) {
     Code& c = w_.code;
     const Value words = c.uniform(4);
     c.emit("UIADD3", {words, stage, imm(offset), kURZ});
     c.emit("UMOV", {words.at(1), barrier});
     c.emit("UIADD3", {words.at(2), x, imm(x_offset), kURZ});
     c.emit("UMOV", {words.at(3), y});
-    c.emit("UTMALDG.2D", {at(words), at(map)});
+    if (blocks.id < 0)
+      c.emit("UTMALDG.2D", {at(words), at(map)});
+    else
+      c.emit("UTMALDG.2D.MULTICAST", {at(words), at(map), blocks});
   }
 
   /// Until the phase of that parity (in bit 31) is over.
@@ -126,6 +207,7 @@ class GroupProduct : public Product {
     c.place(again);
     const Value over = c.predicate();
     c.emit("SYNCS.PHASECHK.TRANS64.TRYWAIT", {over, at(barrier), parity});
+    if (plan_.clustered()) c.emit("CCTL.IVALL").when(over);
     c.branch(again, over, true);
   }
 
@@ -214,8 +296,7 @@ class GroupProduct : public Product {
   }
 
   std::string mnemonic() const {
-    return "HGMMA.64x" + std::to_string(plan_.tile_n) + "x16.F32" + (plan_.type == Type::Bf16 ? ".BF16" : "") +
-           ".tnspB";
+    return "HGMMA.64x" + std::to_string(plan_.tile_n) + "x16.F32" + (plan_.type == Type::Bf16 ? ".BF16" : "");
   }
 
   /// All are done with the stage: one of them asks for the tile that comes into it.
@@ -239,11 +320,32 @@ class GroupProduct : public Product {
     const Label meet = c.new_label();
     c.diverge(meet);
     const Value first = w_.compare("EQ", tile, kRZ), none = c.predicate();
-    c.emit("ISETP.NE.OR", {none, kPT, lane, kRZ, first});
-    c.branch(meet, none);
-    c.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(in_ring(before, empty_at())), w_.number(0)});
+    if (plan_.clustered()) {
+      c.emit("ISETP.GE.U32.OR", {none, kPT, lane, imm(plan_.cluster_m * plan_.cluster_n), first});
+      c.branch(meet, none);
+      if (plan_.cluster_m > 1 && plan_.cluster_n > 1) c.branch(meet, no_source(lane));
+      // The barrier's address in the lane's block.
+      const Value own = w_.copy(in_ring(before, empty_at())), there = c.vector();
+      c.emit("PRMT", {there, lane, imm(0x654), own});
+      release_to_cluster();
+      c.emit("SYNCS.ARRIVE.TRANS64.RED.A1T0", {kRZ, shared(there), kRZ});
+    } else {
+      c.emit("ISETP.NE.OR", {none, kPT, lane, kRZ, first});
+      c.branch(meet, none);
+      c.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(in_ring(before, empty_at())), w_.number(0)});
+    }
     c.converge(meet);
     w_.assign(before, turn.barrier);
+  }
+
+  /// Whether the block of that number has neither this one's rows nor its columns.
+  Value no_source(Value rank) {
+    const int below_m = plan_.rows_first() ? 1 : plan_.cluster_n, below_n = plan_.rows_first() ? plan_.cluster_m : 1;
+    const auto part = [&](int below, int extent) {
+      return w_.and_bits(w_.shift_right(rank, log2_of(below)), static_cast<std::uint32_t>(extent - 1));
+    };
+    const Value other_rows = w_.compare("NE", part(below_m, plan_.cluster_m), in_m_);
+    return w_.compare_and("NE", part(below_n, plan_.cluster_n), in_n_, other_rows);
   }
 
   void store_tile() {
@@ -273,6 +375,8 @@ class GroupProduct : public Product {
   }
 
   Value maps_[2], row0_, column0_, asks_;
+  Value in_m_{-1, 0, File::Uniform}, in_n_{-1, 0, File::Uniform};  ///< of the cluster
+  Value have_a_{-1, 0, File::Uniform}, have_b_{-1, 0, File::Uniform}, rows_share_, panels_share_;
   std::vector<Value> sums_;
 };
 

@@ -35,6 +35,7 @@ class Reader {
     else
       read_float_tiles();
     read_order();
+    check_shares();
     read_epilogue();
   }
 
@@ -96,7 +97,28 @@ class Reader {
   }
 
   void read_cluster() {
-    if (const auto cluster = m_.find("cluster")) throw cluster->error("cannot be sketched yet", "leave it out");
+    const auto cluster = m_.find("cluster");
+    if (!cluster) return;
+    constexpr int kMostBlocks = 8;  ///< that every GPU with clusters takes
+    read_extents(*cluster, {&plan_.cluster_m, &plan_.cluster_n}, 1, kMostBlocks);
+    if (plan_.cluster_m * plan_.cluster_n > kMostBlocks)
+      throw cluster->error("has " + std::to_string(plan_.cluster_m * plan_.cluster_n) + " blocks", "8 are the most");
+    if (plan_.clustered() && !plan_.specialised)
+      throw cluster->error("is sketched where a warpgroup of its own asks TMA for tiles",
+                           "write math: wgmma, copies: tma and specialised: true, or leave it out");
+  }
+
+  /// Blocks of a cluster fetch parts of one tile: rows of A by eight, columns of B by 64.
+  void check_shares() const {
+    constexpr int kLeastRows = 8, kLeastColumns = 64;
+    const auto cluster = m_.find("cluster");
+    if (!cluster) return;
+    if (plan_.tile_m / plan_.cluster_n < kLeastRows || plan_.tile_n / plan_.cluster_m < kLeastColumns)
+      throw cluster->error("leaves a block less than 8 rows of A or 64 columns of B to fetch",
+                           "take fewer blocks, or a larger tile");
+    if (plan_.group > 1 && plan_.group % plan_.cluster_m != 0)
+      throw cluster->error("does not divide the " + std::to_string(plan_.group) + " rows of tiles of order",
+                           "take an order that is a multiple of " + std::to_string(plan_.cluster_m));
   }
 
   void read_group_tiles() {
@@ -274,7 +296,7 @@ Draft draft_matmul(const std::string& id, const config::Node& node, const GpuMod
   const int a = draft.buffer("a", bytes(plan.m, plan.k), random_fill(plan.type));
   const int b = draft.buffer("b", bytes(plan.k, plan.n), random_fill(plan.type, 2));
   if (plan.wgmma)
-    launch.arguments = {map_of(a, plan.type, plan.m, plan.k, plan.tile_m),
+    launch.arguments = {map_of(a, plan.type, plan.m, plan.k, plan.tile_m / plan.cluster_n),
                         map_of(b, plan.type, plan.k, plan.n, plan.tile_k)};
   else
     launch.arguments = {pointer_to(a), pointer_to(b)};

@@ -7,12 +7,18 @@ namespace forewarp::sketch {
 Dim3 ProductPlan::grid() const {
   const auto m_tiles = static_cast<std::uint32_t>(tiles_m()), n_tiles = static_cast<std::uint32_t>(tiles_n());
   if (persistent) return {m_tiles * n_tiles, 1, 1};  // at most
-  if (group > 1) {
+  if (rows_first()) {
     // x is the row in its group: blocks are handed out in that order without a division.
     const std::uint32_t rows = std::min(m_tiles, static_cast<std::uint32_t>(group));
     return {rows, n_tiles, (m_tiles + rows - 1) / rows};
   }
   return {n_tiles, m_tiles, static_cast<std::uint32_t>(std::max(batch, parts))};
+}
+
+Dim3 ProductPlan::cluster() const {
+  if (!clustered()) return {0, 0, 0};
+  const auto along_m = static_cast<std::uint32_t>(cluster_m), along_n = static_cast<std::uint32_t>(cluster_n);
+  return rows_first() ? Dim3{along_m, along_n, 1} : Dim3{along_n, along_m, 1};
 }
 
 bool ProductPlan::deals() const {
@@ -39,6 +45,7 @@ Launch product_launch(const ProductPlan& plan, const std::string& kernel, const 
   launch.kernel = kernel;
   launch.where = where;
   launch.grid = plan.grid();
+  launch.cluster = plan.cluster();
   launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
   if (plan.mma()) launch.dynamic_shared_bytes = static_cast<std::uint32_t>(plan.shared_bytes());
   return launch;
@@ -82,7 +89,7 @@ Product::Product(const ProductPlan& plan, const GpuModel& model, const std::stri
 
 void Product::find_block() {
   if (plan_.persistent) return;
-  if (plan_.group == 1) {
+  if (!plan_.rows_first()) {
     block_n_ = w_.copy(w_.block_x());
     block_m_ = w_.copy(w_.block_y());
     return;

@@ -23,6 +23,8 @@ struct ProductPlan {
   bool by_registers = false;
   bool wgmma = false;        ///< products of warpgroups, whose tile is warp_m x tile_n, on tiles that TMA fetches
   bool specialised = false;  ///< ... with a warpgroup that fetches
+  int cluster_m = 1;         ///< blocks one above the other that have one tile of B, of which each fetches its share
+  int cluster_n = 1;         ///< ... and side by side, of A
   int group = 1;             ///< rows of tiles that are handed out together
   int parts = 1;             ///< of k
   bool persistent = false;   ///< blocks stay and take one tile after another
@@ -48,9 +50,13 @@ struct ProductPlan {
     const int barriers = wgmma ? stages * 16 : 0;
     return (mma() ? stages : 1) * (a_bytes() + b_bytes()) + barriers;
   }
-  std::int64_t tiles_m() const { return ceiling(m, tile_m); }
-  std::int64_t tiles_n() const { return ceiling(n, tile_n); }
+  bool clustered() const { return cluster_m * cluster_n > 1; }
+  /// In whole clusters.
+  std::int64_t tiles_m() const { return ceiling(m, std::int64_t{tile_m} * cluster_m) * cluster_m; }
+  std::int64_t tiles_n() const { return ceiling(n, std::int64_t{tile_n} * cluster_n) * cluster_n; }
   Dim3 grid() const;
+  bool rows_first() const { return group > 1; }  ///< x of the grid runs along m
+  Dim3 cluster() const;
   /// Whether every thread gets whole copies of both tiles, and every warp whole steps.
   bool deals() const;
   bool has(AfterSum what) const;
@@ -59,7 +65,8 @@ struct ProductPlan {
 /// Arguments: a, b, c, bias, residual (where the epilogue has them), m, n, k.
 Kernel tensor_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel float_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
-/// Arguments: as above, with maps of a (boxes of 64 x tile_m) and of b (64 x 64), both with rows of 128 bytes.
+/// Arguments: as above, with maps of a (boxes of 64 x its share of tile_m) and of b (64 x 64), both with rows of 128
+/// bytes.
 Kernel group_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel write_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 /// Adds up the parts of k: sums[parts][elements] in fp32, c[elements], elements, in blocks of 256.
