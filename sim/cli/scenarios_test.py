@@ -33,6 +33,26 @@ def predict(stem, *cases, gpu="h200-sxm", launch=None):
     return found
 
 
+def sketch(stem, *smaller, gpu="h200-sxm"):
+    """{sketch: [launch, ...]} of docs/examples/scenarios, with each first text of `smaller` replaced by its second."""
+    with open(os.path.join(HOME, "docs", "examples", "scenarios", stem + ".yaml"), encoding="utf-8") as file:
+        text = file.read()
+    for large, small in smaller:
+        if large not in text:
+            raise ValueError(f"{stem} has no {large}")
+        text = text.replace(large, small)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, stem + ".yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        done = subprocess.run([FOREWARP, "sketch", path, "--gpu", gpu, "--threads", "1", "--precision", "100", "--budget", "2",
+                               "--json", "-"], capture_output=True, text=True, check=True, timeout=600)
+    found = {}
+    for launch_there in json.loads(done.stdout)["cases"]:
+        found.setdefault(launch_there["id"], []).append(launch_there)
+    return found
+
+
 def total(launches, *metrics):
     return sum(one["metrics"][metric] for one in launches for metric in metrics)
 
@@ -196,6 +216,113 @@ class Attention(unittest.TestCase):
         self.assertAlmostEqual(total(moved, "dram__bytes_read.sum") / (3 * matrix), 1, delta=0.03)
         self.assertEqual(total(moved, LOADED) % matrix, 0)
         self.assertLess(total(moved, "dram__bytes_write.sum"), 1.1 * matrix)
+
+
+class Sketches(unittest.TestCase):
+    """The same lessons before there is a kernel: docs/examples/scenarios, whose files have less than fifteen lines."""
+
+    def executed(self, launches, opcode):
+        return sum(r["executed"] for one in launches for r in one["instructions"] if opcode in r["sass"])
+
+    def elements(self, launches, count):
+        return total(launches, LOADED, STORED) / 4 / count
+
+    def test_waves(self):
+        """S2."""
+        found = sketch("s02_waves", ("1792]", "64]"), ("1800]", "64]"), gpu="a100-sxm4-40gb")
+        waves = {name: launches[0]["waves"] for name, launches in found.items()}
+        self.assertEqual([waves[name]["blocks"] for name in ("one_wave", "one_tile_more", "full_on_h200", "beyond_on_h200")],
+                         [98, 120, 128, 136])
+        self.assertEqual(waves["one_wave"]["blocks_per_wave"], 108)
+        self.assertEqual((waves["one_tile_more"]["full_waves"], waves["one_tile_more"]["last_wave_blocks"]), (1, 12))
+        on_h200 = sketch("s02_waves", ("1792]", "64]"), ("1800]", "64]"))
+        last = {name: launches[0]["waves"]["last_wave_blocks"] for name, launches in on_h200.items()}
+        self.assertEqual((last["full_on_h200"], last["beyond_on_h200"]), (128, 4))
+
+    def test_misaligned_rows_touch_more_sections(self):
+        """S5: where a row of floats begins is a matter of its number; a row of 50264 halves ends within a section."""
+        found = sketch("s05_misaligned", ("[4096, 4096]", "[256, 4096]"), ("[4096, 50", "[128, 50"))
+        per_request = {name: total(launches, LOAD_SECTORS) / total(launches, LOAD_REQUESTS) for name, launches in found.items()}
+        self.assertEqual(per_request["padded"], 4)
+        self.assertAlmostEqual(per_request["shifted"], 4 + 7 / 8, delta=0.01)
+        copied = {name: self.executed(found[name], "LDGSTS") for name in found if "vocabulary" in name}
+        self.assertEqual(copied["vocabulary_50264"], copied["vocabulary_50304"])
+        sections = {name: sum(r["sectors"] for r in found[name][0]["memory"] if "LDGSTS" in r["sass"]) for name in copied}
+        # Half of what is copied is B; every second of its rows has nine sections in a tile instead of eight.
+        self.assertAlmostEqual(sections["vocabulary_50264"] / sections["vocabulary_50304"], 1 + 1 / 32, delta=0.005)
+
+    def test_two_nearly_empty_tiles(self):
+        """S6."""
+        found = sketch("s06_tile_quantization")
+        self.assertEqual([found[name][0]["metrics"]["launch__grid_size"] for name in ("four_tiles", "six_tiles")], [4, 6])
+
+    def test_each_input_is_read_n_over_t_times(self):
+        """S7."""
+        n = 256
+        found = sketch("s07_tiling", ("[1024, 1024, 1024]", f"[{n}, {n}, {n}]"))
+        for tile in (32, 64, 128):
+            self.assertEqual(total(found[f"tile_{tile}"], LOADED), 4 * 2 * n ** 3 / tile, tile)
+
+    def test_fusion(self):
+        """S8: one kernel reads one array and writes one; five have eleven accesses an element."""
+        n = 4096
+        found = sketch("s08_fusion", ("[67108864]", f"[{n}]"), ("[4096, 4096, 1024]", "[256, 256, 64]"))
+        self.assertEqual((self.elements(found["fused"], n), len(found["fused"])), (2, 1))
+        self.assertEqual((self.elements(found["separate"], n), len(found["separate"])), (11, 5))
+        self.assertEqual(total(found["product"], STORED), total(found["product_bias_gelu"], STORED))
+
+    def test_recomputation(self):
+        """S9."""
+        n = 4096
+        found = sketch("s09_recomputation", ("[67108864]", f"[{n}]"))
+        self.assertEqual((self.elements(found["stored"], n), self.elements(found["recomputed"], n)), (8, 5))
+        stored, recomputed = (total(found[name], "smsp__inst_executed.sum") for name in ("stored", "recomputed"))
+        self.assertGreater(recomputed, stored)
+
+    def test_precision(self):
+        """S10."""
+        n = 512
+        found = sketch("s10_precision", ("[67108864]", "[4096]"), ("[2048, 2048, 2048]", f"[{n}, {n}, {n}]"))
+        for name, size in (("relu_f32", 8), ("relu_f16", 4)):
+            self.assertEqual(total(found[name], LOADED, STORED) / 4096, size, name)
+        steps = {name: total(found[name], "sm__inst_executed_pipe_tensor.sum") for name in ("f32", "tf32", "f16", "bf16", "s8")}
+        self.assertEqual(steps["f32"], 0)
+        for name, depth in (("tf32", 8), ("f16", 16), ("bf16", 16), ("s8", 32)):
+            self.assertEqual(steps[name] * 16 * 8 * depth, n ** 3, name)
+
+    def test_attention(self):
+        """S13: S and P are written where they are kept, quadratic in the length; flash writes O and a sum a row."""
+        length, heads, size = 256, 2, 64
+        found = sketch("s13_attention", ("length: 2048", f"length: {length}"), ("heads: 32", f"heads: {heads}"),
+                       ("heads: 16", f"heads: {heads}"))
+        output = heads * length * size * 2
+        self.assertEqual(total(found["unfused"], STORED), output + 2 * heads * length ** 2 * 2)
+        self.assertEqual(total(found["flash"], STORED), output + heads * length * 4)
+        self.assertEqual([len(found[name]) for name in ("unfused", "flash", "flash_backward")], [3, 1, 4])
+        self.assertLess(total(found["flash_causal"], "sm__inst_executed_pipe_tensor.sum"),
+                        total(found["flash"], "sm__inst_executed_pipe_tensor.sum"))
+        self.assertIn("flash_128", found)
+
+    def test_copies(self):
+        """S17: who copies through registers executes loads and stores, cp.async one instruction for both, TMA neither."""
+        n = 512
+        small = ("[2048, 2048, 2048]", f"[{n}, {n}, {n}]")
+        copies, boxes = sketch("s17_copies", small), sketch("s17_hopper", small)
+        whole = 2 * (n / 128) * n * n * 2  # bytes: each tile of 128 is read n / 128 times
+        for name in ("registers", "registers_ahead"):
+            self.assertEqual(self.executed(copies[name], "LDGSTS"), 0, name)
+            self.assertGreaterEqual(total(copies[name], LOADED), whole, name)
+        for name in ("async_2", "async_4"):
+            self.assertEqual(sum(r["bytes"] for r in copies[name][0]["memory"] if "LDGSTS" in r["sass"]), whole, name)
+        for name, launches in boxes.items():
+            self.assertEqual(total(launches, LOADED), 0, name)
+            self.assertLess(total(launches, "smsp__inst_executed.sum"), total(copies["async_4"], "smsp__inst_executed.sum"), name)
+
+    def test_sparse_products_take_half_the_steps(self):
+        """S18."""
+        found = sketch("s18_sparsity", ("grid: 1056", "grid: 132"))
+        dense, sparse = (total(found[name], "sm__inst_executed_pipe_tensor.sum") for name in ("dense", "two_of_four"))
+        self.assertEqual(sparse * 2, dense)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ TEST_CASE("sketches execute what the kernels do that they describe", "[sketch]")
   }
 }
 
-TEST_CASE("every example is a sketch, each scenario in fifteen lines", "[sketch]") {
+TEST_CASE("every example is a sketch, each scenario in less than fifteen lines", "[sketch]") {
   int scenarios = 0;
   for (const char* folder : {"/docs/examples", "/docs/examples/scenarios", "/validation/sketches"})
     for (const auto& entry : std::filesystem::directory_iterator(kRoot + folder)) {
@@ -92,7 +92,7 @@ TEST_CASE("every example is a sketch, each scenario in fifteen lines", "[sketch]
       if (entry.path().parent_path().filename() == "scenarios") {
         std::ifstream file(path);
         const auto lines = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
-        CHECK(lines <= 15);
+        CHECK(lines < 15);
         ++scenarios;
       }
       for (const char* gpu : {"h200-sxm", "a100-sxm4-80gb"}) {
