@@ -298,7 +298,9 @@ class Sketches(unittest.TestCase):
         output = heads * length * size * 2
         self.assertEqual(total(found["unfused"], STORED), output + 2 * heads * length ** 2 * 2)
         self.assertEqual(total(found["flash"], STORED), output + heads * length * 4)
-        self.assertEqual([len(found[name]) for name in ("unfused", "flash", "flash_backward")], [3, 1, 4])
+        # Back, dP and dS are written too, and the gradients of Q, K and V.
+        self.assertEqual(total(found["unfused_backward"], STORED), 4 * output + 4 * heads * length ** 2 * 2)
+        self.assertEqual([len(found[name]) for name in ("unfused", "flash", "flash_backward", "unfused_backward")], [3, 1, 4, 8])
         self.assertLess(total(found["flash_causal"], "sm__inst_executed_pipe_tensor.sum"),
                         total(found["flash"], "sm__inst_executed_pipe_tensor.sum"))
         self.assertIn("flash_128", found)

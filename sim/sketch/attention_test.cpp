@@ -71,16 +71,23 @@ TEST_CASE("fused attention equals the host's", "[sketch]") {
   }
 }
 
-TEST_CASE("gradients of fused attention equal the host's", "[sketch]") {
+TEST_CASE("gradients of attention equal the host's", "[sketch]") {
+  struct Row {
+    const char* algorithm;
+    Shape shape;
+    double most;
+  };
   for (const char* on : {"h200-sxm", "a100-sxm4-80gb"})
-    for (const Shape& s :
-         {Shape{128, 128, 1, 64, 1, false}, Shape{72, 72, 4, 64, 2, true}, Shape{165, 165, 1, 64, 1, true},
-          Shape{80, 130, 1, 32, 1, false}, Shape{72, 72, 1, 128, 1, true}}) {
-      CAPTURE(on, s.queries, s.keys, s.size);
-      const Run run("a: {attention: {direction: backward, length: [" + std::to_string(s.queries) + ", " +
-                        std::to_string(s.keys) + "], heads: " + std::to_string(s.heads) +
-                        ", head: " + std::to_string(s.size) + ", group: " + std::to_string(s.group) +
-                        ", causal: " + (s.causal ? "true" : "false") + "}}",
+    for (const auto& [algorithm, s, most_off] :
+         {Row{"flash", {128, 128, 1, 64, 1, false}, 4e-3}, Row{"flash", {72, 72, 4, 64, 2, true}, 4e-3},
+          Row{"flash", {165, 165, 1, 64, 1, true}, 4e-3}, Row{"flash", {80, 130, 1, 32, 1, false}, 4e-3},
+          Row{"flash", {72, 72, 1, 128, 1, true}, 4e-3}, Row{"unfused", {128, 128, 1, 64, 1, false}, 8e-3},
+          Row{"unfused", {136, 136, 2, 64, 1, true}, 8e-3}, Row{"unfused", {75, 200, 2, 128, 1, false}, 8e-3}}) {
+      CAPTURE(on, algorithm, s.queries, s.keys, s.size);
+      const Run run("a: {attention: {direction: backward, algorithm: " + std::string(algorithm) + ", length: [" +
+                        std::to_string(s.queries) + ", " + std::to_string(s.keys) +
+                        "], heads: " + std::to_string(s.heads) + ", head: " + std::to_string(s.size) +
+                        ", group: " + std::to_string(s.group) + ", causal: " + (s.causal ? "true" : "false") + "}}",
                     gpu(on));
       const auto q = halves(run.start("q")), k = halves(run.start("k")), v = halves(run.start("v")),
                  d_o = halves(run.start("d_o"));
@@ -117,9 +124,9 @@ TEST_CASE("gradients of fused attention equal the host's", "[sketch]") {
           most = std::max(most, std::abs(expected[i] - static_cast<double>(got[i])));
         return most;
       };
-      CHECK(off(dq, "dq") < 4e-3);
-      CHECK(off(dk, "dk") < 4e-3);
-      CHECK(off(dv, "dv") < 4e-3);
+      CHECK(off(dq, "dq") < most_off);
+      CHECK(off(dk, "dk") < most_off);
+      CHECK(off(dv, "dv") < most_off);
     }
 }
 

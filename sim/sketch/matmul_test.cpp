@@ -71,12 +71,15 @@ TEST_CASE("products by other ways through the tiles", "[sketch]") {
             ", persistent: true, order: 2, tile: [64, 64, 32], warp: [32, 32]",
             ", persistent: true, order: 4, tile: [64, 64, 32], warp: [32, 32], ahead: false", ", order: 2",
             ", copies: registers", ", copies: registers, ahead: true, tile: [128, 128, 64]", ", b: columns",
-            ", b: columns, tile: [64, 128, 64], warp: [32, 64], ahead: false"}) {
+            ", b: columns, tile: [64, 128, 64], warp: [32, 64], ahead: false", ", a: columns",
+            ", a: columns, b: columns, tile: [64, 64, 64], warp: [32, 32]", ", a: columns, copies: registers",
+            ", a: columns, split_k: 3", ", a: columns, persistent: true, order: 2"}) {
         CAPTURE(name, s.m, design);
         const Run run("p: {matmul: {" + shape_of(s) + design + "}}", gpu(name));
-        std::vector<float> b = halves(run.start("b"));
+        std::vector<float> a = halves(run.start("a")), b = halves(run.start("b"));
+        if (std::string(design).find("a: columns") != std::string::npos) a = turned(a, s.k, s.m);
         if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
-        CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+        CHECK(worst(a, b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
       }
 }
 

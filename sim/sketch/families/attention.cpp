@@ -127,8 +127,8 @@ Sizes read(config::Map& m, Draft& draft) {
                              "take f16 or bf16, or algorithm: unfused");
   if (const auto direction = m.find("direction")) {
     sizes.backward = direction->choice({"forward", "backward"}) == 1;
-    if (sizes.backward && !sizes.flash)
-      throw direction->error("cannot be sketched unfused yet", "leave it out, or take algorithm: flash");
+    if (sizes.backward && plan.type == Type::F32)
+      throw direction->error("takes f16 or bf16 in a sketch", "take one of them, or leave it out");
   }
   if (const auto causal = m.find("causal")) plan.causal = causal->boolean();
   if (plan.causal && plan.queries != plan.keys)
@@ -137,8 +137,11 @@ Sizes read(config::Map& m, Draft& draft) {
     plan.group = power_of_two(*group, 1, 256);
     if (plan.heads % plan.group != 0)
       throw group->error("does not divide " + std::to_string(plan.heads) + " heads", "take a divisor");
+    if (plan.group > 1 && sizes.backward && !sizes.flash)
+      throw group->error("of heads that share keys has no unfused way back in a sketch",
+                         "leave it out, or take algorithm: flash");
   }
-  if (sizes.backward)
+  if (sizes.backward && sizes.flash)
     read_tiles_back(m, sizes, draft);
   else
     read_tiles(m, sizes, draft);
@@ -220,13 +223,22 @@ void draft_flash(const std::string& id, const Sizes& sizes, const Buffers& buffe
   if (sizes.backward) draft_backward(id, sizes, buffers, log_sums, model, where, draft);
 }
 
-/// The products of attention, a head each.
-ProductPlan product_of(const AttentionPlan& plan, bool scores) {
+/// The products of unfused attention, a head each.
+enum class Step : std::uint8_t {
+  Scores,          ///< S = Q K'
+  Output,          ///< O = P V, and dQ = dS K
+  ScoresGradient,  ///< dP = dO V'
+  KeyGradient,     ///< dV = P' dO, and dK = dS' Q
+};
+
+ProductPlan product_of(const AttentionPlan& plan, Step step) {
   ProductPlan p;
-  p.m = plan.queries;
+  const bool scores = step == Step::Scores || step == Step::ScoresGradient;
+  p.m = step == Step::KeyGradient ? plan.keys : plan.queries;
   p.n = scores ? plan.keys : plan.size;
-  p.k = scores ? plan.size : plan.keys;
+  p.k = scores ? plan.size : step == Step::KeyGradient ? plan.queries : plan.keys;
   p.type = plan.type;
+  p.a_turned = step == Step::KeyGradient;
   p.b_turned = scores;
   p.batch = plan.heads;
   p.shared_b = plan.group;
@@ -243,7 +255,7 @@ ProductPlan product_of(const AttentionPlan& plan, bool scores) {
     p.warp_n = p.tile_n / across;
     p.stages = 3;
   }
-  if (scores) {
+  if (step == Step::Scores) {
     p.epilogue = {AfterSum::Scale};
     p.scale = static_cast<float>(1 / std::sqrt(plan.size));
     if (plan.causal) p.epilogue.push_back(AfterSum::Mask);
@@ -257,8 +269,8 @@ void draft_unfused(const std::string& id, const Sizes& sizes, const Buffers& buf
   const std::int64_t rows = plan.heads * plan.queries;
   const auto bytes = static_cast<std::uint64_t>(rows * plan.keys * bytes_of(plan.type));
   const int s = draft.buffer("s", bytes, FillZero{}), p = draft.buffer("p", bytes, FillZero{});
-  const auto product = [&](const char* name, bool scores, int a, int b, int c) {
-    const ProductPlan of = product_of(plan, scores);
+  const auto product = [&](const char* name, Step step, int a, int b, int c) {
+    const ProductPlan of = product_of(plan, step);
     if (of.mma() && !of.deals())
       throw node.error("has tiles that do not leave a whole number of 16-byte copies for each of " +
                            std::to_string(of.threads()) + " threads",
@@ -269,22 +281,39 @@ void draft_unfused(const std::string& id, const Sizes& sizes, const Buffers& buf
     draft.kernels.push_back(write_product(of, model, id + name, node.where()));
     draft.item.launches.push_back(std::move(launch));
   };
-  product("_qk", true, buffers.q, buffers.k, s);
-  RowsPlan softmax;
-  softmax.rows = rows;
-  softmax.columns = plan.keys;
-  softmax.type = plan.type;
-  softmax.vector = 4 / bytes_of(plan.type);
-  Launch launch;
-  launch.kernel = id + "_softmax";
-  launch.where = node.where();
-  launch.grid = {static_cast<std::uint32_t>(rows), 1, 1};
-  launch.block = {static_cast<std::uint32_t>(softmax.block), 1, 1};
-  launch.arguments = {pointer_to(s), pointer_to(p), number_argument(plan.keys)};
-  draft.kernels.push_back(row_kernel(softmax, model, launch.kernel, node.where()));
-  draft.item.launches.push_back(std::move(launch));
-  product("_pv", false, p, buffers.v, buffers.o);
+  const auto along_rows = [&](const char* name, RowOperation operation, std::initializer_list<int> tensors) {
+    RowsPlan of;
+    of.operation = operation;
+    of.rows = rows;
+    of.columns = plan.keys;
+    of.type = plan.type;
+    of.vector = 4 / bytes_of(plan.type);
+    of.scale = static_cast<float>(1 / std::sqrt(plan.size));
+    Launch launch;
+    launch.kernel = id + name;
+    launch.where = node.where();
+    launch.grid = {static_cast<std::uint32_t>(rows), 1, 1};
+    launch.block = {static_cast<std::uint32_t>(of.block), 1, 1};
+    for (const int b : tensors) launch.arguments.push_back(pointer_to(b));
+    launch.arguments.push_back(number_argument(plan.keys));
+    draft.kernels.push_back(row_kernel(of, model, launch.kernel, node.where()));
+    draft.item.launches.push_back(std::move(launch));
+  };
+  product("_qk", Step::Scores, buffers.q, buffers.k, s);
+  along_rows("_softmax", RowOperation::Softmax, {s, p});
+  product("_pv", Step::Output, p, buffers.v, buffers.o);
   draft.assume("unfused: S = Q K', softmax a block of 256 threads a row, O = P V; S and P in the inputs' type");
+  if (!sizes.backward) return;
+  const int d_o = draft.buffer("d_o", sizes.q_bytes, random_fill(plan.type, 4));
+  const int dp = draft.buffer("dp", bytes, FillZero{}), ds = draft.buffer("ds", bytes, FillZero{});
+  const int dq = draft.buffer("dq", sizes.q_bytes, FillZero{}), dk = draft.buffer("dk", sizes.k_bytes, FillZero{}),
+            dv = draft.buffer("dv", sizes.k_bytes, FillZero{});
+  product("_dp", Step::ScoresGradient, d_o, buffers.v, dp);
+  along_rows("_ds", RowOperation::SoftmaxBack, {p, dp, ds});
+  product("_dv", Step::KeyGradient, p, d_o, dv);
+  product("_dq", Step::Output, ds, buffers.k, dq);
+  product("_dk", Step::KeyGradient, ds, buffers.q, dk);
+  draft.assume("backward: dP = dO V', dS a block a row, dV = P' dO, dQ = dS K, dK = dS' Q; dP and dS in memory");
 }
 
 }  // namespace

@@ -63,9 +63,15 @@ class Reader {
     } else if (plan_.b_turned) {
       draft_.assume("b: columns, k runs along the rows of B");
     }
+    if (const auto a = m_.find("a")) {
+      plan_.a_turned = a->choice({"rows", "columns"}) == 1;
+      if (plan_.a_turned && plan_.type != Type::F16 && plan_.type != Type::Bf16)
+        throw a->error("does not suit " + std::string(type_name(plan_.type)), "take f16 or bf16, or a: rows");
+    }
     const int size = bytes_of(plan_.type);
-    for (std::size_t i = 1; i < 3; ++i)
-      if (*extents[i] * size % kChunk != 0)
+    const bool in_rows[] = {plan_.a_turned, true, !plan_.a_turned || plan_.b_turned};
+    for (std::size_t i = 0; i < 3; ++i)
+      if (in_rows[i] && *extents[i] * size % kChunk != 0)
         throw shape[i].error("makes rows that are no whole 16-byte chunks",
                              "pad it to a multiple of " + std::to_string(kChunk / size));
     if (std::max({plan_.m * plan_.k, plan_.k * plan_.n, plan_.m * plan_.n}) >= std::int64_t{1} << 31)
@@ -90,7 +96,7 @@ class Reader {
     if (model_.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
     if (plan_.type != Type::F16 && plan_.type != Type::Bf16)
       throw math->error("takes f16 or bf16 in a sketch", "take one of them, or mma");
-    if (plan_.b_turned) throw math->error("takes B by rows in a sketch", "leave b out");
+    if (plan_.a_turned || plan_.b_turned) throw math->error("takes A and B by rows in a sketch", "leave a and b out");
     plan_.wgmma = true;
     if (const auto specialised = m_.find("specialised")) plan_.specialised = specialised->boolean();
     read_cluster();
@@ -176,10 +182,11 @@ class Reader {
         plan_.ahead = ahead->boolean();
     }
     const int threads = plan_.threads();
-    if ((!plan_.b_turned && plan_.tile_n < 64) || !plan_.deals())
-      throw about.error("and the tile do not leave a whole number of 16-byte copies for each of " +
-                            std::to_string(threads) + " threads",
-                        "take a larger tile, n at least 64, k at least " + std::to_string(depth));
+    if ((!plan_.b_turned && plan_.tile_n < 64) || (plan_.a_turned && plan_.tile_m < 64) || !plan_.deals())
+      throw about.error(
+          "and the tile do not leave a whole number of 16-byte copies for each of " + std::to_string(threads) +
+              " threads",
+          "take a larger tile, n (and m, of A by columns) at least 64, k at least " + std::to_string(depth));
     if (!plan_.by_registers && plan_.ahead && plan_.tile_k / depth % 2 != 0)
       throw m_.node().error("fetches words ahead in two sets, and has one step of k a tile",
                             "take a tile of k = " + std::to_string(2 * depth) + " or more, or ahead: false");

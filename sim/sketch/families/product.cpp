@@ -27,7 +27,7 @@ bool ProductPlan::deals() const {
   };
   const int size = bytes_of(type);
   return warp_m >= kStrip && warp_n >= kStrip && warp_m <= tile_m && warp_n <= tile_n && tile_k >= step_depth(type) &&
-         whole(a_bytes(), tile_k * size) && whole(b_bytes(), (b_turned ? tile_k : tile_n) * size);
+         whole(a_bytes(), (a_turned ? tile_m : tile_k) * size) && whole(b_bytes(), (b_turned ? tile_k : tile_n) * size);
 }
 
 bool ProductPlan::has(AfterSum what) const {

@@ -15,6 +15,7 @@ enum class AfterSum : std::uint8_t { Bias, Relu, Gelu, Residual, Scale, Mask };
 struct ProductPlan {
   std::int64_t m = 0, n = 0, k = 0;
   Type type = Type::F16;
+  bool a_turned = false;  ///< A is [k][m]
   bool b_turned = false;  ///< B is [n][k]
   int tile_m = 0, tile_n = 0, tile_k = 0;
   int warp_m = 0, warp_n = 0, stages = 0;

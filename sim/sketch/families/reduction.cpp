@@ -23,6 +23,7 @@ class RowKernel {
       gamma_ = w_.pointer_parameter();
       beta_ = w_.pointer_parameter();
     }
+    if (plan_.operation == RowOperation::SoftmaxBack) gradient_ = w_.pointer_parameter();
     out_ = w_.pointer_parameter();
     const int columns = w_.integer_parameter();
     w_.descriptor();
@@ -42,6 +43,9 @@ class RowKernel {
     switch (plan_.operation) {
       case RowOperation::Softmax:
         softmax();
+        break;
+      case RowOperation::SoftmaxBack:
+        softmax_back();
         break;
       case RowOperation::LayerNorm:
         layer_norm();
@@ -214,6 +218,27 @@ class RowKernel {
         true);
   }
 
+  /// scale p (g - sum of p g along the row).
+  void softmax_back() {
+    const Value p_from = pointer_uniform(in_), g_from = pointer_uniform(gradient_);
+    const auto each = [&](Value place, const auto& use) {
+      const std::vector<Value> p = load(address(p_from, place)), g = load(address(g_from, place));
+      for (std::size_t e = 0; e < p.size(); ++e) use(p[e], g[e]);
+    };
+    const Value part = w_.copy(imm(0));
+    walk([&](Value place) { each(place, [&](Value p, Value g) { w_.code.emit("FFMA", {part, p, g, part}); }); }, false);
+    const Value sum = block_reduce(part, Reduce::Sum), to = pointer_uniform(out_);
+    walk(
+        [&](Value place) {
+          std::vector<Value> results;
+          each(place, [&](Value p, Value g) {
+            results.push_back(w_.fp("FMUL", w_.fp("FMUL", p, imm(plan_.scale)), w_.fp("FADD", g, -sum)));
+          });
+          store(address(to, place), results);
+        },
+        true);
+  }
+
   void layer_norm() {
     const Value from = pointer_uniform(in_);
     const Value length = w_.code.vector();
@@ -252,7 +277,7 @@ class RowKernel {
 
   const RowsPlan& plan_;
   Writer w_;
-  int in_ = 0, out_ = 0, gamma_ = 0, beta_ = 0;
+  int in_ = 0, out_ = 0, gamma_ = 0, beta_ = 0, gradient_ = 0;
   Value thread_, columns_, step_, start_, none_, first_, lane_, first_lane_, has_warp_;
   int regions_ = 0;
   Reduce last_ = Reduce::Sum;

@@ -34,6 +34,7 @@ class TensorProduct : public Product {
 
   int size() const { return bytes_of(plan_.type); }
   int stage_bytes() const { return plan_.a_bytes() + plan_.b_bytes(); }
+  int a_row_bytes() const { return (plan_.a_turned ? plan_.tile_m : plan_.tile_k) * size(); }
   int b_row_bytes() const { return (plan_.b_turned ? plan_.tile_k : plan_.tile_n) * size(); }
   int steps() const { return plan_.tile_k / step_depth(plan_.type); }
   int parts() const { return a_.passes() + b_.passes(); }
@@ -47,7 +48,7 @@ class TensorProduct : public Product {
 
   void find_places() {
     const int threads = plan_.threads();
-    a_ = TileCopy(w_, plan_.tile_m, plan_.tile_k * size(), threads, thread_);
+    a_ = TileCopy(w_, plan_.a_turned ? plan_.tile_k : plan_.tile_m, a_row_bytes(), threads, thread_);
     b_ = TileCopy(w_, plan_.b_turned ? plan_.tile_n : plan_.tile_k, b_row_bytes(), threads, thread_);
     a_.find_places();
     b_.find_places();
@@ -58,8 +59,9 @@ class TensorProduct : public Product {
       find_tile(fetched_, block_m_, block_n_);
     }
     point();
-    a_.step = w_.wide_mad(k_, imm(a_.rows_a_pass() * size()), kRZ);
+    a_.step = w_.wide_mad(plan_.a_turned ? m_ : k_, imm(a_.rows_a_pass() * size()), kRZ);
     b_.step = w_.wide_mad(plan_.b_turned ? k_ : n_, imm(b_.rows_a_pass() * size()), kRZ);
+    if (plan_.a_turned) a_tile_ = w_.wide_mad(m_, imm(plan_.tile_k * size()), kRZ);
     if (!plan_.b_turned) b_tile_ = w_.wide_mad(n_, imm(plan_.tile_k * size()), kRZ);
     if (plan_.parts > 1) {
       const Value left = w_.add(part_first_, imm(-tiles_of_k())), mine = w_.number(part_tiles());
@@ -78,7 +80,11 @@ class TensorProduct : public Product {
     row_ = w_.mad(warp_row, imm(plan_.warp_m), kRZ);
     column_ = w_.mad(warp_column, imm(plan_.warp_n), kRZ);
     lane_ = lane;
-    a_words_ = TileWords(w_, Factor::A, plan_.tile_k * size(), row_, lane, steps());
+    if (plan_.a_turned)
+      a_words_ = TileWords(w_, Factor::ATurned, a_row_bytes(),
+                           w_.mad(warp_row, imm(plan_.warp_m * size() / kChunk), kRZ), lane, strips_m());
+    else
+      a_words_ = TileWords(w_, Factor::A, a_row_bytes(), row_, lane, steps());
     if (plan_.b_turned)
       b_words_ = TileWords(w_, Factor::BTurned, b_row_bytes(), column_, lane, steps());
     else
@@ -141,24 +147,26 @@ class TensorProduct : public Product {
   /// Sources at the first tiles of A and B for the block's tile of C.
   void point() {
     const int chunk = kChunk / size();
-    const Value row = w_.mad(block_m_, imm(plan_.tile_m), a_.row());
-    Value depth = w_.shift_left(a_.chunk(), log2_of(chunk)), b_depth = plan_.b_turned ? Value{} : b_.row();
-    if (plan_.b_turned) b_depth = w_.shift_left(b_.chunk(), log2_of(chunk));
+    const auto first_of = [&](const TileCopy& of) { return w_.shift_left(of.chunk(), log2_of(chunk)); };
+    const Value row = w_.mad(block_m_, imm(plan_.tile_m), plan_.a_turned ? first_of(a_) : a_.row());
+    Value depth = plan_.a_turned ? a_.row() : first_of(a_), b_depth = plan_.b_turned ? Value{} : b_.row();
+    if (plan_.b_turned) b_depth = first_of(b_);
     if (plan_.parts > 1) {
       part_first_ = w_.mad(w_.copy(w_.block_z()), imm(part_tiles()), kRZ);
       depth = w_.mad(part_first_, imm(plan_.tile_k), depth);
       b_depth = w_.mad(part_first_, imm(plan_.tile_k), b_depth);
     }
-    const Value column =
-        w_.mad(block_n_, imm(plan_.tile_n), plan_.b_turned ? b_.row() : w_.shift_left(b_.chunk(), log2_of(chunk)));
-    set_pair(a_.at, element(pointers_[0], in_batch(row, m_), k_, depth, plan_.type));
+    const Value column = w_.mad(block_n_, imm(plan_.tile_n), plan_.b_turned ? b_.row() : first_of(b_));
+    set_pair(a_.at, plan_.a_turned ? element(pointers_[0], in_batch(depth, k_), m_, row, plan_.type)
+                                   : element(pointers_[0], in_batch(row, m_), k_, depth, plan_.type));
     set_pair(b_.at, plan_.b_turned
                         ? element(pointers_[1], in_batch(column, n_, plan_.shared_b), k_, b_depth, plan_.type)
                         : element(pointers_[1], in_batch(b_depth, k_, plan_.shared_b), n_, column, plan_.type));
-    set(a_.rows_left, subtract(m_, row));
+    set(a_rows_left_, subtract(m_, row));
     set(a_depth_left_, subtract(k_, depth));
     set(b_depth_left_, subtract(k_, b_depth));
     set(b_columns_left_, subtract(n_, column));
+    a_.rows_left = plan_.a_turned ? a_depth_left_ : a_rows_left_;
     b_.rows_left = plan_.b_turned ? b_columns_left_ : b_depth_left_;
   }
 
@@ -182,7 +190,10 @@ class TensorProduct : public Product {
   }
 
   void advance() {
-    w_.advance(a_.at, imm(plan_.tile_k * size()));
+    if (plan_.a_turned)
+      advance_by(w_, a_.at, a_tile_);
+    else
+      w_.advance(a_.at, imm(plan_.tile_k * size()));
     if (plan_.b_turned)
       w_.advance(b_.at, imm(plan_.tile_k * size()));
     else
@@ -262,9 +273,9 @@ class TensorProduct : public Product {
   int base_of(int part) const { return part < a_.passes() ? 0 : plan_.a_bytes(); }
   void find_inside(int part) {
     if (pass_of(part) > 0) return;
-    const bool along_k = part < a_.passes() || plan_.b_turned;
-    inside_ =
-        w_.compare("GE", along_k ? (part < a_.passes() ? a_depth_left_ : b_depth_left_) : b_columns_left_, imm(1));
+    const Value a_left = plan_.a_turned ? a_rows_left_ : a_depth_left_,
+                b_left = plan_.b_turned ? b_depth_left_ : b_columns_left_;
+    inside_ = w_.compare("GE", part < a_.passes() ? a_left : b_left, imm(1));
   }
 
   /// One of a tile's copies by this thread, into the stage that begins `stage` bytes into the ring.
@@ -400,7 +411,7 @@ class TensorProduct : public Product {
 
   TileCopy a_, b_;
   TileWords a_words_, b_words_;
-  Value a_depth_left_, b_depth_left_, b_columns_left_, b_tile_, tiles_, part_first_;
+  Value a_rows_left_, a_depth_left_, b_depth_left_, b_columns_left_, a_tile_, b_tile_, tiles_, part_first_;
   Value work_, fetched_, fetched_depth_;
   Value row_, column_, lane_, inside_;
   Words words_[2];
