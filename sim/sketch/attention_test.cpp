@@ -1,16 +1,14 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "base/error.h"
 #include "sketch/test_support.h"
 
 namespace forewarp::sketch {
 namespace {
 
-using test::brains;
-using test::floats;
 using test::gpu;
 using test::halves;
+using test::numbers;
 using test::Run;
 
 struct Shape {
@@ -51,10 +49,8 @@ double run(const std::string& design, const std::string& type, const Shape& s, c
                     ", group: " + std::to_string(s.group) + ", causal: " + (s.causal ? "true" : "false") +
                     ", type: " + type + design + "}}",
                 gpu(on));
-  const auto read = [&](const std::vector<std::uint8_t>& raw) {
-    return type == "f16" ? halves(raw) : type == "bf16" ? brains(raw) : floats(raw);
-  };
-  return worst(read(run.start("q")), read(run.start("k")), read(run.start("v")), read(run.end("o")), s);
+  return worst(numbers(run.start("q"), type), numbers(run.start("k"), type), numbers(run.start("v"), type),
+               numbers(run.end("o"), type), s);
 }
 
 TEST_CASE("fused attention equals the host's", "[sketch]") {
@@ -144,13 +140,7 @@ TEST_CASE("attention in three kernels equals the host's", "[sketch]") {
 
 TEST_CASE("attention that fits nowhere is refused where it stands", "[sketch]") {
   const auto message = [](const std::string& design) {
-    try {
-      parse_sketches("a:\n  attention: {length: 1024, heads: 16, head: 128, " + design + "}", "sketch.yaml",
-                     gpu("h200-sxm"));
-    } catch (const InputError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    return test::refusal("a:\n  attention: {length: 1024, heads: 16, head: 128, " + design + "}");
   };
   using Catch::Contains;
   CHECK_THAT(message("algorithm: unfused, tile: [256, 256], warps: 1"),

@@ -10,6 +10,7 @@ namespace {
 
 using test::floats;
 using test::gpu;
+using test::refusal;
 using test::Run;
 
 TEST_CASE("fused and separate statements give the same values", "[sketch]") {
@@ -106,23 +107,15 @@ TEST_CASE("vectors, halves and layouts", "[sketch]") {
 }
 
 TEST_CASE("errors say where and what to do", "[sketch]") {
-  const auto message = [](const std::string& text) {
-    try {
-      parse_sketches(text, "a.yaml", gpu("h200-sxm"));
-    } catch (const InputError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
   const std::string head = "t:\n  elementwise:\n    shape: [100]\n    tensors: {x: f32, y: f32}\n    compute: [\"";
-  CHECK(message(head + "y = x + z\"]\n") ==
-        "a.yaml:5:23: there is no tensor 'z', and no statement before this makes it\n  declare it under tensors");
-  CHECK(message(head + "y = xep(x)\"]\n") == "a.yaml:5:19: there is no function 'xep'\n  did you mean exp?");
-  CHECK(message(head + "z = x\"]\n") ==
-        "a.yaml:5:15: 'z' is the kernel's last result and goes nowhere\n  declare it under tensors");
-  CHECK(message("t: {elementwise: {shape: [10], vector: 4, tensors: {x: f32}, compute: [\"x = x\"]}}")
-            .find("a.yaml:1:40") == 0);
-  CHECK(message("t: {}").find("give one of: elementwise") != std::string::npos);
+  CHECK(refusal(head + "y = x + z\"]\n") ==
+        "sketch.yaml:5:23: there is no tensor 'z', and no statement before this makes it\n  declare it under tensors");
+  CHECK(refusal(head + "y = xep(x)\"]\n") == "sketch.yaml:5:19: there is no function 'xep'\n  did you mean exp?");
+  CHECK(refusal(head + "z = x\"]\n") ==
+        "sketch.yaml:5:15: 'z' is the kernel's last result and goes nowhere\n  declare it under tensors");
+  CHECK(refusal("t: {elementwise: {shape: [10], vector: 4, tensors: {x: f32}, compute: [\"x = x\"]}}")
+            .find("sketch.yaml:1:40") == 0);
+  CHECK(refusal("t: {}").find("give one of: elementwise") != std::string::npos);
 }
 
 }  // namespace

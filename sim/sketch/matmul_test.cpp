@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/error.h"
 #include "sketch/test_support.h"
 
 namespace forewarp::sketch {
@@ -100,12 +99,7 @@ TEST_CASE("products of warpgroups", "[sketch]") {
 
 TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   const auto message = [](const std::string& design, const char* name) {
-    try {
-      parse_sketches("p:\n  matmul: {shape: [256, 256, 256], " + design + "}", "sketch.yaml", gpu(name));
-    } catch (const InputError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    return test::refusal("p:\n  matmul: {shape: [256, 256, 256], " + design + "}", name);
   };
   using Catch::Contains;
   const char *h200 = "h200-sxm", *a100 = "a100-sxm4-80gb";
@@ -162,9 +156,7 @@ TEST_CASE("what follows a product's sums", "[sketch]") {
     const Run run(
         "p: {matmul: {type: " + std::string(type) + ", " + shape_of(s) + ", epilogue: [bias, gelu, residual, relu]}}",
         gpu("h200-sxm"));
-    const auto read = [&](const std::vector<std::uint8_t>& raw) {
-      return type == std::string("f16") ? halves(raw) : type == std::string("bf16") ? brains(raw) : floats(raw);
-    };
+    const auto read = [&](const std::vector<std::uint8_t>& raw) { return test::numbers(raw, type); };
     const auto a = read(run.start("a")), b = read(run.start("b")), bias = read(run.start("bias")),
                residual = read(run.start("residual")), c = read(run.end("c"));
     double most = 0;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/error.h"
+
 namespace forewarp::sketch::test {
 
 GpuModel gpu(const std::string& name) { return load_gpu_model(FOREWARP_SOURCE_DIR "/hwmodels/" + name + ".yaml"); }
@@ -20,6 +22,15 @@ std::vector<std::uint8_t> Run::start(const std::string& buffer) const {
   return make_buffer(item().buffers[index(buffer)]);
 }
 std::vector<std::uint8_t> Run::end(const std::string& buffer) const { return result.buffers[index(buffer)]; }
+
+std::string refusal(const std::string& text, const std::string& gpu_name) {
+  try {
+    parse_sketches(text, "sketch.yaml", gpu(gpu_name));
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return {};
+}
 
 std::vector<float> floats(const std::vector<std::uint8_t>& bytes) {
   std::vector<float> f(bytes.size() / 4);
@@ -45,6 +56,10 @@ std::vector<float> brains(const std::vector<std::uint8_t>& bytes) {
     std::memcpy(&f[i], &word, 4);
   }
   return f;
+}
+
+std::vector<float> numbers(const std::vector<std::uint8_t>& bytes, const std::string& type) {
+  return type == "f16" ? halves(bytes) : type == "bf16" ? brains(bytes) : floats(bytes);
 }
 
 }  // namespace forewarp::sketch::test

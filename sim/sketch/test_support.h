@@ -24,8 +24,12 @@ struct Run {
   std::size_t index(const std::string& buffer) const;
 };
 
+/// What is said of a sketch that is refused; empty where it is not.
+std::string refusal(const std::string& text, const std::string& gpu_name = "h200-sxm");
+
 std::vector<float> floats(const std::vector<std::uint8_t>&);
 std::vector<float> halves(const std::vector<std::uint8_t>&);  ///< f16
 std::vector<float> brains(const std::vector<std::uint8_t>&);  ///< bf16
+std::vector<float> numbers(const std::vector<std::uint8_t>&, const std::string& type);
 
 }  // namespace forewarp::sketch::test
