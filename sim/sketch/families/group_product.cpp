@@ -40,8 +40,11 @@ class GroupProduct : public Product {
   }
 
  private:
-  int b_panels() const { return plan_.tile_n / kPanel; }
-  int panel_bytes() const { return plan_.tile_k * kRowBytes; }
+  /// B by rows lies in panels of 64 columns, by columns as A does.
+  int b_panels() const { return plan_.b_turned ? 1 : plan_.tile_n / kPanel; }
+  int panel_bytes() const { return (plan_.b_turned ? plan_.tile_n : plan_.tile_k) * kRowBytes; }
+  /// Columns of B that a block fetches.
+  int columns_share() const { return plan_.tile_n / plan_.cluster_m; }
   int stage_bytes() const { return plan_.a_bytes() + plan_.b_bytes(); }
   int full_at() const { return plan_.stages * stage_bytes(); }
   int empty_at() const { return full_at() + plan_.stages * kBarrierBytes; }
@@ -139,9 +142,9 @@ class GroupProduct : public Product {
     if (plan_.cluster_n > 1) have_a_ = all(plan_.cluster_n, step_n, in_m_, step_m);
     if (plan_.cluster_m > 1) have_b_ = all(plan_.cluster_m, step_m, in_n_, step_n);
     rows_share_ = w_.code.uniform();
-    panels_share_ = w_.code.uniform();
+    columns_share_ = w_.code.uniform();
     c.emit("UIMAD", {rows_share_, in_n_, imm(plan_.tile_m / plan_.cluster_n), kURZ});
-    c.emit("UIMAD", {panels_share_, in_m_, imm(b_panels() / plan_.cluster_m), kURZ});
+    c.emit("UIMAD", {columns_share_, in_m_, imm(columns_share()), kURZ});
   }
 
   void release_to_cluster() {
@@ -179,11 +182,15 @@ class GroupProduct : public Product {
       };
       a_to = share(rows_share_, kRowBytes, stage);
       row = share(rows_share_, 1, row0_);
-      b_to = share(panels_share_, panel_bytes(), stage);
-      column = share(panels_share_, kPanel, column0_);
+      b_to = share(columns_share_, panel_bytes() / (plan_.b_turned ? plan_.tile_n : kPanel), stage);
+      column = share(columns_share_, 1, column0_);
     }
     box(maps_[0], a_to, 0, barrier, depth, row, 0, have_a_);
-    for (int panel = 0; panel < b_panels() / plan_.cluster_m; ++panel)
+    if (plan_.b_turned) {
+      box(maps_[1], b_to, plan_.a_bytes(), barrier, depth, column, 0, have_b_);
+      return;
+    }
+    for (int panel = 0; panel < columns_share() / kPanel; ++panel)
       box(maps_[1], b_to, plan_.a_bytes() + panel * panel_bytes(), barrier, column, depth, panel * kPanel, have_b_);
   }
   /// `blocks`: the blocks of the cluster that get it, where that is not this one alone.
@@ -261,7 +268,7 @@ class GroupProduct : public Product {
     const Label loop = c.new_label();
     c.place(loop);
     wait(in_ring(turn.barrier, full_at()), turn.parity);
-    // Descriptions of the factors: where they start in 16 bytes, and the distance of panels of B.
+    // Descriptions of the factors: where they start in 16 bytes, and the distance of panels of B, where there are some.
     const auto start = [&](Value byte, std::uint32_t panel) {
       const Value chunk = w_.shift_right(w_.and_bits(byte, 0x3ffff), 4), v = c.vector();
       c.emit("LOP3.LUT", {v, chunk, imm(panel << 16), kRZ, imm(0xfc), !kPT});
@@ -269,7 +276,9 @@ class GroupProduct : public Product {
     };
     const Value stage = w_.add(turn.stage, base_);
     const Value a = start(w_.add(stage, a_from), 1);
-    const Value b = start(w_.add(stage, imm(plan_.a_bytes())), static_cast<std::uint32_t>(panel_bytes() / kChunk));
+    const Value b = start(w_.add(stage, imm(plan_.a_bytes())),
+                          plan_.b_turned ? 1 : static_cast<std::uint32_t>(panel_bytes() / kChunk));
+    const int b_step = plan_.b_turned ? kStepBytes : step_depth(plan_.type) * kRowBytes;
     c.emit("WARPGROUP.ARRIVE");
     const int steps = plan_.tile_k / step_depth(plan_.type);
     for (int step = 0; step < steps; ++step)
@@ -277,13 +286,14 @@ class GroupProduct : public Product {
         const Value factors = c.uniform(4);
         c.emit("UIADD3", {factors, a, imm((h * kGroupRows * kRowBytes + step * kStepBytes) / kChunk), kURZ});
         c.emit("UMOV", {factors.at(1), imm(kSwizzled | kAtomBytes / kChunk)});
-        c.emit("UIADD3", {factors.at(2), b, imm(step * step_depth(plan_.type) * kRowBytes / kChunk), kURZ});
+        c.emit("UIADD3", {factors.at(2), b, imm(step * b_step / kChunk), kURZ});
         c.emit("UMOV", {factors.at(3), imm(kSwizzled | kAtomBytes / kChunk)});
         const Value sum = sums_[static_cast<std::size_t>(h)];
         const bool last = step == steps - 1 && h == halves() - 1;
         Line& line = last ? c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true(), scoreboard(0)})
                           : c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true()});
-        line.instruction.modifiers.set(static_cast<std::size_t>(Modifier::tnspB));  // of the description
+        if (!plan_.b_turned)
+          line.instruction.modifiers.set(static_cast<std::size_t>(Modifier::tnspB));  // of the description
       }
     if (plan_.specialised)
       release(turn, before, tile, one);
@@ -376,7 +386,7 @@ class GroupProduct : public Product {
 
   Value maps_[2], row0_, column0_, asks_;
   Value in_m_{-1, 0, File::Uniform}, in_n_{-1, 0, File::Uniform};  ///< of the cluster
-  Value have_a_{-1, 0, File::Uniform}, have_b_{-1, 0, File::Uniform}, rows_share_, panels_share_;
+  Value have_a_{-1, 0, File::Uniform}, have_b_{-1, 0, File::Uniform}, rows_share_, columns_share_;
   std::vector<Value> sums_;
 };
 

@@ -96,7 +96,7 @@ class Reader {
     if (model_.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
     if (plan_.type != Type::F16 && plan_.type != Type::Bf16)
       throw math->error("takes f16 or bf16 in a sketch", "take one of them, or mma");
-    if (plan_.a_turned || plan_.b_turned) throw math->error("takes A and B by rows in a sketch", "leave a and b out");
+    if (plan_.a_turned) throw math->error("takes A by rows in a sketch", "leave a out");
     plan_.wgmma = true;
     if (const auto specialised = m_.find("specialised")) plan_.specialised = specialised->boolean();
     read_cluster();
@@ -304,7 +304,8 @@ Draft draft_matmul(const std::string& id, const config::Node& node, const GpuMod
   const int b = draft.buffer("b", bytes(plan.k, plan.n), random_fill(plan.type, 2));
   if (plan.wgmma)
     launch.arguments = {map_of(a, plan.type, plan.m, plan.k, plan.tile_m / plan.cluster_n),
-                        map_of(b, plan.type, plan.k, plan.n, plan.tile_k)};
+                        plan.b_turned ? map_of(b, plan.type, plan.n, plan.k, plan.tile_n / plan.cluster_m)
+                                      : map_of(b, plan.type, plan.k, plan.n, plan.tile_k)};
   else
     launch.arguments = {pointer_to(a), pointer_to(b)};
   const int c = draft.buffer("c", c_bytes, FillZero{});

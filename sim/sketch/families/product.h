@@ -66,8 +66,8 @@ struct ProductPlan {
 /// Arguments: a, b, c, bias, residual (where the epilogue has them), m, n, k.
 Kernel tensor_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel float_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
-/// Arguments: as above, with maps of a (boxes of 64 x its share of tile_m) and of b (64 x 64), both with rows of 128
-/// bytes.
+/// Arguments: as above, with maps of a (boxes of 64 x its share of tile_m) and of b (64 x 64; by columns 64 x its share of
+/// tile_n), both with rows of 128 bytes.
 Kernel group_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel write_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 /// Adds up the parts of k: sums[parts][elements] in fp32, c[elements], elements, in blocks of 256.
