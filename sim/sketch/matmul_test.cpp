@@ -91,6 +91,9 @@ TEST_CASE("products of warpgroups", "[sketch]") {
                                ", specialised: true, tile: [128, 256, 64], order: 4, cluster: [2, 1]",
                                ", specialised: true, cluster: [1, 2]", ", specialised: true, order: 2, cluster: [2, 4]",
                                ", specialised: true, cluster: [2, 2]", ", b: columns",
+                               ", specialised: true, tile: [64, 64, 64], persistent: true",
+                               ", specialised: true, tile: [128, 64, 64], order: 3, persistent: true",
+                               ", specialised: true, tile: [128, 128, 64], stages: 3, order: 2, persistent: true",
                                ", b: columns, specialised: true, tile: [128, 256, 64], order: 2, cluster: [2, 2]"}) {
       CAPTURE(s.m, design);
       const Run run("p: {matmul: {math: wgmma, copies: tma, " + shape_of(s) + design + "}}", gpu("h200-sxm"));
@@ -98,6 +101,20 @@ TEST_CASE("products of warpgroups", "[sketch]") {
       if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
       CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
     }
+}
+
+TEST_CASE("blocks that stay take several tiles", "[sketch]") {
+  GpuModel few = gpu("h200-sxm");
+  few.chip.sm_count = 2;
+  const Sizes s{392, 584, 328};
+  for (const char* design :
+       {", tile: [64, 64, 32], warp: [32, 32]", ", math: wgmma, copies: tma, specialised: true",
+        ", math: wgmma, copies: tma, specialised: true, tile: [64, 64, 64], stages: 3, order: 2"}) {
+    CAPTURE(design);
+    const Run run("p: {matmul: {persistent: true, " + shape_of(s) + design + "}}", few);
+    CHECK(run.sketches.launches->cases.front().launches.front().grid.x < 20);
+    CHECK(worst(halves(run.start("a")), halves(run.start("b")), halves(run.end("c")), s.m, s.n, s.k) < 0.04);
+  }
 }
 
 TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
@@ -113,6 +130,9 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   CHECK_THAT(message("math: wgmma, specialised: true, cluster: [4, 1]", h200), Contains("64 columns of B"));
   CHECK_THAT(message("math: wgmma, specialised: true, cluster: [4, 4]", h200), Contains("8 are the most"));
   CHECK_THAT(message("math: wgmma, specialised: true, cluster: [2, 1], order: 3", h200), Contains("multiple of 2"));
+  CHECK_THAT(message("math: wgmma, persistent: true", h200), Contains("a warpgroup of its own"));
+  CHECK_THAT(message("math: wgmma, specialised: true, cluster: [2, 1], persistent: true", h200),
+             Contains("and cluster exclude each other"));
   CHECK_THAT(message("math: mma, copies: tma", h200), Contains("TMA feeds wgmma"));
   CHECK_THAT(message("copies: registers, stages: 3", h200), Contains("is a ring"));
   CHECK_THAT(message("split_k: 2, persistent: true", h200), Contains("exclude each other"));

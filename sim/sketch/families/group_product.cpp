@@ -2,7 +2,8 @@
 // bytes. sm_90 alone. Either one of the threads that multiply asks for the next tile once all are done with a stage; or
 // a warpgroup of its own does (`specialised`), and who multiplies hands stages back through a second barrier each and
 // keeps one group of products under way. Blocks of a cluster share tiles then: each fetches its part of a tile into all
-// that have it, and hands a stage back to all that fetch into it.
+// that have it, and hands a stage back to all that fetch into it. Blocks that stay take one tile of C after another,
+// and who fetches goes on to the next while who multiplies stores.
 #include <algorithm>
 
 #include "sketch/families/product.h"
@@ -32,9 +33,22 @@ class GroupProduct : public Product {
       produce();
       c.place(consume);
     }
+    begin_products();
+    const Label tiles = c.new_label();
+    const Value work = plan_.persistent ? w_.copy(first_work_) : Value{};
+    if (plan_.persistent) c.place(tiles);
     multiply_tiles();
     if (plan_.clustered()) arrive_at_cluster();  // a block whose barriers others still arrive at stays
+    if (plan_.persistent) {
+      release_last();
+      find_tile(work, block_m_, block_n_);
+    }
     store_tile();
+    if (plan_.persistent) {
+      clear();
+      w_.assign(depth_, imm(0));
+      next_work(work, tiles);
+    }
     if (plan_.clustered()) wait_for_cluster();
     return w_.finish(where, "take a smaller tile, or fewer rows a warpgroup", plan_.threads(), 0);
   }
@@ -80,8 +94,10 @@ class GroupProduct : public Product {
       c.emit("UIADD3.64", {maps_[f], parameters, imm(w_.offset_of(pointers_[f])), kURZ});
     }
     if (plan_.clustered()) find_shares();
-    row0_ = to_uniform(w_.mad(block_m_, imm(plan_.tile_m), kRZ));
-    column0_ = to_uniform(w_.mad(block_n_, imm(plan_.tile_n), kRZ));
+    if (plan_.persistent)
+      first_work_ = w_.copy(w_.block_x());  // before the ways part
+    else
+      find_boxes();
     asks_ = w_.compare("NE", thread_, kRZ);
     const Label meet = c.new_label();
     c.diverge(meet);
@@ -157,6 +173,15 @@ class GroupProduct : public Product {
   void wait_for_cluster() {
     w_.code.emit("UCGABAR_WAIT");
     w_.code.emit("CCTL.IVALL");
+  }
+
+  void find_boxes() {
+    row0_ = to_uniform(w_.mad(block_m_, imm(plan_.tile_m), kRZ));
+    column0_ = to_uniform(w_.mad(block_n_, imm(plan_.tile_n), kRZ));
+  }
+  void next_work(Value work, Label tiles) {
+    w_.code.emit("IADD3", {work, work, constant(kGridX), kRZ});
+    w_.code.branch(tiles, w_.compare("LT", work, imm(all_tiles())));
   }
 
   void start_barrier(int at_byte, int arrivals) {
@@ -242,6 +267,13 @@ class GroupProduct : public Product {
     c.exit(asks_);
     const Turn turn = first_turn();
     w_.assign(turn.parity, imm(0x80000000u));  // of a barrier just begun the phase before counts as over
+    const Label tiles = c.new_label();
+    const Value work = plan_.persistent ? w_.copy(first_work_) : Value{};
+    if (plan_.persistent) {
+      c.place(tiles);
+      find_tile(work, block_m_, block_n_);
+      find_boxes();
+    }
     const Value depth = w_.number(0);
     const Label loop = c.new_label();
     c.place(loop);
@@ -250,21 +282,33 @@ class GroupProduct : public Product {
     next(turn);
     c.emit("IADD3", {depth, depth, imm(plan_.tile_k), kRZ});
     c.branch(loop, w_.compare("LT", depth, k_));
+    if (plan_.persistent) next_work(work, tiles);
     c.exit();
+  }
+
+  void clear() {
+    for (int h = 0; h < halves(); ++h) {
+      Value& sum = sums_[static_cast<std::size_t>(h)];
+      if (sum.id < 0) sum = w_.code.vector(plan_.tile_n / 2);
+      for (int word = 0; word < plan_.tile_n / 2; word += 2)
+        w_.code.emit("CS2R", {sum.at(word), special(SpecialRegister::Zero)});
+    }
+  }
+
+  void begin_products() {
+    sums_.assign(static_cast<std::size_t>(halves()), Value{});
+    clear();
+    const Value group = w_.add(w_.shift_right(thread_, 7), imm(plan_.specialised ? -1 : 0));
+    a_from_ = w_.mad(group, imm(plan_.warp_m * kRowBytes), kRZ);
+    in_group_ = w_.and_bits(thread_, kGroupThreads - 1);
+    turn_ = first_turn();
+    depth_ = w_.number(0);
+    before_ = w_.number(0);
   }
 
   void multiply_tiles() {
     Code& c = w_.code;
-    for (int h = 0; h < halves(); ++h) {
-      sums_.push_back(c.vector(plan_.tile_n / 2));
-      for (int word = 0; word < plan_.tile_n / 2; word += 2)
-        c.emit("CS2R", {sums_.back().at(word), special(SpecialRegister::Zero)});
-    }
-    const Value group = w_.add(w_.shift_right(thread_, 7), imm(plan_.specialised ? -1 : 0));
-    const Value a_from = w_.mad(group, imm(plan_.warp_m * kRowBytes), kRZ);
-    const Value one = w_.and_bits(thread_, kGroupThreads - 1);
-    const Turn turn = first_turn();
-    const Value tile = w_.number(0), before = w_.number(0);
+    const Turn& turn = turn_;
     const Label loop = c.new_label();
     c.place(loop);
     wait(in_ring(turn.barrier, full_at()), turn.parity);
@@ -275,7 +319,7 @@ class GroupProduct : public Product {
       return to_uniform(v);
     };
     const Value stage = w_.add(turn.stage, base_);
-    const Value a = start(w_.add(stage, a_from), 1);
+    const Value a = start(w_.add(stage, a_from_), 1);
     const Value b = start(w_.add(stage, imm(plan_.a_bytes())),
                           plan_.b_turned ? 1 : static_cast<std::uint32_t>(panel_bytes() / kChunk));
     const int b_step = plan_.b_turned ? kStepBytes : step_depth(plan_.type) * kRowBytes;
@@ -296,12 +340,12 @@ class GroupProduct : public Product {
           line.instruction.modifiers.set(static_cast<std::size_t>(Modifier::tnspB));  // of the description
       }
     if (plan_.specialised)
-      release(turn, before, tile, one);
+      release(turn, before_, depth_, in_group_);
     else
-      ask_again(turn, tile);
+      ask_again(turn, depth_);
     next(turn);
-    c.emit("IADD3", {tile, tile, imm(plan_.tile_k), kRZ});
-    c.branch(loop, w_.compare("LT", tile, k_));
+    c.emit("IADD3", {depth_, depth_, imm(plan_.tile_k), kRZ});
+    c.branch(loop, w_.compare("LT", depth_, k_));
     if (plan_.specialised) c.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(0)});
   }
 
@@ -348,6 +392,15 @@ class GroupProduct : public Product {
     w_.assign(before, turn.barrier);
   }
 
+  /// All products are over: the last stage goes back before the next tile of C.
+  void release_last() {
+    const Label meet = w_.code.new_label();
+    w_.code.diverge(meet);
+    w_.code.branch(meet, w_.compare("NE", in_group_, kRZ));
+    w_.code.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(in_ring(before_, empty_at())), w_.number(0)});
+    w_.code.converge(meet);
+  }
+
   /// Whether the block of that number has neither this one's rows nor its columns.
   Value no_source(Value rank) {
     const int below_m = plan_.rows_first() ? 1 : plan_.cluster_n, below_n = plan_.rows_first() ? plan_.cluster_m : 1;
@@ -384,10 +437,12 @@ class GroupProduct : public Product {
       }
   }
 
-  Value maps_[2], row0_, column0_, asks_;
+  Value maps_[2], row0_, column0_, asks_, first_work_;
   Value in_m_{-1, 0, File::Uniform}, in_n_{-1, 0, File::Uniform};  ///< of the cluster
   Value have_a_{-1, 0, File::Uniform}, have_b_{-1, 0, File::Uniform}, rows_share_, columns_share_;
   std::vector<Value> sums_;
+  Turn turn_;
+  Value a_from_, in_group_, depth_, before_;  ///< of who multiplies
 };
 
 }  // namespace

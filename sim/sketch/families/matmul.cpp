@@ -232,7 +232,10 @@ class Reader {
     if (const auto stays = m_.find("persistent")) {
       if (stays->boolean()) {
         only_tensor(*stays);
-        not_with_wgmma(*stays);
+        if (plan_.wgmma && !plan_.specialised)
+          throw stays->error("is sketched where a warpgroup of its own asks TMA for tiles", "write specialised: true");
+        if (plan_.clustered())
+          throw stays->error("and cluster exclude each other in a sketch", "leave one of the two out");
         if (plan_.parts > 1 || plan_.by_registers)
           throw stays->error(plan_.parts > 1 ? "and split_k exclude each other in a sketch" : "needs copies: async",
                              "leave one of the two out");

@@ -100,6 +100,38 @@ void Product::find_block() {
   if (plan_.tiles_m() % rows != 0) w_.code.exit(w_.compare("GE", block_m_, imm(static_cast<int>(plan_.tiles_m()))));
 }
 
+Value Product::divide(Value a, int by) {
+  if (is_power_of_two(by)) return w_.shift_right(a, log2_of(by));
+  const int bits = log2_of(by);
+  const auto factor =
+      static_cast<std::uint32_t>((std::uint64_t{1} << (31 + bits)) / static_cast<std::uint64_t>(by) + 1);
+  const Value high = w_.code.vector();
+  w_.code.emit("IMAD.HI.U32", {high, a, imm(factor), kRZ});
+  return w_.shift_right(high, bits - 1);
+}
+Value Product::rest(Value a, Value quotient, int by) {
+  const Value v = w_.code.vector();
+  w_.code.emit("IMAD", {v, quotient, imm(-by), a});
+  return v;
+}
+
+void Product::find_tile(Value i, Value& row, Value& column) {
+  const int tiles_m = static_cast<int>(plan_.tiles_m()), tiles_n = static_cast<int>(plan_.tiles_n());
+  const int group = std::min(plan_.group, tiles_m);
+  const Value which = divide(i, group * tiles_n), in_group = rest(i, which, group * tiles_n);
+  column = divide(in_group, group);
+  Value in_column = rest(in_group, column, group);
+  if (const int lower = tiles_m % group; lower != 0) {  // of the last group
+    const Value last = w_.compare("EQ", which, imm(tiles_m / group)), other = divide(in_group, lower);
+    const Value chosen = w_.code.vector(), left = w_.code.vector();
+    w_.code.emit("SEL", {chosen, other, column, last});
+    w_.code.emit("SEL", {left, rest(in_group, other, lower), in_column, last});
+    column = chosen;
+    in_column = left;
+  }
+  row = w_.mad(which, imm(group), in_column);
+}
+
 Value Product::subtract(Value a, Value b) {
   const Value v = w_.code.vector();
   w_.code.emit("IADD3", {v, a, -b, kRZ});

@@ -8,6 +8,8 @@
 
 namespace forewarp::sketch {
 
+inline constexpr int kGridX = 0xc;  ///< gridDim.x in bank 0
+
 /// What happens to a result between its sum and its store, in order.
 enum class AfterSum : std::uint8_t { Bias, Relu, Gelu, Residual, Scale, Mask };
 
@@ -66,8 +68,8 @@ struct ProductPlan {
 /// Arguments: a, b, c, bias, residual (where the epilogue has them), m, n, k.
 Kernel tensor_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel float_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
-/// Arguments: as above, with maps of a (boxes of 64 x its share of tile_m) and of b (64 x 64; by columns 64 x its share of
-/// tile_n), both with rows of 128 bytes.
+/// Arguments: as above, with maps of a (boxes of 64 x its share of tile_m) and of b (64 x 64; by columns 64 x its
+/// share of tile_n), both with rows of 128 bytes.
 Kernel group_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel write_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 /// Adds up the parts of k: sums[parts][elements] in fp32, c[elements], elements, in blocks of 256.
@@ -89,6 +91,11 @@ class Product {
   /// A row of the batch's matrix: beyond the rows of the products before.
   Value in_batch(Value row, Value rows, int shared = 1);
 
+  // Blocks that stay.
+  int all_tiles() const { return static_cast<int>(plan_.tiles_m() * plan_.tiles_n()); }
+  /// Row and column of the i-th tile, in groups of rows of tiles.
+  void find_tile(Value i, Value& row, Value& column);
+
   // Results, `count` side by side in a row at a time.
   void begin_results(Value first_column, const std::vector<int>& columns, int count);
   void begin_row(Value row, Value first_column);
@@ -101,6 +108,8 @@ class Product {
 
  private:
   void find_block();
+  Value divide(Value a, int by);  ///< the quotient of a number below 2^31
+  Value rest(Value a, Value quotient, int by);
 
   std::vector<std::vector<Value>> biases_;  ///< by group of columns
   Value row_at_, residual_at_, row_, first_column_;

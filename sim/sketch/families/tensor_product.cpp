@@ -11,8 +11,6 @@
 namespace forewarp::sketch {
 namespace {
 
-constexpr int kGridX = 0xc;  ///< gridDim.x in bank 0
-
 class TensorProduct : public Product {
  public:
   using Product::Product;
@@ -41,7 +39,6 @@ class TensorProduct : public Product {
   int strips_m() const { return plan_.warp_m / kStrip; }
   int strips_n() const { return plan_.warp_n / kStrip; }
   int tiles_of_k() const { return static_cast<int>(ceiling(plan_.k, plan_.tile_k)); }
-  int all_tiles() const { return static_cast<int>(plan_.tiles_m() * plan_.tiles_n()); }
   bool stays() const { return plan_.persistent; }
 
   // ---- where things are
@@ -94,40 +91,6 @@ class TensorProduct : public Product {
   }
 
   int part_tiles() const { return static_cast<int>(ceiling(tiles_of_k(), plan_.parts)); }
-
-  /// The quotient of a number below 2^31.
-  Value divide(Value a, int by) {
-    if (is_power_of_two(by)) return w_.shift_right(a, log2_of(by));
-    const int bits = log2_of(by);
-    const auto factor =
-        static_cast<std::uint32_t>((std::uint64_t{1} << (31 + bits)) / static_cast<std::uint64_t>(by) + 1);
-    const Value high = w_.code.vector();
-    w_.code.emit("IMAD.HI.U32", {high, a, imm(factor), kRZ});
-    return w_.shift_right(high, bits - 1);
-  }
-  Value rest(Value a, Value quotient, int by) {
-    const Value v = w_.code.vector();
-    w_.code.emit("IMAD", {v, quotient, imm(-by), a});
-    return v;
-  }
-
-  /// Row and column of the i-th tile, in groups of rows of tiles.
-  void find_tile(Value i, Value& row, Value& column) {
-    const int tiles_m = static_cast<int>(plan_.tiles_m()), tiles_n = static_cast<int>(plan_.tiles_n());
-    const int group = std::min(plan_.group, tiles_m);
-    const Value which = divide(i, group * tiles_n), in_group = rest(i, which, group * tiles_n);
-    column = divide(in_group, group);
-    Value in_column = rest(in_group, column, group);
-    if (const int lower = tiles_m % group; lower != 0) {  // of the last group
-      const Value last = w_.compare("EQ", which, imm(tiles_m / group)), other = divide(in_group, lower);
-      const Value chosen = w_.code.vector(), left = w_.code.vector();
-      w_.code.emit("SEL", {chosen, other, column, last});
-      w_.code.emit("SEL", {left, rest(in_group, other, lower), in_column, last});
-      column = chosen;
-      in_column = left;
-    }
-    row = w_.mad(which, imm(group), in_column);
-  }
 
   void set(Value& to, Value from) {
     if (to.id < 0)
