@@ -45,7 +45,7 @@ def sketch(stem, *smaller, gpu="h200-sxm"):
         path = os.path.join(folder, stem + ".yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        done = subprocess.run([FOREWARP, "sketch", path, "--gpu", gpu, "--threads", "1", "--precision", "100", "--budget", "2",
+        done = subprocess.run([FOREWARP, "sketch", path, "--gpu", gpu, "--threads", "1", "--precision", "100", "--budget", "0.5",
                                "--json", "-"], capture_output=True, text=True, check=True, timeout=600)
     found = {}
     for launch_there in json.loads(done.stdout)["cases"]:
