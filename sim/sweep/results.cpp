@@ -34,7 +34,7 @@ class Metrics {
   double get(const std::string& name) const {
     if (launch_ || launches_.size() == 1) return of(launches_[static_cast<std::size_t>(launch_.value_or(0))], name);
     if (!adds_up(name))
-      throw InputError({file_.path}, "metric " + config::quoted(name) + " does not add up over several launches",
+      throw InputError(place_of(name), "metric " + config::quoted(name) + " does not add up over several launches",
                        "choose one of them by `launch: 0`, or a metric that ends in .sum");
     double sum = 0;
     for (const Json& one : launches_) sum += of(one, name);
@@ -42,6 +42,10 @@ class Metrics {
   }
 
  private:
+  SourcePosition place_of(const std::string& name) const {
+    const auto named = file_.named.find(name);
+    return named == file_.named.end() ? SourcePosition{file_.path} : named->second;
+  }
   double of(const Json& launch, const std::string& name) const {
     const Json& metrics = launch.at("metrics");
     const auto found = metrics.find(name);
@@ -50,7 +54,7 @@ class Metrics {
     for (const auto& [known, value] : metrics.items()) names.push_back(known);
     for (const auto& [derived, formula] : file_.derive) names.push_back(derived);
     const std::string near = config::nearest(name, names);
-    throw InputError({file_.path},
+    throw InputError(place_of(name),
                      "there is no metric " + config::quoted(name) +
                          (near.empty() ? "" : "; did you mean " + config::quoted(near) + "?"),
                      "`forewarp describe metrics` lists them; `derive` makes others");

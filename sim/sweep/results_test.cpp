@@ -68,7 +68,9 @@ TEST_CASE("launches of a case add up, where the metric does", "[sweep]") {
   CHECK_THROWS_WITH(make_results(file, two), Contains("there is no launch 2"));
   file.launch = 0;
   file.columns = {"gpu__time_duratoin.sum"};
-  CHECK_THROWS_WITH(make_results(file, two), Contains("did you mean 'gpu__time_duration.sum'?"));
+  file.named = {{"gpu__time_duratoin.sum", {"a.sweep.yaml", 7, 11}}};
+  CHECK_THROWS_WITH(make_results(file, two),
+                    Contains("a.sweep.yaml:7:11: ") && Contains("did you mean 'gpu__time_duration.sum'?"));
 }
 
 TEST_CASE("the Pareto front is what no point beats in both", "[sweep]") {

@@ -133,17 +133,20 @@ std::vector<Point> combine(const std::vector<Choices>& axes, const std::optional
   return points;
 }
 
-Objective read_objective(const Node& node) {
+Objective read_objective(const Node& node, std::map<std::string, SourcePosition>& named) {
   Objective objective;
   if (node.is_scalar()) {
     objective.metric = node.string();
+    named.emplace(objective.metric, node.where());
     return objective;
   }
   node.read_map([&](config::Map& m) {
     const auto lowest = m.find("lowest"), highest = m.find("highest");
     if (lowest.has_value() == highest.has_value())
       throw node.error("names no metric", "write the metric alone, {lowest: METRIC} or {highest: METRIC}");
-    objective = {(lowest ? *lowest : *highest).string(), highest.has_value()};
+    const Node& metric = lowest ? *lowest : *highest;
+    objective = {metric.string(), highest.has_value()};
+    named.emplace(objective.metric, metric.where());
   });
   return objective;
 }
@@ -190,12 +193,15 @@ SweepFile read_sweep_file(const std::string& path, const std::vector<std::string
         file.derive.emplace_back(entry.key, entry.value.string());
       }
     if (const auto columns = m.find("columns"))
-      for (const Node& column : columns->list()) file.columns.push_back(column.string());
+      for (const Node& column : columns->list()) {
+        file.columns.push_back(column.string());
+        file.named.emplace(file.columns.back(), column.where());
+      }
     const auto best = m.find("best");
-    file.best = best ? read_objective(*best) : Objective{"gpu__time_duration.sum", false};
+    file.best = best ? read_objective(*best, file.named) : Objective{"gpu__time_duration.sum", false};
     if (const auto pareto = m.find("pareto")) {
       const std::vector<Node> two = pareto->list(2, 2);
-      file.pareto = {read_objective(two[0]), read_objective(two[1])};
+      file.pareto = {read_objective(two[0], file.named), read_objective(two[1], file.named)};
     }
     if (const auto launch = m.find("launch")) file.launch = static_cast<int>(launch->integer(0, 1'000'000));
     read = std::move(file);

@@ -1,6 +1,7 @@
 // A sweep file (docs/sweep.md): what is predicted, over which values, and how the results are ordered.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,6 +31,7 @@ struct SweepFile {
   std::vector<std::string> columns = {};                         ///< metrics of the table, besides those below
   Objective best = {};
   std::optional<std::pair<Objective, Objective>> pareto = {};
+  std::map<std::string, SourcePosition> named = {};  ///< metrics of these, and where each is named first
   std::optional<int> launch = {};  ///< of a case with several: the one whose metrics count; else their sums
 };
 
