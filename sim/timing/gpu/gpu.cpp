@@ -40,8 +40,12 @@ Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned thre
       throw InputError("a cluster of " + std::to_string(together) + " blocks does not fit a GPC of " +
                            context.gpu.name + ", with " + std::to_string(context.blocks_per_sm) + " blocks on an SM",
                        "use smaller clusters, or blocks that need less");
+    const std::vector<std::uint16_t> cpcs = cpc_of_sms(context.gpu.chip);
     for (const auto& gpc : gpcs_) {
-      gpc->network = std::make_unique<ClusterNetwork>(context.gpu.cluster, gpc->first_sm, gpc->end_sm);
+      const auto first = cpcs.begin() + static_cast<std::ptrdiff_t>(gpc->first_sm);
+      const auto end = cpcs.begin() + static_cast<std::ptrdiff_t>(gpc->end_sm);
+      gpc->network =
+          std::make_unique<ClusterNetwork>(context.gpu.cluster, gpc->first_sm, std::vector<std::uint16_t>(first, end));
       for (std::size_t sm = gpc->first_sm; sm < gpc->end_sm; ++sm) sms_[sm]->join(*gpc->network);
     }
   }

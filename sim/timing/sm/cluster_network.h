@@ -18,9 +18,14 @@ inline constexpr std::size_t kMostClusterBlocks = 16;
 
 class ClusterNetwork {
  public:
-  /// For SMs from `first_sm` up to `end_sm`.
-  ClusterNetwork(const ClusterSpec& spec, std::size_t first_sm, std::size_t end_sm)
-      : spec_(spec), first_sm_(first_sm), out_(end_sm - first_sm), in_(end_sm - first_sm) {}
+  /// For SMs from `first_sm` on, whose CPCs are given.
+  ClusterNetwork(const ClusterSpec& spec, std::size_t first_sm, std::vector<std::uint16_t> cpcs)
+      : spec_(spec),
+        first_sm_(first_sm),
+        cpc_(std::move(cpcs)),
+        out_(cpc_.size()),
+        in_(cpc_.size()),
+        cpc_ways_(cpc_.empty() ? 0 : *std::max_element(cpc_.begin(), cpc_.end()) + 1u) {}
 
   /// Where a block of a cluster runs.
   struct Place {
@@ -61,7 +66,7 @@ class ClusterNetwork {
 
   /// Arrivals and bytes that leave an SM for a barrier in a block's shared memory. Returns when they are there.
   Cycle send(std::uint32_t index, std::size_t rank, const PhaseRecord& record, Cycle leaves) {
-    const Cycle at = leaves + static_cast<Cycle>(spec_.hop_cycles);
+    const Cycle at = leaves + static_cast<Cycle>(spec_.arrive_cycles);
     post(Message::Kind::Phase, clusters_[index].places[rank], record, at);
     return at;
   }
@@ -69,13 +74,19 @@ class ClusterNetwork {
   void complete(std::uint32_t index, std::size_t rank, const PhaseRecord& record, Cycle at) {
     post(Message::Kind::Phase, clusters_[index].places[rank], record, at);
   }
-  /// Bytes that an SM stores in another one's shared memory, and those that it loads from there; the cycle in which the
-  /// last is there.
-  Cycle store(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, Cycle now) {
-    return carry(from, to, bytes, now) + static_cast<Cycle>(spec_.hop_cycles);
+  /// Bytes that an SM stores in another one's shared memory, and those that it loads from there.
+  struct Carried {
+    Cycle there = 0;  ///< the last of them
+    Cycle free = 0;   ///< when the SM's way takes its next access
+  };
+  Carried store(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, Cycle now) {
+    const Cycle passed = carry(from, to, bytes, spec_.sm_bytes_per_cycle, now);
+    return {passed + static_cast<Cycle>(spec_.hop_cycles), passed};
   }
-  Cycle load(std::uint16_t to, std::uint16_t from, std::uint32_t bytes, Cycle now) {
-    return carry(from, to, bytes, now + static_cast<Cycle>(spec_.hop_cycles)) + static_cast<Cycle>(spec_.hop_cycles);
+  Carried load(std::uint16_t to, std::uint16_t from, std::uint32_t bytes, Cycle now) {
+    const auto hop = static_cast<Cycle>(spec_.hop_cycles);
+    const Cycle passed = carry(from, to, bytes, spec_.load_bytes_per_cycle, now + hop);
+    return {passed + hop, passed - hop};
   }
 
   Cycle next() const { return messages_.empty() ? kNever : messages_.top().at; }
@@ -104,17 +115,25 @@ class ClusterNetwork {
     if (to.here) messages_.push({kind, at, order_++, to, record});
   }
   void release_if_all(Cluster& cluster, Cycle now);
-  /// Through the port of the one and the port of the other.
-  Cycle carry(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, Cycle now) {
-    const FineCycle cost = fine_cost(spec_.sm_bytes_per_cycle, bytes);
-    const FineCycle sent = out_[from - first_sm_].take(to_fine(now), cost);
-    return fine_ceil(in_[to - first_sm_].take(sent, cost) + cost);
+  /// Through the port of the one, the switch of its CPC, that of the other's, and the port of the other. An SM has no
+  /// more than one access on its way to them, so that all four are queues in the order of accesses.
+  Cycle carry(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, int bytes_per_cycle, Cycle now) {
+    const std::size_t source = from - first_sm_, target = to - first_sm_;
+    const FineCycle cost = fine_cost(bytes_per_cycle, bytes);
+    const FineCycle in_cpc = fine_cost(spec_.cpc_bytes_per_cycle, bytes);
+    const FineCycle from_now = to_fine(now);
+    FineCycle at = std::max(out_[source].take(from_now, cost), in_[target].take(from_now, cost));
+    at = std::max(at, cpc_ways_[cpc_[source]].take(from_now, in_cpc));
+    if (cpc_[target] != cpc_[source]) at = std::max(at, cpc_ways_[cpc_[target]].take(from_now, in_cpc));
+    return fine_ceil(at + cost);
   }
 
   ClusterSpec spec_;
   std::size_t first_sm_;
   std::vector<Cluster> clusters_;
+  std::vector<std::uint16_t> cpc_;    ///< of each SM
   std::vector<RateServer> out_, in_;  ///< by SM
+  std::vector<RateServer> cpc_ways_;
   std::priority_queue<Message, std::vector<Message>, Later> messages_;
   std::uint64_t order_ = 0;
 };

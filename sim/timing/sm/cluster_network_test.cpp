@@ -10,14 +10,20 @@ namespace {
 ClusterSpec spec() {
   ClusterSpec s;
   s.hop_cycles = 80;
-  s.sm_bytes_per_cycle = 16;
+  s.arrive_cycles = 90;
+  s.sm_bytes_per_cycle = 32;
+  s.load_bytes_per_cycle = 16;
+  s.cpc_bytes_per_cycle = 64;
   s.barrier_cycles = 250;
   return s;
 }
 
-/// Two blocks of two warps, on SMs 4 and 5 of a GPC that begins with SM 4.
+/// A GPC that begins with SM 4: two CPCs, of four SMs and of two.
+ClusterNetwork gpc() { return {spec(), 4, {7, 7, 8, 8, 7, 7}}; }
+
+/// Two blocks of two warps, on SMs 4 and 5.
 struct Pair {
-  ClusterNetwork network{spec(), 4, 10};
+  ClusterNetwork network = gpc();
   std::uint32_t index = network.start(7, 0, {4, 0, 14, true}, 2, 2);
 
   Pair() { CHECK(network.start(7, 1, {5, 0, 15, true}, 2, 2) == index); }
@@ -55,14 +61,14 @@ TEST_CASE("warps that exit are not waited for", "[cluster]") {
   CHECK(network.next() == 550);
 }
 
-TEST_CASE("arrivals take one hop, in the order in which they leave", "[cluster]") {
+TEST_CASE("arrivals get there in the order in which they leave", "[cluster]") {
   Pair pair;
   ClusterNetwork& network = pair.network;
   PhaseRecord first, second;
   first.barrier = 8;
   second.barrier = 16;
-  CHECK(network.send(pair.index, 1, first, 30) == 110);
-  CHECK(network.send(pair.index, 0, second, 30) == 110);
+  CHECK(network.send(pair.index, 1, first, 30) == 120);
+  CHECK(network.send(pair.index, 0, second, 30) == 120);
   const ClusterNetwork::Message one = network.take(), other = network.take();
   CHECK(one.to.block == 15);
   CHECK(one.record.barrier == 8);
@@ -74,13 +80,28 @@ TEST_CASE("arrivals take one hop, in the order in which they leave", "[cluster]"
 }
 
 TEST_CASE("data wait for the ports of both SMs", "[cluster]") {
-  ClusterNetwork network(spec(), 4, 10);
-  CHECK(network.load(4, 5, 128, 1000) == 1000 + 80 + 8 + 80);
+  ClusterNetwork network = gpc();
+  CHECK(network.load(4, 5, 128, 1000).there == 1000 + 80 + 8 + 80);
   // The same source, 8 cycles later; another target meanwhile has to wait for it.
-  CHECK(network.load(4, 5, 128, 1000) == 1000 + 80 + 16 + 80);
-  CHECK(network.load(6, 5, 128, 1000) == 1000 + 80 + 24 + 80);
-  CHECK(network.load(7, 8, 128, 1000) == 1000 + 80 + 8 + 80);
-  CHECK(network.store(9, 4, 32, 5000) == 5000 + 2 + 80);
+  CHECK(network.load(4, 5, 128, 1000).there == 1000 + 80 + 16 + 80);
+  CHECK(network.load(6, 5, 128, 1000).there == 1000 + 80 + 24 + 80);
+  // The way takes the next load when the data of this one would have come but for the hops.
+  CHECK(network.load(8, 9, 128, 3000).free == 3000 + 8);
+  CHECK(network.store(9, 4, 64, 5000).there == 5000 + 2 + 80);
+  CHECK(network.store(9, 4, 64, 5000).free == 5000 + 4);
+}
+
+TEST_CASE("the SMs of a CPC share its switch, and data from another CPC pass both", "[cluster]") {
+  ClusterNetwork network = gpc();
+  // 256 bytes pass a port in 8 cycles and a switch in 4.
+  CHECK(network.store(4, 5, 256, 1000).free == 1000 + 8);
+  CHECK(network.store(5, 4, 256, 1000).free == 1000 + 4 + 8);
+  CHECK(network.store(8, 9, 256, 1000).free == 1000 + 8 + 8);
+  CHECK(network.store(6, 7, 256, 1000).free == 1000 + 8);
+  ClusterNetwork other = gpc();
+  CHECK(other.store(6, 7, 256, 1000).free == 1000 + 8);
+  CHECK(other.store(4, 6, 256, 1000).free == 1000 + 4 + 8);
+  CHECK(other.store(8, 9, 256, 1000).free == 1000 + 4 + 8);
 }
 
 TEST_CASE("the place of a cluster that has ended is taken by another", "[cluster]") {

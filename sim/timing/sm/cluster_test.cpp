@@ -17,7 +17,14 @@ GpuModel two_sms() {
                .box_start_cycles = 20,
                .box_line_x16 = 16,
                .box_complete_cycles = 20};
-  gpu.cluster = {.hop_cycles = 80, .sm_bytes_per_cycle = 16, .barrier_cycles = 250, .multicast_cycles = 100};
+  gpu.cluster = {.hop_cycles = 80,
+                 .arrive_cycles = 90,
+                 .sm_bytes_per_cycle = 32,
+                 .load_bytes_per_cycle = 16,
+                 .cpc_bytes_per_cycle = 64,
+                 .barrier_cycles = 250,
+                 .fence_cycles = 200,
+                 .multicast_cycles = 100};
   return gpu;
 }
 
@@ -160,11 +167,11 @@ TEST_CASE("a load from another SM takes a hop there, one back and the ports' tim
   // 128 bytes pass the banks in a cycle and the ports in 8.
   CHECK(pair.end(gpu, 0) == own.end(gpu, 0) + 2 * 80 + 8 + 1);
   GpuModel narrow = gpu;
-  narrow.cluster.sm_bytes_per_cycle = 8;
+  narrow.cluster.load_bytes_per_cycle = 8;
   CHECK(pair.end(narrow, 0) == pair.end(gpu, 0) + 8);
 }
 
-TEST_CASE("an arrival at another block's barrier takes a hop", "[cluster]") {
+TEST_CASE("an arrival at another block's barrier takes its time", "[cluster]") {
   PairOfBlocks far({phase(), phase(), phase(), waiting(exit_instruction(), 0)}, 0);
   far.record(0, begin(1).packed()).record(0, arrive().packed(), 2).record(0, begin(1, 8).packed());
   far.record(1, begin(1).packed()).record(1, begin(1, 8).packed());
@@ -175,9 +182,9 @@ TEST_CASE("an arrival at another block's barrier takes a hop", "[cluster]") {
   pair.record(1, begin(1).packed()).record(1, begin(1, 8).packed()).record(1, await().packed());
   const GpuModel gpu = two_sms();
   GpuModel further = gpu;
-  further.cluster.hop_cycles += 33;
+  further.cluster.arrive_cycles += 33;
   CHECK(pair.end(further, 1) == pair.end(gpu, 1) + 33);
-  CHECK(pair.end(gpu, 1) > 80 + 40);
+  CHECK(pair.end(gpu, 1) > 90 + 40);
 }
 
 TEST_CASE("a copy to two blocks is read once and completes both barriers", "[cluster]") {
@@ -210,4 +217,61 @@ TEST_CASE("a copy to two blocks is read once and completes both barriers", "[clu
   // What comes to this SM last passes the other's port in 2 cycles more.
   CHECK(both.end(gpu, 0) == alone.end(gpu, 0) + 2 + 100);
   CHECK(both.end(gpu, 1) == both.end(gpu, 0));
+}
+
+namespace {
+
+Instruction box_copy(Opcode opcode) {
+  Instruction copy = memory_instruction(opcode, MemorySpace::Global, MemoryKind::AsyncCopy);
+  copy.pipe = Pipe::Tma;
+  copy.access_bytes = 0;
+  return copy;
+}
+
+Instruction fence(Modifier of, Modifier scope) {
+  Instruction in = plain(Pipe::Lsu, 1);
+  in.opcode = Opcode::MEMBAR;
+  for (const Modifier m : {of, scope}) in.modifiers.set(static_cast<std::size_t>(m));
+  return in;
+}
+
+AccessPattern rows_of_128_bytes(int rows) {
+  AccessPattern box;
+  box.lanes = 3;
+  box.space = MemorySpace::Global;
+  box.kind = MemoryKind::AsyncCopy;
+  box.offsets[0] = 128;
+  box.offsets[1] = rows;
+  box.offsets[kBoxPitch + 1] = 128;
+  return box;
+}
+
+}  // namespace
+
+TEST_CASE("a fence of all kinds of accesses takes its time beside others'", "[cluster]") {
+  const auto end = [](const Instruction& in, int warps) {
+    return HandMadeTrace({in, exit_instruction()}, warps).simulate(two_sms()).elapsed_cycles;
+  };
+  const Cycle none = end(fence(Modifier::ALL, Modifier::CTA), 1);
+  const Cycle all = end(fence(Modifier::ALL, Modifier::GPU), 1);
+  CHECK(all == none + 200 - 1);
+  CHECK(end(fence(Modifier::ALL, Modifier::GPU), 4) == all);
+  CHECK(end(fence(Modifier::SC, Modifier::GPU), 1) == none);
+}
+
+TEST_CASE("a fence of all kinds of accesses waits for the boxes that its SM has asked for", "[cluster]") {
+  // Block 0 asks for one, block 1 does not.
+  const auto end = [](int rows, Modifier of, std::size_t rank = 0) {
+    PairOfBlocks pair({box_copy(Opcode::UTMALDG), phase(), fence(of, Modifier::GPU), exit_instruction()}, 1);
+    pair.record(0, 1 << 20, rows_of_128_bytes(rows))
+        .record(0, BoxTarget{0, 0, static_cast<std::uint32_t>(128 * rows), 0}.packed());
+    for (const std::size_t r : {0, 1}) pair.record(r, begin(1).packed());
+    return pair.end(two_sms(), rank);
+  };
+  const Cycle some = end(256, Modifier::ALL);
+  CHECK(some > 256 + 200);
+  // A line takes the SM's way from L2 for 2 cycles.
+  CHECK(end(512, Modifier::ALL) == some + 2 * 256);
+  CHECK(end(512, Modifier::SC) == end(256, Modifier::SC));
+  CHECK(end(512, Modifier::ALL, 1) < some);
 }

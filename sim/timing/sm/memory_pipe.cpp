@@ -364,14 +364,9 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
   if (load.owner >= Owner::Box) {
     Release release;
     release.kind = load.owner == Owner::Box ? Release::Kind::Boxed : Release::Kind::BoxStored;
-    release.warp = load.warp;
+    release.warp = load.box.warp;
     release.at = now;
-    release.block = load.block;
-    release.barrier = load.barrier;
-    release.bytes = load.bytes;
-    release.group = load.group;
-    release.blocks = load.blocks;
-    release.cluster = load.cluster;
+    release.box = load.box;
     release.fanned_at = load.fanned_at;
     if (load.owner != Owner::Prefetch) releases.push_back(release);
     load.next_free = free_load_;
@@ -436,13 +431,7 @@ void MemoryPipe::open_box(Box& box) {
   Load& load = loads_[box.load];
   load.owner = box.request != RequestKind::Read ? Owner::StoredBox : box.counts ? Owner::Box : Owner::Prefetch;
   load.open = true;
-  load.warp = box.owner;
-  load.group = box.group;
-  load.block = box.block;
-  load.barrier = box.barrier;
-  load.bytes = box.bytes;
-  load.blocks = box.blocks;
-  load.cluster = box.cluster;
+  load.box = box.owner;
 }
 
 /// One line after another, one box after another. A line that leaves shared memory passes the banks.
@@ -587,7 +576,8 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   const MemoryOperation& operation = taken_[taken_head_ & taken_mask_];
   const bool below = operation.effect.to_lines();
   const Cycle ahead = below ? static_cast<Cycle>(gpu_.memory_pipe.tags_ahead_cycles) : 0;
-  const Cycle free = std::max(serve_free_, data_free_ > ahead ? data_free_ - ahead : 0);
+  Cycle free = std::max(serve_free_, data_free_ > ahead ? data_free_ - ahead : 0);
+  if (operation.remote != 0) free = std::max(free, remote_free_);
   if (free > now) return free;
   if (below && out_full()) return kNever;  // send() says when there is room
   if (serve(operation, now, releases)) {

@@ -21,6 +21,17 @@ struct PatternTiming {
   std::uint8_t rounds = 1;       ///< atomics: lanes that meet on one word
 };
 
+/// Whom a box concerns, from its copy to its end.
+struct BoxOwner {
+  std::uint16_t slot = 0;                           ///< of the block
+  std::uint16_t warp = 0;                           ///< that asks for it
+  std::uint8_t group = 0;                           ///< of what leaves shared memory: of the warp's groups (CopyGroups)
+  std::uint32_t block = 0, barrier = 0, bytes = 0;  ///< linear index; what it completes
+  BlockMask blocks = 0;                             ///< of the cluster that get it; none: the one that asks
+  std::uint32_t cluster = 0;
+  std::uint64_t number = 0;  ///< of what comes: BoxesUnderWay
+};
+
 /// A scoreboard of a warp is released at `at` (or a queue slot, or a store is acknowledged).
 struct Release {
   enum class Kind : std::uint8_t { Write, Read, QueueSlot, StoreAcknowledged, Copied, Boxed, BoxStored, Remote };
@@ -30,13 +41,9 @@ struct Release {
   Cycle at = 0;
   std::uint16_t generation = 0;  ///< StoreAcknowledged: of the warp that stored
   bool global = false;           ///< QueueSlot: of an access to global or local memory
-  std::uint8_t group = 0;        ///< Copied, BoxStored: of which group it was (CopyGroups)
-  // Boxed: a copy of a box is complete. `warp` is the block's slot then.
-  std::uint32_t block = 0, barrier = 0, bytes = 0;
-  // Of a copy to several blocks of a cluster: to which, and when the last data reach those on other SMs.
-  BlockMask blocks = 0;
-  std::uint32_t cluster = 0;
-  Cycle fanned_at = 0;
+  std::uint8_t group = 0;        ///< Copied: of which group it was (CopyGroups)
+  BoxOwner box{};                ///< Boxed, BoxStored: a copy of a box is complete, or has left
+  Cycle fanned_at = 0;           ///< Boxed: when the last data reach blocks on other SMs
   /// Remote: an access to other blocks' shared memory has passed its own SM at `at`; MemoryOperation::remote.
   std::uint16_t remote = 0;
 };
@@ -77,15 +84,11 @@ class MemoryPipe {
   struct Box {
     std::uint64_t line_base = 0;
     std::uint32_t pattern = 0;
-    std::uint32_t block = 0, barrier = 0, bytes = 0;  ///< linear index; what it completes
-    std::uint32_t next = 0;                           ///< of its lines
+    std::uint32_t next = 0;  ///< of its lines
     std::uint32_t load = kNone;
     RequestKind request = RequestKind::Read;  ///< Write, Reduction: it leaves shared memory
     bool counts = true;                       ///< its bytes complete a phase; of what is read, else a prefetch
-    std::uint16_t owner = 0;                  ///< the block's slot; of what leaves shared memory, the warp
-    std::uint8_t group = 0;                   ///< of what leaves: of the warp's groups (CopyGroups)
-    BlockMask blocks = 0;  ///< of the cluster; none: the one that asks
-    std::uint32_t cluster = 0;
+    BoxOwner owner{};
     Cycle arrival = 0;
   };
   void push_box(const Box& box) { boxes_.push_back(box); }
@@ -95,6 +98,9 @@ class MemoryPipe {
   }
   /// One more, or fewer, warp waits at a fence: buffered stores then leave without waiting for others.
   void fence(int more) { fences_ += more; }
+
+  /// The way to other SMs takes no access before `until`.
+  void hold_remote(Cycle until) { remote_free_ = until; }
 
   /// Serves what it can at `now`; appends releases. Returns the next cycle with work, kNever if a reply must wake
   /// it.
@@ -108,7 +114,7 @@ class MemoryPipe {
   FansOut fans_out(const MemoryReply& reply) const {
     if ((reply.tag & kStoreTag) != 0 || !misses_[reply.tag].boxed) return {};
     const std::uint32_t load = waiters_[misses_[reply.tag].waiters].load;
-    return {loads_[load].blocks, loads_[load].cluster, load};
+    return {loads_[load].box.blocks, loads_[load].box.cluster, load};
   }
   /// Those data reach another SM at `at`.
   void fanned(std::uint32_t load, Cycle at) { loads_[load].fanned_at = std::max(loads_[load].fanned_at, at); }
@@ -138,15 +144,13 @@ class MemoryPipe {
     std::uint16_t warp = 0, wavefronts = 0;
     std::uint16_t written = 0;       ///< Copy: wavefronts into shared memory
     Owner owner = Owner::Registers;  ///< where the data go
-    std::uint8_t group = 0;          ///< Copy, StoredBox: of the warp's groups
+    std::uint8_t group = 0;          ///< Copy: of the warp's groups
     std::uint8_t scoreboard = kNoScoreboard;
     std::uint8_t wide = 0;  ///< registers of a lane beyond the first
     bool open = false;      ///< not all of its lines have been looked up yet
     bool past_l1 = false;   ///< Copy: its data go from L2 into shared memory at once
     std::uint32_t next_free = 0;
-    std::uint32_t block = 0, barrier = 0, bytes = 0;  ///< Box
-    BlockMask blocks = 0;                             ///< Box
-    std::uint32_t cluster = 0;
+    BoxOwner box{};  ///< Box, StoredBox
     Cycle fanned_at = 0;
   };
   struct Queue {  ///< of a sub-partition, a ring
@@ -225,9 +229,10 @@ class MemoryPipe {
   std::uint32_t next_line_ = 0;      ///< place in order_ of the operation at the head
   std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass
   std::uint32_t current_load_ = kNone;
-  Cycle take_free_ = 0;   ///< when the shared queue takes its next instruction
-  Cycle serve_free_ = 0;  ///< when the next one in it is served
-  Cycle data_free_ = 0;   ///< when the banks are free
+  Cycle take_free_ = 0;    ///< when the shared queue takes its next instruction
+  Cycle serve_free_ = 0;   ///< when the next one in it is served
+  Cycle data_free_ = 0;    ///< when the banks are free
+  Cycle remote_free_ = 0;  ///< when the way to other SMs is
 
   std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
   std::uint32_t out_head_ = 0, out_tail_ = 0;

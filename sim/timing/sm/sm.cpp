@@ -153,12 +153,8 @@ void Sm::apply_releases(Cycle now) {
       }
       case Release::Kind::StoreAcknowledged:
         if (((warp.generation ^ release.generation) & 0x7fff) == 0 && warp.stores_in_flight > 0 &&
-            --warp.stores_in_flight == 0 && warp.wants_fence) {
-          warp.wants_fence = false;
-          pipe_.fence(-1);
-          pass_fence(warp, false, now);
-          evaluate(warp, now);
-        }
+            --warp.stores_in_flight == 0)
+          end_fence(warp, now, now);
         break;
       case Release::Kind::Read:
       case Release::Kind::Write:
@@ -166,13 +162,13 @@ void Sm::apply_releases(Cycle now) {
         if (warp.draining) retire(warp, now);
         break;
       case Release::Kind::Boxed:
-        complete_box(release, now);
+        end_box(release, now);
         break;
       case Release::Kind::Remote:
         finish_remote(release, now);
         break;
       case Release::Kind::BoxStored:
-        stored_boxes_.done(release.warp, release.group, release.at, [&](std::uint8_t scoreboard, Cycle at) {
+        stored_boxes_.done(release.warp, release.box.group, release.at, [&](std::uint8_t scoreboard, Cycle at) {
           release_scoreboard(warp, release.warp, scoreboard, at, now);
         });
         if (warp.draining) retire(warp, now);
@@ -302,19 +298,30 @@ void Sm::change_phase(Block& block, const PhaseRecord& record, Cycle at, Cycle n
                       [&](const PhaseBarriers::Waiter& waiter, Cycle over) { wake_waiter(waiter, over + after, now); });
 }
 
-void Sm::complete_box(const Release& release, Cycle now) {
+void Sm::end_box(const Release& release, Cycle now) {
+  const Cycle at = complete_box(release, now);
+  boxes_.come(release.box.number);
+  if (fences_waiting_ == 0) return;
+  for (Warp& warp : warps_) end_fence(warp, std::max(at, now), now);
+}
+
+/// Returns when it is complete.
+Cycle Sm::complete_box(const Release& release, Cycle now) {
   PhaseRecord record;
-  record.barrier = release.barrier;
-  record.bytes = -static_cast<std::int32_t>(release.bytes);
-  if (release.blocks == 0) {
-    Block& block = blocks_[release.warp];
-    if (block.used && block.linear == release.block) change_phase(block, record, release.at, now);
-    return;
+  const BoxOwner& box = release.box;
+  record.barrier = box.barrier;
+  record.bytes = -static_cast<std::int32_t>(box.bytes);
+  if (box.blocks == 0) {
+    Block& block = blocks_[box.slot];
+    if (block.used && block.linear == box.block) change_phase(block, record, release.at, now);
+    return release.at;
   }
-  if (!network_->has(release.cluster, release.block)) return;  // all of them have left
-  const Cycle at = std::max(release.at, release.fanned_at) + static_cast<Cycle>(context_.gpu.cluster.multicast_cycles);
-  for (unsigned m = release.blocks; m != 0; m &= m - 1)
-    network_->complete(release.cluster, static_cast<std::size_t>(std::countr_zero(m)), record, std::max(at, now + 1));
+  Cycle at = std::max(release.at, release.fanned_at);
+  if (std::popcount(unsigned{box.blocks}) > 1) at += static_cast<Cycle>(context_.gpu.cluster.multicast_cycles);
+  if (!network_->has(box.cluster, box.block)) return at;  // all of them have left
+  for (unsigned m = box.blocks; m != 0; m &= m - 1)
+    network_->complete(box.cluster, static_cast<std::size_t>(std::countr_zero(m)), record, std::max(at, now + 1));
+  return at;
 }
 
 void Sm::receive(const ClusterNetwork::Message& message, Cycle now) {
@@ -395,13 +402,18 @@ std::uint16_t Sm::open_remote(const Warp& warp, const TimedInstruction& in) {
 void Sm::finish_remote(const Release& release, Cycle now) {
   const RemoteAccess remote = remotes_[release.remote - 1u];
   free_remotes_.push_back(release.remote);
-  Cycle there = release.at, back = release.at;
+  Cycle there = release.at, back = release.at, free = release.at;
   for (std::size_t rank = 0; rank < remote.bytes.size(); ++rank) {
     const ClusterNetwork::Place& other = network_->place(remote.cluster, rank);
     if (remote.bytes[rank] == 0 || !other.here) continue;
-    if (remote.sends) there = std::max(there, network_->store(id_, other.sm, remote.bytes[rank], release.at));
-    if (remote.answers) back = std::max(back, network_->load(id_, other.sm, remote.bytes[rank], release.at));
+    const auto pass = [&](const ClusterNetwork::Carried& carried, Cycle& last) {
+      last = std::max(last, carried.there);
+      free = std::max(free, carried.free);
+    };
+    if (remote.sends) pass(network_->store(id_, other.sm, remote.bytes[rank], release.at), there);
+    if (remote.answers) pass(network_->load(id_, other.sm, remote.bytes[rank], release.at), back);
   }
+  pipe_.hold_remote(free - (release.at - now));
   for (unsigned m = remote.completes.blocks; m != 0; m &= m - 1)
     network_->complete(remote.cluster, static_cast<std::size_t>(std::countr_zero(m)), remote.completes,
                        std::max(there, now + 1));
@@ -480,25 +492,30 @@ void Sm::copy_box(Warp& warp, std::uint16_t warp_index, const TimedInstruction& 
   box.line_base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
   box.request = context_.patterns.effect(access.pattern).request;
   box.counts = box.request == RequestKind::Read && !in.prefetch;
-  box.owner = box.counts ? warp.block_slot : warp_index;
-  box.block = block.linear;
-  box.barrier = target.barrier;
-  box.bytes = target.bytes;
-  box.blocks = block.seat.among(blocks_of(context_.trace.patterns[warp.cursor.records()[1].pattern]));
-  box.cluster = block.cluster;
+  box.owner = {.slot = warp.block_slot,
+               .warp = warp_index,
+               .group = 0,
+               .block = block.linear,
+               .barrier = target.barrier,
+               .bytes = target.bytes,
+               .blocks = block.seat.among(blocks_of(context_.trace.patterns[warp.cursor.records()[1].pattern])),
+               .cluster = block.cluster,
+               .number = 0};
   box.arrival = now + static_cast<Cycle>(context_.gpu.async.box_start_cycles);
   if (sends_to_blocks(warp, access)) {
     PhaseRecord record;
     record.barrier = target.barrier;
     record.bytes = -static_cast<std::int32_t>(target.bytes);
-    const unsigned blocks = box.blocks != 0 ? box.blocks : 1u << block.seat.rank;
+    const unsigned blocks = box.owner.blocks != 0 ? box.owner.blocks : 1u << block.seat.rank;
     for (unsigned m = blocks; m != 0; m &= m - 1) {
       const auto rank = static_cast<std::size_t>(std::countr_zero(m));
-      const Cycle there = network_->store(id_, network_->place(block.cluster, rank).sm, target.bytes, box.arrival);
+      const Cycle there =
+          network_->store(id_, network_->place(block.cluster, rank).sm, target.bytes, box.arrival).there;
       network_->complete(block.cluster, rank, record, std::max(there, now + 1));
     }
   } else if (target.bytes > 0) {
-    if (box.request != RequestKind::Read) box.group = stored_boxes_.begin(warp_index);
+    if (box.request != RequestKind::Read) box.owner.group = stored_boxes_.begin(warp_index);
+    if (box.counts) box.owner.number = boxes_.ask();
     pipe_.push_box(box);
     pipe_next_ = std::min(pipe_next_, box.arrival);
   }
@@ -530,14 +547,31 @@ void Sm::multiply_group(SubPartition& sub, Warp& warp, const TimedInstruction& i
   if (in.commits) warp.groups[warp.group_count++ % warp.groups.size()] = warp.product_done;
 }
 
-/// A fence that waits for nothing more: the SM's fences follow one another.
-void Sm::pass_fence(Warp& warp, bool block, Cycle now) {
+/// A fence that waits for nothing more. The SM's fences follow one another; those of all kinds of accesses take their
+/// time beside each other.
+void Sm::pass_fence(Warp& warp, Cycle at) {
   const IssueSpec& issue = context_.gpu.issue;
-  const Cycle start = std::max({membar_free_, now, warp.remote_at});
-  membar_free_ = start + static_cast<Cycle>(block ? issue.membar_cta_interval : issue.membar_gpu_interval);
-  warp.fixed_at = start + static_cast<Cycle>(block ? issue.membar_cta_cycles : issue.membar_gpu_cycles);
+  const bool stores = warp.fences_stores;
+  warp.fixed_at = std::max(at, warp.remote_at);
+  if (stores || !warp.fences_all) {
+    const Cycle start = std::max(membar_free_, warp.fixed_at);
+    membar_free_ = start + static_cast<Cycle>(stores ? issue.membar_gpu_interval : issue.membar_cta_interval);
+    warp.fixed_at = start + static_cast<Cycle>(stores ? issue.membar_gpu_cycles : issue.membar_cta_cycles);
+  }
+  if (warp.fences_all)
+    warp.fixed_at = std::max(warp.fixed_at, warp.issued + static_cast<Cycle>(context_.gpu.cluster.fence_cycles));
   warp.fixed_reason = Stall::Membar;
   warp.held_before = subs_[warp.sub_partition].held;
+}
+
+/// What a fence may wait for comes at `at`.
+void Sm::end_fence(Warp& warp, Cycle at, Cycle now) {
+  if (!warp.wants_fence || fence_waits(warp)) return;
+  warp.wants_fence = false;
+  --fences_waiting_;
+  pipe_.fence(-1);
+  pass_fence(warp, at);
+  evaluate(warp, now);
 }
 
 /// A warp goes once the memory pipe has taken its instructions, and what is on its way to its registers has come.

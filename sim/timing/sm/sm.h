@@ -12,6 +12,7 @@
 
 #include "hardware/gpu_model.h"
 #include "timing/result.h"
+#include "timing/sm/boxes_under_way.h"
 #include "timing/sm/branch_turns.h"
 #include "timing/sm/cluster_network.h"
 #include "timing/sm/copy_groups.h"
@@ -215,7 +216,8 @@ class Sm {
   bool sends_to_blocks(const Warp&, const Access&) const;
   void copy_box(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void commit_boxes(Warp&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
-  void complete_box(const Release&, Cycle now);
+  Cycle complete_box(const Release&, Cycle now);
+  void end_box(const Release&, Cycle now);
   void change_phase(Block&, const PhaseRecord&, Cycle at, Cycle now);
   std::uint16_t open_remote(const Warp&, const TimedInstruction&);
   void finish_remote(const Release&, Cycle now);
@@ -238,7 +240,11 @@ class Sm {
   void release_barrier_if_full(Block&, int id, Cycle now);
   void retire(Warp&, Cycle now);
   void retire_drained(Cycle now);
-  void pass_fence(Warp&, bool block, Cycle now);
+  void pass_fence(Warp&, Cycle at);
+  bool fence_waits(const Warp& warp) const {
+    return (warp.fences_stores && warp.stores_in_flight > 0) || !boxes_.have_come(warp.boxes_before);
+  }
+  void end_fence(Warp&, Cycle at, Cycle now);
   void apply_releases(Cycle now);
 
   LaunchContext context_;
@@ -259,6 +265,8 @@ class Sm {
   Cycle adu_free_ = 0, membar_free_ = 0;  ///< when ADU and fences take the next warp
   Cycle warp_start_free_ = 0;             ///< when the SM can start the next warp
   CopyGroups copies_;
+  BoxesUnderWay boxes_;
+  int fences_waiting_ = 0;   ///< warps at a fence that waits for something
   CopyGroups stored_boxes_;  ///< the groups of boxes that leave shared memory
   ReleaseTimes release_times_;
   std::vector<Cycle> constant_arrival_;  ///< by constant line modulo the table

@@ -515,13 +515,17 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
     meet_group(warp, now);
   } else if (in.path == Path::Membar) {
     warp.fixed_reason = Stall::Membar;
-    if (!in.block_fence && warp.stores_in_flight > 0) {
+    warp.fences_stores = !in.block_fence && warp.stores_in_flight > 0;
+    warp.fences_all = in.fences_all;
+    warp.boxes_before = in.fences_all ? boxes_.asked() : 0;
+    if (fence_waits(warp)) {
       warp.wants_fence = true;
+      ++fences_waiting_;
       warp.fixed_at = kNever;
       pipe_.fence(1);
       pipe_next_ = std::min(pipe_next_, now + 1);
     } else {
-      pass_fence(warp, in.block_fence || warp.stores_in_flight == 0, now);
+      pass_fence(warp, now);
     }
   }
   evaluate(warp, now + 1);

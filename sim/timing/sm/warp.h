@@ -54,10 +54,12 @@ struct Warp {
   std::array<Cycle, 8> groups{};
   std::uint32_t group_count = 0;
   bool alive = false;
-  bool first = true;         ///< has not issued yet
-  bool needs_fetch = false;  ///< its first instruction has not been asked for
-  bool wants_fence = false;  ///< waits for its stores
-  bool draining = false;     ///< has exited, but its memory instructions are still queued
+  bool first = true;                               ///< has not issued yet
+  bool needs_fetch = false;                        ///< its first instruction has not been asked for
+  bool wants_fence = false;                        ///< waits at a fence
+  bool fences_stores = false, fences_all = false;  ///< there, for its stores; for boxes, too
+  std::uint64_t boxes_before = 0;                  ///< for the boxes that its SM had asked for by then
+  bool draining = false;                           ///< has exited, but its memory instructions are still queued
 
   std::uint32_t pc() const { return cursor.pc(); }
   bool awaits_data() const {
