@@ -112,7 +112,7 @@ class MemoryPipe {
     std::uint32_t cluster = 0, load = 0;
   };
   FansOut fans_out(const MemoryReply& reply) const {
-    if ((reply.tag & kStoreTag) != 0 || !misses_[reply.tag].boxed) return {};
+    if ((reply.tag & kStoreTag) != 0 || !misses_[reply.tag].boxed || misses_[reply.tag].sends) return {};
     const std::uint32_t load = waiters_[misses_[reply.tag].waiters].load;
     return {loads_[load].box.blocks, loads_[load].box.cluster, load};
   }
@@ -173,6 +173,7 @@ class MemoryPipe {
     std::uint8_t pending = 0;
     bool fills = false;  ///< data goes into L1
     bool boxed = false;  ///< of a box, which takes no place of L1's misses
+    bool sends = false;  ///< ... that leaves shared memory
   };
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
   static constexpr std::uint32_t kOutMask = 63;
@@ -201,7 +202,8 @@ class MemoryPipe {
   void request_of_box(const Box&, std::uint64_t line, const LineSectors&);
   void open_box(Box&);
   void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
-  Cycle send(Cycle now, MemorySystem& memory);
+  Cycle send(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
+  void line_left(Miss&, Cycle now, std::vector<Release>& releases);
   Cycle retry(Cycle now, const MemorySystem& memory) const;
   bool stores_full() const { return held_tail_ - held_head_ >= static_cast<std::uint32_t>(gpu_.l1.store_buffer_lines); }
   bool lines_full() const { return miss_lines_ >= gpu_.l1.miss_lines; }
