@@ -132,6 +132,9 @@ def hopper():
 
 TRIPS = (100, 500)
 PHASE_TRIPS = (50, 250)
+# Boxes of so many rows, so many under way, by one SM or all, out of L2 or memory.
+BOX_CASES = [(box, ahead, grid, "l2") for box, ahead in ((8, 1), (64, 1), (256, 1), (8, 4), (64, 4), (128, 4), (256, 4)) for grid in (1, 132)] + \
+            [(box, ahead, 132, "dram") for box, ahead in ((64, 4), (128, 4), (256, 4))]
 # SMs that read the same lines: so many, so far apart, so long behind each other.
 SHARED_BYTES, SHARED_TRIPS = 128 * KIB, (32, 128)
 SHARED_KINDS = ("loads", "copies", "boxes")
@@ -159,9 +162,7 @@ def micro():
         return counted(f"boxes_{box}_{ahead}_b{grid}_{place}", f"boxes_{box}_{ahead}", PHASE_TRIPS, grid, 32, ahead * box / 8,
                        lambda n: (tensor, "out", n, step, rows), {"in": uniform(rows * 64, 1, "bf16"), "out": zero(grid)})
     small, large = 16896, 16896 * 64  # rows of 128 bytes: 2 MiB stays in L2, 132 MiB does not
-    copies = [one for box, ahead in ((8, 1), (64, 1), (256, 1), (8, 4), (64, 4), (128, 4), (256, 4)) for grid in (1, sms)
-              for one in boxes(box, ahead, grid, small, "l2")] + \
-             [one for box, ahead in ((64, 4), (128, 4), (256, 4)) for one in boxes(box, ahead, sms, large, "dram")]
+    copies = [one for box, ahead, grid, place in BOX_CASES for one in boxes(box, ahead, grid, small if place == "l2" else large, place)]
 
     def read_together(kind, group, stride, delay):
         mask, rows = SHARED_BYTES - 1, sms * SHARED_BYTES // 128

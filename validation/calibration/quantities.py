@@ -523,6 +523,56 @@ def l2_shared():
             for kind in hopper_launches.SHARED_KINDS for group, stride, delay in hopper_launches.SHARED_SETS]
 
 
+def of_all(case, count, unit, leaves, **more):
+    """The slowest SM, and the mean of the SMs that have a block: some clusters are done sooner than others."""
+    blocks = int(re.search(r"_b(\d+)", case)[1])
+    return [slope(case, hopper_launches.PHASE_TRIPS, count, unit, leaves, **more),
+            slope(case, hopper_launches.PHASE_TRIPS, count * min(blocks, SMS) / SMS, unit, leaves, name=f"{case}, mean",
+                  metric="sm__cycles_active.avg", **more)]
+
+
+def warpgroup():
+    return [slope(f"wgmma_{columns}_{count}_g{groups}", hopper_launches.TRIPS, 1, "cycles/trip",
+                  "tensor.product_bits async.product_result_cycles async.group_release_cycles")
+            for columns in (128, 256) for count in (1, 2, 4, 8) for groups in (1, 2)]
+
+
+def phases():
+    single = [slope(case, hopper_launches.PHASE_TRIPS, 1, "cycles/trip", leaves) for case, leaves in (
+        ("arrive_wait", "async.phase_complete_cycles"), ("ping_pong", "async.phase_complete_cycles"), ("arrive_only", "async.phase_interval"))]
+    return single + [
+        slope(f"boxes_{box}_{ahead}_b{grid}_{place}", hopper_launches.PHASE_TRIPS, 1, "cycles/box",
+              "async.box_start_cycles async.box_line_x16 async.box_complete_cycles", metric=CYCLES)
+        for box, ahead, grid, place in hopper_launches.BOX_CASES]
+
+
+def box_store():
+    cases = [f"{kernel}_b{grid}_l2" for kernel in ("stored_8_1", "stored_64_1", "stored_64_4", "stored_256_4", "written_8_1", "written_64_1",
+                                                    "written_64_4", "beside_64_4", "added_8_1", "added_64_4") for grid in (1, SMS)]
+    return [one for case in cases + ["stored_256_4_b132_dram"] for one in of_all(case, 1, "cycles/box", "async.box_line_x16")]
+
+
+def product_boxes():
+    """Of one block the SM's own cycles: those of the GPCs that are idle run faster then."""
+    return [slope(f"products_{columns}_g{groups}_boxes_{boxes}_b{grid}", hopper_launches.PHASE_TRIPS, grid / SMS, "cycles/trip",
+                  "tensor.product_bits async.product_result_cycles async.box_line_x16", metric="sm__cycles_active.avg")
+            for columns, groups in ((128, 1), (128, 2), (256, 2)) for boxes in (0, 2, 4, 6, 8) for grid in (1, SMS)]
+
+
+def clusters():
+    trips = hopper_launches.PHASE_TRIPS
+    meet = [slope(f"meet_{fence}_c{size}_w{warps}", trips, 1, "cycles/meeting", "cluster.barrier_cycles" + leaves)
+            for fence, leaves in (("relaxed", ""), ("fenced", " cluster.fence_cycles")) for size in (2, 4, 8) for warps in (1, 8)]
+    chase = [slope(f"far_chase_c{size}_a{away}", trips, 8, "cycles/load", "cluster.hop_cycles")
+             for size, away in ((2, 0), (2, 1), (8, 1), (8, 4), (8, 7))]
+    ports = "cluster.sm_bytes_per_cycle cluster.cpc_bytes_per_cycle"
+    far = [one for kind in ("loads", "stores") for size, blocks in ((2, 2), (2, SMS), (4, 128), (8, 128))
+           for one in of_all(f"far_{kind}_c{size}_b{blocks}", 16 * 8, "cycles/512 bytes of an SM", ports)]
+    boxes = [one for size, blocks in ((1, 1), (2, 2), (2, SMS), (4, 4), (4, 128), (8, 128))
+             for one in of_all(f"multicast_c{size}_b{blocks}", 1, "cycles/box", "cluster.fence_cycles cluster.multicast_cycles")]
+    return meet + chase + far + [slope("far_ping_pong", trips, 1, "cycles/there and back", "cluster.hop_cycles cluster.fence_cycles")] + boxes
+
+
 def l2_dirty():
     return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
@@ -543,7 +593,9 @@ def all_quantities():
              "micro_tensor_beside": tensor_beside, "micro_tensor_tiles": tensor_tiles, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
-             "micro_l2_shared": l2_shared, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores}
+             "micro_l2_shared": l2_shared, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores,
+             "micro_warpgroup": warpgroup, "micro_phases": phases, "micro_box_store": box_store, "micro_product_boxes": product_boxes,
+             "micro_clusters": clusters}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 
