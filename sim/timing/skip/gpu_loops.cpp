@@ -171,6 +171,7 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
     for (const ResidentBlock resident : sm.residents()) {
       BlockLoop block;
       block.linear = resident.linear;
+      block.cluster = resident.cluster;
       block.sm = id;
       block.slot = resident.slot;
       block.sm_warps = live;
@@ -199,6 +200,19 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
 
 L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& loops, const LoopProgress& progress,
                           std::span<std::uint32_t> counts) {
+  std::vector<std::map<std::uint32_t, std::uint32_t>> ahead(counts.size());  // phases, by barrier
+  if (context.program.phases()) {
+    for (std::size_t b = 0; b < counts.size(); ++b) {
+      if (counts[b] == 0) continue;
+      const Sm& sm = gpu.sm(progress.blocks[b].sm);
+      auto phases = phases_ahead(sm, sm.resident_in(progress.blocks[b].slot), context, loops, counts[b]);
+      if (phases)
+        ahead[b] = std::move(*phases);
+      else
+        counts[b] = 0;
+    }
+    keep_clusters_together(progress, counts);
+  }
   SkippedAccesses skipped(gpu.memory(), gpu.crew());
   std::vector<std::vector<Moved>> by_sm(gpu.sms());
   for (std::size_t b = 0; b < counts.size(); ++b) {
@@ -206,14 +220,7 @@ L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& l
     const std::uint16_t id = progress.blocks[b].sm;
     Sm& sm = gpu.sm(id);
     const ResidentBlock block = sm.resident_in(progress.blocks[b].slot);
-    if (context.program.phases()) {
-      const auto ahead = phases_ahead(sm, block, context, loops, counts[b]);
-      if (!ahead) {
-        counts[b] = 0;
-        continue;
-      }
-      for (const auto& [barrier, phases] : *ahead) sm.move_phases_on(block.slot, barrier, phases);
-    }
+    for (const auto& [barrier, phases] : ahead[b]) sm.move_phases_on(block.slot, barrier, phases);
     for (const std::uint16_t index : block.warps) {
       const Warp& warp = sm.warp(index);
       if (!warp.alive) continue;

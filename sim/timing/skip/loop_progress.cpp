@@ -86,4 +86,20 @@ std::vector<double> steady_moves(const LoopProgress& progress, std::span<const d
   return means;
 }
 
+void keep_clusters_together(const LoopProgress& progress, std::span<std::uint32_t> counts) {
+  struct Least {
+    std::uint32_t count = ~std::uint32_t{0}, period = 1;
+  };
+  std::map<std::uint64_t, Least> clusters;
+  for (std::size_t b = 0; b < counts.size(); ++b) {
+    Least& least = clusters[progress.blocks[b].cluster];
+    least.count = std::min(least.count, counts[b]);
+    least.period = std::lcm(least.period, progress.blocks[b].phase_period);
+  }
+  for (std::size_t b = 0; b < counts.size(); ++b) {
+    const Least& least = clusters[progress.blocks[b].cluster];
+    counts[b] = least.count - least.count % least.period;
+  }
+}
+
 }  // namespace forewarp

@@ -11,7 +11,8 @@ namespace forewarp {
 
 /// Where a block in flight is in its loop.
 struct BlockLoop {
-  std::uint64_t linear = 0;  ///< index in the grid: of those of an SM the least is the oldest
+  std::uint64_t linear = 0;   ///< index in the grid: of those of an SM the least is the oldest
+  std::uint64_t cluster = 0;  ///< blocks with the same one wait for each other
   std::uint32_t cls = 0;
   std::uint16_t sm = 0, slot = 0;
   std::uint32_t sm_warps = 0;  ///< warps on its SM
@@ -40,5 +41,8 @@ std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgres
 /// and go on so.
 std::vector<double> steady_moves(const LoopProgress&, std::span<const double> moved, std::span<const double> in_all,
                                  bool began_together = false);
+
+/// The blocks of a cluster wait for each other: all of them move on by as many iterations as the one that moves least.
+void keep_clusters_together(const LoopProgress&, std::span<std::uint32_t> counts);
 
 }  // namespace forewarp

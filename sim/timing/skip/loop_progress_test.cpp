@@ -66,3 +66,16 @@ TEST_CASE("blocks that have lagged behind from their start are reckoned to go on
   moved[9] = 9.1;
   CHECK(steady_moves(later, moved, moved, true)[9] == Approx(10));
 }
+
+TEST_CASE("blocks of a cluster move on together, by whole rounds of all their rings") {
+  LoopProgress progress;
+  for (const std::uint64_t cluster : {7u, 7u, 8u, 8u, 9u}) {
+    progress.blocks.push_back(block(0, 12, 0));
+    progress.blocks.back().cluster = cluster;
+    progress.blocks.back().phase_period = 2;
+  }
+  progress.blocks[1].phase_period = 3;
+  std::vector<std::uint32_t> counts{40, 27, 6, 0, 10};
+  keep_clusters_together(progress, counts);
+  CHECK(counts == std::vector<std::uint32_t>{24, 24, 0, 0, 10});
+}

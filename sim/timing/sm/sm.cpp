@@ -650,7 +650,7 @@ int Sm::live_warps() const {
 
 ResidentBlock Sm::resident_in(std::uint16_t slot) const {
   const Block& block = blocks_[slot];
-  return {block.linear, slot, block.warps, block.shifts};
+  return {block.linear, slot, block.warps, block.shifts, block.seat.blocks > 0 ? block.seat.cluster : block.linear};
 }
 
 std::string Sm::describe_wait(Cycle now) const {

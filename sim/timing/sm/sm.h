@@ -60,6 +60,7 @@ struct ResidentBlock {
   std::uint16_t slot = 0;
   std::span<const std::uint16_t> warps;
   std::span<const std::int64_t> shifts;  ///< lines by which each slope moves its accesses
+  std::uint64_t cluster = 0;             ///< of a launch with clusters; else the block is one by itself
 };
 
 class Sm {
