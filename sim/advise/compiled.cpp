@@ -110,7 +110,7 @@ class LaunchTrials {
     report::CauseSizes sizes;
     for (double& size : sizes.cycles) size = in.cycles;
     Accounting all;
-    report::fill_accounting(in, base_.prediction(), sizes, all);
+    report::describe_causes(in, base_.prediction(), sizes, all);
     for (Cause& cause : all.causes) causes_.emplace(cause.kind, std::move(cause));
     tail_cycles_ = report::tail_cycles(in);
   }

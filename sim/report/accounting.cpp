@@ -571,6 +571,10 @@ void fill_accounting(const Inputs& in, const Prediction& p, const CauseSizes& si
     all += cycles;
   }
   FW_CHECK(std::abs(all - in.cycles) <= kRounding * in.cycles, "causes do not add up to the elapsed cycles");
+  describe_causes(in, p, sizes, out);
+}
+
+void describe_causes(const Inputs& in, const Prediction& p, const CauseSizes& sizes, Accounting& out) {
   out.causes.clear();
   out.findings.clear();
   for (const CauseKind kind : named_order(sizes, in.cycles)) {

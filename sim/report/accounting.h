@@ -58,7 +58,9 @@ std::array<double, kCauses> demands(const Inputs&, const Prediction&);
 /// demand has that (no run of these instructions can be shorter), and the rest is divided as the warps' waiting is.
 CauseSizes counted_sizes(const Inputs&, const Prediction&);
 
-/// Puts them in order, and adds evidence, places and findings. Sizes must add up to the elapsed cycles.
+/// Puts them in order, and adds evidence, places and findings.
+void describe_causes(const Inputs&, const Prediction&, const CauseSizes&, Accounting&);
+/// The same; the sizes must add up to the elapsed cycles.
 void fill_accounting(const Inputs&, const Prediction&, const CauseSizes&, Accounting&);
 
 /// The first cause in a sentence.
