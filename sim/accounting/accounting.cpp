@@ -63,13 +63,10 @@ std::vector<Suspect> suspects(const Scene& scene, const TimingResult& timing, co
     if (bound >= kNoticeable) found.push_back({kind, bound});
   };
   const report::Traffic t(p);
-  const auto part = [](std::uint64_t some, std::uint64_t all) {
-    return all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
-  };
-  add(CauseKind::Uncoalesced, part(t.wasted, t.sectors));
-  add(CauseKind::BankConflicts, part(t.conflicts, t.wavefronts));
-  add(CauseKind::Atomics, part(t.atomic_sectors, t.sectors));
-  add(CauseKind::LocalMemory, part(t.local, t.sectors));
+  add(CauseKind::Uncoalesced, report::part_of(t.wasted, t.sectors));
+  add(CauseKind::BankConflicts, report::part_of(t.conflicts, t.wavefronts));
+  add(CauseKind::Atomics, report::part_of(t.atomic_sectors, t.sectors));
+  add(CauseKind::LocalMemory, report::part_of(t.local, t.sectors));
   add(CauseKind::Fetch, report::stalled_part(p, {Stall::NoInstruction, Stall::ImcMiss}));
   if (can_be_followed(*scene.trace)) {
     add(CauseKind::Divergence, p.divergence.lost_lane_pct / 100);

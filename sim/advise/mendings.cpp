@@ -14,10 +14,6 @@ using report::kNoticeable;  // part of a counter below which nothing can be gain
 constexpr std::size_t kMostLimits = 3;  ///< units tried: the busiest
 constexpr double kBusyPct = 25;         ///< a unit less busy than this is no limit
 
-double part(std::uint64_t some, std::uint64_t all) {
-  return all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
-}
-
 /// Whether more blocks wait than are resident, and one limit alone keeps them out.
 bool limited_by(int limit, const Prediction& p, const accounting::Scene& scene) {
   const Occupancy& o = scene.occupancy;
@@ -108,13 +104,13 @@ bool worth_trying(const Mending& mending, const Prediction& p, const accounting:
       return launch.start_cycles + launch.end_cycles > kNoticeable * p.cycles();
     }
     case CauseKind::Uncoalesced:
-      return part(t.wasted, t.sectors) >= kNoticeable;
+      return report::part_of(t.wasted, t.sectors) >= kNoticeable;
     case CauseKind::BankConflicts:
-      return part(t.conflicts, t.wavefronts) >= kNoticeable;
+      return report::part_of(t.conflicts, t.wavefronts) >= kNoticeable;
     case CauseKind::Atomics:
-      return part(t.atomic_sectors, t.sectors) >= kNoticeable;
+      return report::part_of(t.atomic_sectors, t.sectors) >= kNoticeable;
     case CauseKind::LocalMemory:
-      return part(t.local, t.sectors) >= kNoticeable;
+      return report::part_of(t.local, t.sectors) >= kNoticeable;
     case CauseKind::Divergence:
       return p.divergence.lost_lane_pct / 100 >= kNoticeable && accounting::can_be_followed(*scene.trace);
     case CauseKind::Fetch:

@@ -33,6 +33,11 @@ struct Traffic {
   explicit Traffic(const Prediction&);
 };
 
+/// 0 of nothing.
+inline double part_of(std::uint64_t some, std::uint64_t all) {
+  return all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
+}
+
 /// The part of the warps' time that goes to these states.
 double stalled_part(const Prediction&, std::initializer_list<Stall>);
 

@@ -200,6 +200,8 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
 
 L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& loops, const LoopProgress& progress,
                           std::span<std::uint32_t> counts) {
+  const bool clusters = context.trace.launch.cluster.count() > 0;
+  if (clusters) keep_clusters_together(progress, counts);
   std::vector<std::map<std::uint32_t, std::uint32_t>> ahead(counts.size());  // phases, by barrier
   if (context.program.phases()) {
     for (std::size_t b = 0; b < counts.size(); ++b) {
@@ -211,7 +213,7 @@ L2Traffic skip_iterations(Gpu& gpu, const LaunchContext& context, const Loops& l
       else
         counts[b] = 0;
     }
-    keep_clusters_together(progress, counts);
+    if (clusters) keep_clusters_together(progress, counts);
   }
   SkippedAccesses skipped(gpu.memory(), gpu.crew());
   std::vector<std::vector<Moved>> by_sm(gpu.sms());

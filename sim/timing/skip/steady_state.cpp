@@ -574,7 +574,6 @@ class SteadyState {
       counts[b] = std::min(counts[b], block.least_remaining - std::min(block.least_remaining, block.phase_period));
       counts[b] -= counts[b] % block.phase_period;
     }
-    if (context_.trace.launch.cluster.count() > 0) keep_clusters_together(steady.progress, counts);
     const TimingCounters now = gpu_.counters();
     expect_fetches(now, steady.since, static_cast<double>(steady.cycles));
     const L2Traffic traffic = forewarp::skip_iterations(gpu_, context_, loops_, steady.progress, counts);
