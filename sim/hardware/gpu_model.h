@@ -87,7 +87,7 @@ struct ClusterSpec {
   int arrive_cycles = 0;         ///< an arrival at a barrier there
   int sm_bytes_per_cycle = 0;    ///< that an SM stores in others' shared memory
   int load_bytes_per_cycle = 0;  ///< that it loads from there
-  int cpc_bytes_per_cycle = 0;   ///< that pass a CPC, between its SMs or to and from others
+  int cpc_bytes_per_cycle = 0;   ///< that leave the SMs of a CPC for others
   int barrier_cycles = 0;    ///< from the last warp that arrives at a cluster's barrier to the first issue behind it
   int fence_cycles = 0;      ///< a fence of all kinds of accesses (MEMBAR.ALL), with nothing to wait for
   int multicast_cycles = 0;  ///< added to a copy that goes to several blocks

@@ -8,13 +8,12 @@
 #include <queue>
 #include <vector>
 
+#include "base/limits.h"
 #include "hardware/gpu_model.h"
 #include "timing/engine/rate_server.h"
 #include "trace/trace.h"
 
 namespace forewarp {
-
-inline constexpr std::size_t kMostClusterBlocks = 16;
 
 class ClusterNetwork {
  public:
@@ -83,10 +82,10 @@ class ClusterNetwork {
     const Cycle passed = carry(from, to, bytes, spec_.sm_bytes_per_cycle, now);
     return {passed + static_cast<Cycle>(spec_.hop_cycles), passed};
   }
+  /// What comes back takes its place in the queues when it is asked for.
   Carried load(std::uint16_t to, std::uint16_t from, std::uint32_t bytes, Cycle now) {
-    const auto hop = static_cast<Cycle>(spec_.hop_cycles);
-    const Cycle passed = carry(from, to, bytes, spec_.load_bytes_per_cycle, now + hop);
-    return {passed + hop, passed - hop};
+    const Cycle passed = carry(from, to, bytes, spec_.load_bytes_per_cycle, now);
+    return {passed + 2 * static_cast<Cycle>(spec_.hop_cycles), passed};
   }
 
   Cycle next() const { return messages_.empty() ? kNever : messages_.top().at; }
@@ -115,17 +114,15 @@ class ClusterNetwork {
     if (to.here) messages_.push({kind, at, order_++, to, record});
   }
   void release_if_all(Cluster& cluster, Cycle now);
-  /// Through the port of the one, the switch of its CPC, that of the other's, and the port of the other. An SM has no
-  /// more than one access on its way to them, so that all four are queues in the order of accesses.
+  /// Through the port of the one, the switch of its CPC, and the port of the other. An SM has no more than one access on
+  /// its way to them, so that all three are queues in the order of accesses.
   Cycle carry(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, int bytes_per_cycle, Cycle now) {
     const std::size_t source = from - first_sm_, target = to - first_sm_;
     const FineCycle cost = fine_cost(bytes_per_cycle, bytes);
-    const FineCycle in_cpc = fine_cost(spec_.cpc_bytes_per_cycle, bytes);
     const FineCycle from_now = to_fine(now);
-    FineCycle at = std::max(out_[source].take(from_now, cost), in_[target].take(from_now, cost));
-    at = std::max(at, cpc_ways_[cpc_[source]].take(from_now, in_cpc));
-    if (cpc_[target] != cpc_[source]) at = std::max(at, cpc_ways_[cpc_[target]].take(from_now, in_cpc));
-    return fine_ceil(at + cost);
+    const FineCycle ports = std::max(out_[source].take(from_now, cost), in_[target].take(from_now, cost));
+    const FineCycle way = cpc_ways_[cpc_[source]].take(from_now, fine_cost(spec_.cpc_bytes_per_cycle, bytes));
+    return fine_ceil(std::max(ports, way) + cost);
   }
 
   ClusterSpec spec_;

@@ -91,7 +91,7 @@ TEST_CASE("data wait for the ports of both SMs", "[cluster]") {
   CHECK(network.store(9, 4, 64, 5000).free == 5000 + 4);
 }
 
-TEST_CASE("the SMs of a CPC share its switch, and data from another CPC pass both", "[cluster]") {
+TEST_CASE("the SMs of a CPC share its switch with what leaves them", "[cluster]") {
   ClusterNetwork network = gpc();
   // 256 bytes pass a port in 8 cycles and a switch in 4.
   CHECK(network.store(4, 5, 256, 1000).free == 1000 + 8);
@@ -100,8 +100,15 @@ TEST_CASE("the SMs of a CPC share its switch, and data from another CPC pass bot
   CHECK(network.store(6, 7, 256, 1000).free == 1000 + 8);
   ClusterNetwork other = gpc();
   CHECK(other.store(6, 7, 256, 1000).free == 1000 + 8);
-  CHECK(other.store(4, 6, 256, 1000).free == 1000 + 4 + 8);
+  CHECK(other.store(4, 6, 256, 1000).free == 1000 + 8);  // the switch of 6 is not asked
   CHECK(other.store(8, 9, 256, 1000).free == 1000 + 4 + 8);
+}
+
+TEST_CASE("what comes back stands in line where it was asked for", "[cluster]") {
+  ClusterNetwork network = gpc();
+  // A load's answer leaves 5 after 8 cycles; what 5 stores then does not wait for the hop there.
+  CHECK(network.load(4, 5, 128, 1000).there == 1000 + 8 + 2 * 80);
+  CHECK(network.store(5, 4, 128, 1010).free == 1010 + 4);
 }
 
 TEST_CASE("the place of a cluster that has ended is taken by another", "[cluster]") {

@@ -171,6 +171,23 @@ TEST_CASE("a load from another SM takes a hop there, one back and the ports' tim
   CHECK(pair.end(narrow, 0) == pair.end(gpu, 0) + 8);
 }
 
+TEST_CASE("words that lie in sectors of their own take a sector's time each", "[cluster]") {
+  std::vector<Instruction> code = after(60, {exit_instruction()});
+  code.front() = waiting(code.front(), 0);
+  code.insert(code.begin(), memory_instruction(Opcode::LD, MemorySpace::Generic, MemoryKind::Load, 0));
+  const auto ends = [&](int apart) {
+    AccessPattern pattern = words(MemoryKind::Load);
+    for (std::size_t lane = 0; lane < kWarpLanes; ++lane) pattern.offsets[lane] = static_cast<std::int32_t>(lane) * apart;
+    PairOfBlocks pair(code, 1), own(code, 1);
+    pair.record(0, remote_address(1, 0), pattern);
+    own.record(0, 0, pattern);
+    const GpuModel gpu = two_sms();
+    return pair.end(gpu, 0) - own.end(gpu, 0);
+  };
+  // 4 sectors, and 32, whose words lie in banks of their own: 36 bytes are 9 banks.
+  CHECK(ends(36) - ends(4) == (32 - 4) * 32 / 16);
+}
+
 TEST_CASE("an arrival at another block's barrier takes its time", "[cluster]") {
   PairOfBlocks far({phase(), phase(), phase(), waiting(exit_instruction(), 0)}, 0);
   far.record(0, begin(1).packed()).record(0, arrive().packed(), 2).record(0, begin(1, 8).packed());

@@ -368,14 +368,21 @@ std::uint16_t Sm::open_remote(const Warp& warp, const TimedInstruction& in) {
   const AccessPattern& pattern = context_.trace.patterns[access.pattern];
   if (block.seat.blocks == 0 || pattern.space != MemorySpace::Shared) return 0;
   RemoteAccess remote;
-  bool any = false;
+  std::array<std::uint64_t, kWarpLanes> sectors;
+  std::size_t count = 0;
   for (LaneMask m = pattern.lanes; m != 0; m &= m - 1) {
     const std::int64_t offset = pattern.offsets[static_cast<std::size_t>(std::countr_zero(m))];
-    const int rank = remote_rank(access.base + static_cast<std::uint64_t>(offset));
-    if (rank < 0 || rank >= static_cast<int>(block.seat.blocks)) continue;
-    any = true;
-    std::uint16_t& bytes = remote.bytes[static_cast<std::size_t>(rank)];
-    bytes = static_cast<std::uint16_t>(bytes + pattern.bytes);
+    const std::uint64_t address = access.base + static_cast<std::uint64_t>(offset);
+    const int rank = remote_rank(address);
+    if (rank >= 0 && rank < static_cast<int>(block.seat.blocks)) sectors[count++] = address / kSectorBytes;
+  }
+  // Between SMs data go by whole sectors, whatever the lanes need of them.
+  const bool any = count > 0;
+  std::sort(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto end = std::unique(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count));
+  for (auto sector = sectors.begin(); sector != end; ++sector) {
+    std::uint16_t& bytes = remote.bytes[static_cast<std::size_t>(remote_rank(*sector * kSectorBytes))];
+    bytes = static_cast<std::uint16_t>(bytes + kSectorBytes);
   }
   const bool completes = completing && context_.trace.patterns[warp.cursor.records()[1].pattern].lanes != 0;
   if (!any && !completes) return 0;
