@@ -22,9 +22,15 @@
 namespace {
 
 /// How often each pair of branches followed each other in this run. A slot is the hash of both places.
-constexpr std::size_t kSlots = std::size_t{1} << 18;
+constexpr std::size_t kSlots = std::size_t{1} << 16;
 std::array<std::uint8_t, kSlots> taken;
 std::uintptr_t last_place = 0;
+
+#ifdef FOREWARP_FUZZ
+constexpr bool kGuided = true;
+#else
+constexpr bool kGuided = false;
+#endif
 
 }  // namespace
 
@@ -119,8 +125,10 @@ class Fuzzer {
     std::snprintf(place.data(), place.size(), "%s, seed %llu, run %llu: more than %u seconds; its files are in %s\n",
                   target_.name, static_cast<unsigned long long>(seed_), static_cast<unsigned long long>(number_),
                   kMostSeconds, folder_.c_str());
-    taken.fill(0);
-    last_place = 0;
+    if constexpr (kGuided) {
+      taken.fill(0);
+      last_place = 0;
+    }
     limit_time(kMostSeconds);
     try {
       target_.run(input, folder_);
@@ -132,12 +140,18 @@ class Fuzzer {
   }
 
   bool is_new() {
+    if constexpr (!kGuided) return false;
     bool any = false;
-    for (std::size_t i = 0; i < kSlots; ++i) {
-      if (taken[i] == 0) continue;
-      const std::uint8_t bit = bucket(taken[i]);
-      any |= (seen_[i] & bit) != bit;
-      seen_[i] = static_cast<std::uint8_t>(seen_[i] | bit);
+    for (std::size_t word = 0; word < kSlots; word += sizeof(std::uint64_t)) {
+      std::uint64_t eight = 0;
+      std::memcpy(&eight, taken.data() + word, sizeof eight);
+      if (eight == 0) continue;  // most are
+      for (std::size_t i = word; i < word + sizeof eight; ++i) {
+        if (taken[i] == 0) continue;
+        const std::uint8_t bit = bucket(taken[i]);
+        any |= (seen_[i] & bit) != bit;
+        seen_[i] = static_cast<std::uint8_t>(seen_[i] | bit);
+      }
     }
     return any;
   }

@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/limits.h"
 #include "config/config.h"
 #include "launch/fill.h"
 #include "launch/narrow_float.h"
@@ -22,7 +23,6 @@ namespace {
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr Dim3 kMostBlock{1024, 1024, 64};
 constexpr Dim3 kMostGrid{0x7fffffff, 65535, 65535};
-constexpr std::uint64_t kMostClusterBlocks = 16;  // 8 is portable; 16 after opting in
 
 // Not limits of a GPU, but enough to catch a typing error.
 constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 40;

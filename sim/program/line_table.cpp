@@ -124,7 +124,7 @@ class Program {
       if (opcode >= header_.opcode_base) {
         const int adjusted = opcode - header_.opcode_base;
         advance(static_cast<std::uint64_t>(adjusted / header_.line_range));
-        line_ += header_.line_base + adjusted % header_.line_range;
+        line_ += static_cast<std::uint64_t>(std::int64_t{header_.line_base} + adjusted % header_.line_range);
         add();
       } else if (opcode == 0) {
         extended();
@@ -154,7 +154,7 @@ class Program {
     if (opcode == kSetFile) {
       file_ = in_.unsigned_number();
     } else if (opcode == kAdvanceLine) {
-      line_ += in_.signed_number();
+      line_ += static_cast<std::uint64_t>(in_.signed_number());
     } else if (opcode == kConstAddPc) {
       advance(static_cast<std::uint64_t>((255 - header_.opcode_base) / header_.line_range));
     } else if (opcode == kFixedAdvancePc) {
@@ -190,7 +190,7 @@ class Program {
 
   struct Line {
     std::uint64_t file = 1;
-    std::int64_t line = 1;
+    std::uint64_t line = 1;
     std::size_t caller = 0;  ///< the row that it was inlined into, from 1; 0: none. Always an earlier one
   };
 
@@ -200,7 +200,7 @@ class Program {
   std::vector<LineRow>& rows_;
   std::size_t section_ = 0;
   std::uint64_t address_ = 0, file_ = 1;
-  std::int64_t line_ = 1;
+  std::uint64_t line_ = 1;  ///< of damaged tables it wraps
   bool placed_ = false;
   std::vector<Line> lines_;  ///< of the function's rows so far
   std::size_t caller_ = 0;   ///< as for Line

@@ -3,6 +3,8 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/limits.h"
+#include "program/traits.h"
 #include "trace/events.h"
 
 namespace forewarp {
@@ -104,6 +106,15 @@ WarpPath decode_path(Decoder& in, std::size_t instructions) {
   return path;
 }
 
+/// The slots whose records may be boxes: those of instructions that have a unit copy them.
+std::vector<bool> slots_of_boxes(const Kernel& kernel, const EventTable& events) {
+  std::vector<bool> boxes(events.all_records());
+  for (std::uint32_t pc = 0; pc < kernel.instructions.size(); ++pc)
+    for (std::uint32_t slot = events.records_before(pc); slot < events.records_before(pc) + events[pc].records; ++slot)
+      boxes[slot] = traits(kernel.instructions[pc].opcode).unit.timing == Timing::Box;
+  return boxes;
+}
+
 /// Which slot each record of a path belongs to: one for each that an instruction of the kernel takes.
 std::vector<std::uint32_t> slots_along(const WarpPath& path, const EventTable& events) {
   std::vector<std::uint32_t> slots;
@@ -168,7 +179,7 @@ struct ColumnReaders {
 };
 
 void decode_accesses(ColumnReaders& in, WarpTrace& warp, const std::vector<std::uint32_t>& slots,
-                     std::vector<Predictor>& predictors, const KernelTrace& trace) {
+                     std::vector<Predictor>& predictors, const std::vector<bool>& boxes, const KernelTrace& trace) {
   for (Predictor& p : predictors) p.start_warp();
   for (std::size_t i = 0; i < warp.accesses.size(); ++i) {
     Access& access = warp.accesses[i];
@@ -178,7 +189,21 @@ void decode_accesses(ColumnReaders& in, WarpTrace& warp, const std::vector<std::
     access.slope = p.slope() + static_cast<std::uint32_t>(in.slopes.signed_varint());
     if (access.pattern >= trace.patterns.size() || access.slope >= trace.slopes.size())
       throw Malformed("an access names a pattern or slope that is not there");
+    if (is_box(trace.patterns[access.pattern]) && !boxes[slots[i]])
+      throw Malformed("an instruction that copies no boxes has a box");
     p.observe(access);
+  }
+}
+
+/// Sectors of a box are counted in 16 bits; shared memory, where boxes come and go, has less than a quarter of that.
+constexpr std::int64_t kMostBoxBytes = 1 << 20;
+
+void check_box(const AccessPattern& box) {
+  std::int64_t bytes = 1;
+  for (std::size_t d = 0; d < kMostBoxDims && (box.lanes >> d & 1) != 0; ++d) {
+    const std::int32_t extent = box.offsets[d];
+    if (extent < 1 || extent > kMostBoxBytes / bytes) throw Malformed("a box is larger than any GPU copies, or empty");
+    bytes *= extent;
   }
 }
 
@@ -200,6 +225,11 @@ LaunchInfo decode_launch(Decoder& in) {
   };
   if (!fits(launch.grid, 0x7fffffff, 0xffff) || !fits(launch.block, 1024, 1024) || launch.block.count() > 1024)
     throw Malformed("no GPU launches its grid or block");
+  const Dim3 &grid = launch.grid, &cluster = launch.cluster;
+  if (cluster != Dim3{0, 0, 0} &&
+      (!fits(cluster, kMostClusterBlocks, kMostClusterBlocks) || cluster.count() > kMostClusterBlocks ||
+       grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0))
+    throw Malformed("no GPU launches its clusters");
   return launch;
 }
 
@@ -242,6 +272,7 @@ void decode_patterns(Decoder& in, std::vector<AccessPattern>& patterns) {
       step = value - previous;
       previous = value;
     }
+    if (is_box(p)) check_box(p);
     patterns.push_back(p);
   }
 }
@@ -310,13 +341,14 @@ BlockClass decode_class(Decoder& in, const KernelTrace& trace) {
   ColumnReaders columns{Decoder(bases), Decoder(patterns), Decoder(slopes)};
   const EventTable events(kernel);
   std::vector<Predictor> predictors(events.all_records());
+  const std::vector<bool> boxes = slots_of_boxes(kernel, events);
   for (std::size_t w = 0; w < c.warps.size(); ++w) {
     const WarpPath& path = c.paths[c.warps[w].path];
     if (events.records(path.runs) > columns.bases.remaining())
       throw Malformed("a warp's instructions take more records than are stored");
     const auto along = slots_along(path, events);
     c.warps[w].accesses.resize(along.size());
-    decode_accesses(columns, c.warps[w], along, predictors, trace);
+    decode_accesses(columns, c.warps[w], along, predictors, boxes, trace);
   }
   if (!columns.bases.finished() || !columns.patterns.finished() || !columns.slopes.finished())
     throw Malformed("accesses are left over");

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "program/traits.h"
 
 namespace forewarp {
@@ -173,12 +174,11 @@ namespace {
 
 /// A box's rows one after another; lines that rows share are joined.
 CoalescedCounts coalesce_box(const AccessPattern& box, std::vector<LineSectors>* lines) {
-  constexpr std::size_t kMostDims = 5;
   std::vector<LineSectors> found;
-  std::array<std::int32_t, kMostDims> at{};
+  std::array<std::int32_t, kMostBoxDims> at{};
   for (bool more = true; more;) {
     std::int64_t begin = box.base_offset;
-    for (std::size_t d = 1; d < kMostDims; ++d) begin += std::int64_t{at[d]} * box.offsets[kBoxPitch + d];
+    for (std::size_t d = 1; d < kMostBoxDims; ++d) begin += std::int64_t{at[d]} * box.offsets[kBoxPitch + d];
     const std::int64_t end = begin + box.offsets[0];
     for (std::int64_t line = floor_divide(begin, kLineBytes); line * kLineBytes < end; ++line) {
       const std::int64_t from = std::max(begin, line * kLineBytes), to = std::min(end, (line + 1) * kLineBytes);
@@ -188,7 +188,7 @@ CoalescedCounts coalesce_box(const AccessPattern& box, std::vector<LineSectors>*
       found.push_back(part);
     }
     more = false;
-    for (std::size_t d = 1; d < kMostDims && !more; ++d) {
+    for (std::size_t d = 1; d < kMostBoxDims && !more; ++d) {
       if ((box.lanes >> d & 1) == 0) break;
       more = ++at[d] < box.offsets[d];
       if (!more) at[d] = 0;

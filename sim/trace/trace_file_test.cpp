@@ -284,6 +284,39 @@ TEST_CASE("contents that were forged are refused or read, never trusted") {
   SUCCEED();
 }
 
+TEST_CASE("clusters that no GPU launches are refused") {
+  const auto decoded = [](const Dim3& cluster) {
+    LaunchInfo launch;
+    launch.grid = {8, 6, 1};
+    launch.cluster = cluster;
+    wire::Encoder out;
+    encode_launch(out, launch);
+    wire::Decoder in(out.bytes);
+    return decode_launch(in).cluster;
+  };
+  for (const Dim3& cluster : {Dim3{0, 0, 0}, Dim3{1, 1, 1}, Dim3{4, 2, 1}, Dim3{8, 2, 1}}) CHECK(decoded(cluster) == cluster);
+  for (const Dim3& cluster : {Dim3{0, 1, 1}, Dim3{3, 1, 1}, Dim3{16, 1, 1}, Dim3{8, 3, 1}, Dim3{1, 1, 2}})
+    CHECK_THROWS_AS(decoded(cluster), wire::Malformed);
+}
+
+TEST_CASE("boxes that no GPU copies are refused") {
+  const auto decoded = [](std::int32_t bytes, std::int32_t rows) {
+    AccessPattern box{.lanes = 3, .space = MemorySpace::Global, .kind = MemoryKind::AsyncCopy};
+    box.offsets[0] = bytes;
+    box.offsets[1] = rows;
+    wire::Encoder out;
+    encode_patterns(out, {box}, 0);
+    wire::Decoder in(out.bytes);
+    std::vector<AccessPattern> patterns;
+    decode_patterns(in, patterns);
+    return patterns.size();
+  };
+  CHECK(decoded(128, 256) == 1);
+  CHECK_THROWS_AS(decoded(128, 0), wire::Malformed);
+  CHECK_THROWS_AS(decoded(-16, 8), wire::Malformed);
+  CHECK_THROWS_AS(decoded(128, 1 << 30), wire::Malformed);
+}
+
 TEST_CASE("what is no trace is told apart") {
   const ScratchFile file;
   CHECK(read_error(file.path).find("cannot be opened") != std::string::npos);

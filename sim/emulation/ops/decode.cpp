@@ -168,6 +168,11 @@ std::uint32_t OperandReader::register_row(const Operand& o) const {
   return o.index == kRegisterZero ? layout_.zero_row : o.index * kRowBytes;
 }
 
+const Operand& OperandReader::value(std::size_t i) const {
+  static const Operand zero{.kind = OperandKind::Register, .index = kRegisterZero};
+  return i < values_.size() ? *values_[i] : zero;
+}
+
 bool OperandReader::literal(std::size_t i, std::uint32_t& bits) const {
   if (i >= values_.size()) return false;
   const Operand& o = *values_[i];

@@ -24,7 +24,8 @@ class OperandReader {
 
   std::size_t values() const { return values_.size(); }
   std::size_t predicates() const { return predicates_.size(); }
-  const Operand& value(std::size_t i) const { return *values_[i]; }
+  /// A register of zeros where it is missing.
+  const Operand& value(std::size_t i) const;
   const Operand* memory() const { return memory_; }
   const Operand* second_memory() const { return second_memory_; }
   const Operand* barrier() const { return barrier_; }
