@@ -170,6 +170,59 @@ def arguments():
             batched("64x256", 64, 256, 256, 256), batched("check_3x40x50x30", 3, 40, 50, 30)]
 
 
+def inference():
+    """A model of width 4096 with 32 heads of 128, batches of a server, and the rows of a training step."""
+    half = lambda count, seed=1: random(count, "f16", seed=seed)
+    brain = lambda count, seed=1: random(count, "bf16", seed=seed)
+
+    def gemv(rows, n):
+        return case(f"gemv_half_{rows}x{n}", {"w": half(rows * n), "x": half(n, 2), "y": zero_bytes(2 * rows)},
+                    launch("gemv_half", rows // 8, 256, "w", "x", "y", n))
+
+    def paged(sequences, most, pages=1024):
+        cache = pages * 32 * 16 * 128
+        return case(f"paged_attention_{sequences}x{most}",
+                    {"q": half(sequences * 4096), "keys": half(cache, 2), "values": half(cache, 3),
+                     "pages": integers(sequences * most // 16, pages), "lengths": integers(sequences, most, 5),
+                     "out": zero_bytes(sequences * 8192)},
+                    launch("paged_attention", (32, sequences), 128, "q", "keys", "values", "pages", "lengths", "out", 32, most // 16))
+
+    return [
+        gemv(4096, 4096), gemv(14336, 4096),
+        case("gemv_int4_14336x4096", {"w": integers(14336 * 512, 1 << 24), "scales": half(14336 * 32, 2), "x": half(4096, 3),
+                                      "y": zero_bytes(28672)},
+             launch("gemv_int4", 1792, 256, "w", "scales", "x", "y", 4096)),
+        case("residual_rmsnorm_2048x4096", {"x": brain(8 * MI), "residual": brain(8 * MI, 2), "gain": brain(4096, 3),
+                                            "out": zero_bytes(16 * MI)},
+             launch("residual_rmsnorm", 2048, 512, "x", "residual", "gain", "out", 4096)),
+        case("rotary_2048x32", {"q": half(8 * MI), "turns": random(2048 * 128, seed=2)},
+             launch("rotary", 2048, 256, "q", "turns", 32)),
+        case("swiglu_2048x14336", {"in": brain(2048 * 28672), "out": zero_bytes(2048 * 28672)},
+             launch("swiglu", (7, 2048), 256, "in", "out", 14336)),
+        paged(32, 1024), paged(4, 2048),
+        case("embedding_8192x2048", {"tokens": integers(8192, 32000), "table": half(32000 * 2048), "out": zero_bytes(8192 * 4096)},
+             launch("embedding", 8192, 128, "tokens", "table", "out", 256)),
+        case("argmax_rows_64x50304", {"logits": half(64 * 50304), "best": zero_bytes(256)},
+             launch("argmax_rows", 64, 1024, "logits", "best", 50304)),
+        case("route_64ki", {"expert": integers(65536, 64), "counts": zero_bytes(256), "place": zero_bytes(4 * 65536)},
+             launch("route", 256, 256, "expert", "counts", "place", 65536)),
+        case("quantise_rows_4096x4096", {"in": random(16 * MI), "out": zero_bytes(16 * MI), "scales": zero_bytes(16384)},
+             launch("quantise_rows", 4096, 256, "in", "out", "scales", 1024)),
+        case("cross_entropy_512x50304", {"logits": random(512 * 50304), "targets": integers(512, 50304), "loss": zero_bytes(2048)},
+             launch("cross_entropy", 512, 1024, "logits", "targets", "loss", 50304)),
+        case("column_sums_4096x4096", {"dy": random(16 * MI), "x": random(16 * MI, seed=2), "out": zero_bytes(16384)},
+             launch("column_sums", 128, (32, 8), "dy", "x", "out", 4096, 4096)),
+        case("recurrence_8x1024x2048", {"decay": random(16 * MI), "in": random(16 * MI, seed=2), "out": zero_bytes(64 * MI)},
+             launch("recurrence", (16, 8), 128, "decay", "in", "out", 1024, 2048)),
+        case("ragged_softmax_16384x1024", {"lengths": integers(16384, 1024), "in": random(16 * MI), "out": zero_bytes(64 * MI)},
+             launch("ragged_softmax", 2048, 256, "lengths", "in", "out", 16384, 1024)),
+        case("depthwise_256x112x112", {"in": half(256 * 12544), "weights": half(2304, 2), "out": zero_bytes(512 * 12544)},
+             launch("depthwise", (4, 14, 256), (32, 8), "in", "weights", "out", 112, 112)),
+        case("channels_last_32x256x3136", {"in": half(32 * 256 * 3136), "out": zero_bytes(64 * 256 * 3136)},
+             launch("channels_last", (98, 4, 32), (32, 8), "in", "out", 256, 3136)),
+    ]
+
+
 def grid_barrier():
     """What a trace of one block after another never ends: blocks that wait for each other."""
     return [case("uneven_grid_barrier_4mi", {"in": random(4 * MI), "middle": zero_bytes(16 * MI), "out": zero_bytes(16 * MI),
@@ -181,4 +234,4 @@ def field():
     return {"field_01_reduce_scan_sort": reduce_scan_sort(), "field_02_stencils": stencils(), "field_03_sparse": sparse(),
             "field_04_math": math(), "field_05_control": control(), "field_06_half": half(),
             "field_07_uneven": uneven(), "field_07_uneven.barrier": grid_barrier(),
-            "field_08_arguments": arguments()}
+            "field_08_arguments": arguments(), "field_09_inference": inference()}

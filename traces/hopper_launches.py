@@ -135,6 +135,8 @@ PHASE_TRIPS = (50, 250)
 # Boxes of so many rows, so many under way, by one SM or all, out of L2 or memory.
 BOX_CASES = [(box, ahead, grid, "l2") for box, ahead in ((8, 1), (64, 1), (256, 1), (8, 4), (64, 4), (128, 4), (256, 4)) for grid in (1, 132)] + \
             [(box, ahead, 132, "dram") for box, ahead in ((64, 4), (128, 4), (256, 4))]
+# Rows that begin anywhere in a line by 16, 32 and 64 bytes, or at a line, with others between them.
+ROW_PITCHES = (144, 160, 192, 256)
 # SMs that read the same lines: so many, so far apart, so long behind each other.
 SHARED_BYTES, SHARED_TRIPS = 128 * KIB, (32, 128)
 SHARED_KINDS = ("loads", "copies", "boxes")
@@ -156,21 +158,26 @@ def micro():
     phases = [one for kernel, threads in (("arrive_wait", 32), ("ping_pong", 64), ("arrive_only", 32))
               for one in counted(kernel, kernel, PHASE_TRIPS, sms, threads, 0, lambda n: ("out", n), {"out": zero(sms * 2)})]
 
-    def boxes(box, ahead, grid, rows, place):
-        tensor = {"pointer": "in", "type": "bf16", "shape": [64, rows], "strides": [128], "box": [64, box], "swizzle": "128B"}
+    def boxes(box, ahead, grid, rows, place, pitch=128):
+        tensor = {"pointer": "in", "type": "bf16", "shape": [64, rows], "strides": [pitch], "box": [64, box], "swizzle": "128B"}
         step = box * grid % rows
-        return counted(f"boxes_{box}_{ahead}_b{grid}_{place}", f"boxes_{box}_{ahead}", PHASE_TRIPS, grid, 32, ahead * box / 8,
-                       lambda n: (tensor, "out", n, step, rows), {"in": uniform(rows * 64, 1, "bf16"), "out": zero(grid)})
+        return counted(f"boxes_{box}_{ahead}_b{grid}_{place}" + (f"_p{pitch}" if pitch != 128 else ""), f"boxes_{box}_{ahead}",
+                       PHASE_TRIPS, grid, 32, ahead * box / 8, lambda n: (tensor, "out", n, step, rows),
+                       {"in": uniform(rows * pitch // 2, 1, "bf16"), "out": zero(grid)})
     small, large = 16896, 16896 * 64  # rows of 128 bytes: 2 MiB stays in L2, 132 MiB does not
     copies = [one for box, ahead, grid, place in BOX_CASES for one in boxes(box, ahead, grid, small if place == "l2" else large, place)]
 
-    def read_together(kind, group, stride, delay):
+    def read_together(kind, group, stride, delay, pitch=128):
         mask, rows = SHARED_BYTES - 1, sms * SHARED_BYTES // 128
-        tensor = {"pointer": "in", "type": "bf16", "shape": [64, rows], "strides": [128], "box": [64, 64], "swizzle": "128B"}
+        tensor = {"pointer": "in", "type": "bf16", "shape": [64, rows], "strides": [pitch], "box": [64, 64], "swizzle": "128B"}
         first = {"boxes": lambda n: (tensor, "out", n)}.get(kind, lambda n: ("out", n, "in"))
         threads = 32 if kind == "boxes" else 512
-        return counted(f"shared_{kind}_{group}_s{stride}_d{delay}", f"shared_{kind}", SHARED_TRIPS, sms, threads, 128,
-                       lambda n: (*first(n), mask, group, stride, delay), {"in": uniform(rows * 64, 1, "bf16"), "out": zero(sms * threads)})
+        return counted(f"shared_{kind}_{group}_s{stride}_d{delay}" + (f"_p{pitch}" if pitch != 128 else ""), f"shared_{kind}",
+                       SHARED_TRIPS, sms, threads, 128, lambda n: (*first(n), mask, group, stride, delay),
+                       {"in": uniform(rows * pitch // 2, 1, "bf16"), "out": zero(sms * threads)})
+    pitched = [one for pitch in ROW_PITCHES for box, ahead in ((64, 1), (64, 4)) for grid in (1, sms)
+               for one in boxes(box, ahead, grid, small, "l2", pitch)]
+    pitched_together = [one for pitch in ROW_PITCHES for group in (1, 4, 16, 132) for one in read_together("boxes", group, 1, 0, pitch)]
     together = [one for kind in SHARED_KINDS for of in SHARED_SETS for one in read_together(kind, *of)]
 
     def sent(kernel, box, ahead, grid, rows, place, kind="bf16"):
@@ -214,4 +221,5 @@ def micro():
                                    {"out": zero(blocks * 512)})] + \
              clustered("far_ping_pong", "far_ping_pong", 2, 2, 32, 0, plain, {"out": zero(64)}) + \
              [one for size, blocks in ((1, 1), (2, 2), (2, sms), (4, 4), (4, 128), (8, 128)) for one in multicast(size, blocks)]
-    return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products, "micro_phases": phases + copies, "micro_l2_shared": together}
+    return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products, "micro_phases": phases + copies,
+            "micro_phases.rows": pitched, "micro_l2_shared": together, "micro_l2_shared.rows": pitched_together}
