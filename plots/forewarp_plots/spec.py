@@ -152,10 +152,10 @@ NARROW_PAGE = 340  # pixels of a chart in a page on a telephone
 
 
 def build_narrow(kind, launches, options=None):
-    """The same picture for a narrow page; its data only where they differ from those of the wide one."""
+    """The same for a narrow page."""
     options = copy.copy(options or Options())
     options.width = NARROW_PAGE
-    return build(kind, launches, options)[0]
+    return build(kind, launches, options)
 
 
 def text_of(spec):
