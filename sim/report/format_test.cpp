@@ -27,6 +27,25 @@ TEST_CASE("numbers print the same everywhere") {
   CHECK(right("ab", 4) == "  ab");
 }
 
+TEST_CASE("tones change no width of a table") {
+  const auto table = [](Tone tone) {
+    Table t({{"name", Table::Left}, {"error", Table::Right}, {"", Table::Left}});
+    t.row({{"a", tone}, {"+12.0 %", tone}, ""});
+    t.row({"longer", {"-3.1 %", tone}, {"note", tone}});
+    return t;
+  };
+  const std::string plain = table(Tone::Plain).text("  ");
+  CHECK(table(Tone::Error).text("  ") == plain);
+  std::string coloured = table(Tone::Error).text("  ", Style(true));
+  CHECK(coloured.find(Style(true).paint(Tone::Error, "-3.1 %")) != std::string::npos);
+  for (std::size_t at = 0; at < coloured.size();)
+    if (const std::size_t code = Style(true).code_length(std::string_view(coloured).substr(at)); code > 0)
+      coloured.erase(at, code);
+    else
+      ++at;
+  CHECK(coloured == plain);
+}
+
 TEST_CASE("tables are as wide as their cells") {
   Table t({{"name", Table::Left}, {"n", Table::Right}});
   t.row({"a", "1,000"});

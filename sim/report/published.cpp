@@ -73,8 +73,9 @@ double predicted_value(const PublishedRow& r, const PredictedTime& time) {
   return 0;
 }
 
-std::string write_published_text(const std::vector<PublishedResult>& all) {
-  std::string out = "forewarp " FOREWARP_VERSION "  published measurements of A100 and H100\n\n";
+std::string write_published_text(const std::vector<PublishedResult>& all, Style style) {
+  std::string out =
+      style.paint(Tone::Heading, "forewarp " FOREWARP_VERSION "  published measurements of A100 and H100") + "\n\n";
   Table t({{"row", Table::Left},
            {"GPU model", Table::Left},
            {"published", Table::Right},
@@ -93,17 +94,17 @@ std::string write_published_text(const std::vector<PublishedResult>& all) {
     errors[r.row.gpu].push_back(error_pct(r.predicted, r.row.published));
     list.push_back(errors[r.row.gpu].back());
   }
-  out += t.text("  ") + "\n";
+  out += t.text("  ", style) + "\n";
   const auto line = [&](const std::string& name, std::vector<double> of) {
     const ErrorSummary e = summarize(std::move(of));
-    out += "  " + name + ": " + std::to_string(e.cases) + " rows, mean error " + percent_text(e.mean) + ", median " +
-           percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) + ", worst " + percent_text(e.worst) +
-           "\n";
+    out += "  " + style.paint(Tone::Heading, name + ":") + " " + std::to_string(e.cases) + " rows, mean error " +
+           percent_text(e.mean) + ", median " + percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) +
+           ", worst " + percent_text(e.worst) + "\n";
   };
   for (auto& [gpu, of] : errors) line(gpu, of);
   line("all", list);
   for (const PublishedResult& r : all)
-    if (!r.failure.empty()) out += "FAILED " + r.row.id + ": " + r.failure + "\n";
+    if (!r.failure.empty()) out += style.paint(Tone::Error, "FAILED") + " " + r.row.id + ": " + r.failure + "\n";
   return out;
 }
 
