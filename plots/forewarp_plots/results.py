@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import re
 
 
 class InputError(Exception):
@@ -62,7 +63,9 @@ class Launch:
 
     @property
     def bound(self):
-        return self.case["bottleneck"]["kind"].replace("_", " ")
+        """The cause by the name that reports give it."""
+        named = re.match(r"Bound by ([^:]+):", self.case["bottleneck"]["sentence"])
+        return named[1] if named else self.case["bottleneck"]["kind"].replace("_", " ")
 
     def part(self, name):
         """A part of the result that only `forewarp predict` writes."""

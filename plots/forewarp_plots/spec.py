@@ -25,7 +25,7 @@ KINDS = {
     "timeline": (launching.timeline, "Launches over time"),
     "validation": (accuracy.validation, "Predicted against measured"),
     "cost": (performance.cost, "What a prediction costs against the work it is of"),
-    "tornado": (exploration.tornado, "Half and twice of each resource"),
+    "tornado": (exploration.tornado, "Each resource halved and doubled"),
     "pareto": (exploration.pareto, "Points of a sweep"),
 }
 
