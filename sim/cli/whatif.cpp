@@ -88,14 +88,16 @@ std::string write_text(const Prediction& first, std::size_t launches, double bas
     return change(a, a.worse()) < change(b, b.worse());
   });
   const double gain = change(*best, best->better()), loss = change(*worst, worst->worse());
+  const auto scaled = [](const Row& row, bool better) {
+    return row.resource->more_is_better == better ? "doubled" : "halved";
+  };
+  const auto finding = [&](const char* what, const Row& row, bool better, double pct, const char* than) {
+    return style.paint(Tone::Verdict, std::string(what) + row.resource->name + ":") + " " + scaled(row, better) +
+           ", it takes " + report::fixed(pct, 1) + " % " + than + " time.\n";
+  };
   text += gain > -kNoticeable ? "No resource alone makes it faster.\n"
-                              : style.paint(Tone::Verdict, std::string("Bound by ") + best->resource->name + ":") +
-                                    " " + (best->resource->more_is_better ? "twice" : "half") + " of it takes " +
-                                    report::fixed(-100 * gain, 1) + " % less time.\n";
-  if (loss > kNoticeable)
-    text += style.paint(Tone::Verdict, std::string("Needs ") + worst->resource->name + " most:") + " " +
-            (worst->resource->more_is_better ? "half" : "twice") + " of it takes " + report::fixed(100 * loss, 1) +
-            " % more.\n";
+                              : finding("Bound by ", *best, true, -100 * gain, "less");
+  if (loss > kNoticeable) text += finding("Most sensitive to ", *worst, false, 100 * loss, "more");
   report::Table table({{"resource", report::Table::Left},
                        {"half", report::Table::Right},
                        {"twice", report::Table::Right},

@@ -15,6 +15,9 @@ TEST_CASE("numbers print the same everywhere") {
   CHECK(fixed(-1234.5, 0) == "-1,234");
   CHECK(fixed(-0.001, 1) == "0.0");
   CHECK(percent_text(12.345) == "12.3 %");
+  CHECK(signed_percent(102, 100) == "+2.0 %");
+  CHECK(signed_percent(97, 100) == "-3.0 %");
+  CHECK(signed_percent(1, 0) == "-");
   CHECK(si(4.81e12, "B/s") == "4.81 TB/s");
   CHECK(si(999.7, "B") == "1.00 kB");
   CHECK(si(12, "B") == "12 B");

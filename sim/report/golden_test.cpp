@@ -76,7 +76,7 @@ TEST_CASE("colour changes nothing but the colour") {
     CHECK(plain(coloured) == write_text(list));
   }
   CHECK(has(write_text(one, Style(true)), Tone::Heading, "GPU speed of light"));
-  CHECK(has(write_text(two, Style(true)), Tone::Verdict, cause_name(two.front().bottleneck.kind)));
+  CHECK(has(write_text(two, Style(true)), Tone::Verdict, cause_title(two.front().bottleneck.kind)));
   const std::vector<ComparedGpu> gpus{{"small", two, {measured(0, 1900)}}};
   CHECK(plain(write_comparison_text("Made by hand", gpus, Style(true))) == write_comparison_text("Made by hand", gpus));
 }

@@ -17,6 +17,7 @@ namespace {
 
 using report::fixed;
 using report::percent_text;
+using report::signed_percent;
 using report::Table;
 
 constexpr std::array<const char*, 5> kUnits = {"us", "GB/s", "TFLOP/s", "cycles", "us/launch"};
@@ -42,11 +43,6 @@ PublishedRow read_row(const config::Node& node) {
 }
 
 const char* unit_name(const PublishedRow& r) { return kUnits[static_cast<std::size_t>(r.unit)]; }
-
-std::string signed_percent(double predicted, double published) {
-  const double difference = 100 * (predicted / published - 1);
-  return (difference >= 0 ? "+" : "") + percent_text(difference);
-}
 
 }  // namespace
 

@@ -155,8 +155,8 @@ void roofline(Page& page, const Prediction& p) {
   }
   Table t({{"level", Table::Left},
            {"bytes", Table::Right},
-           {"moved", Table::Right},
-           {"peak", Table::Right},
+           {"rate", Table::Right},
+           {"peak rate", Table::Right},
            {"FLOP/B", Table::Right},
            {"ceiling", Table::Right}});
   for (const RooflineLevel& l : r.levels) {
@@ -435,7 +435,7 @@ std::string overview(std::span<const Prediction> predictions, Style style) {
            fixed(p.divergence.enabled_lanes, 1),
            fixed(p.occupancy.waves, 2),
            top_stall(p),
-           {cause_name(p.bottleneck.kind), Tone::Verdict}});
+           {cause_title(p.bottleneck.kind), Tone::Verdict}});
   }
   out += t.text("", style) + "\n";
   const auto label = [&](const Prediction& p) { return style.paint(Tone::Heading, launch_label(p) + ":") + " "; };

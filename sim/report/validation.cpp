@@ -16,6 +16,7 @@ namespace {
 
 using report::fixed;
 using report::percent_text;
+using report::signed_percent;
 using report::Table;
 
 const Prediction* find_prediction(const std::vector<PredictedTrace>& traces, const MeasuredLaunch& m) {
@@ -116,12 +117,6 @@ std::string label(const MeasuredLaunch& m) {
   return m.launch == 0 ? m.case_id : m.case_id + "#" + std::to_string(m.launch);
 }
 
-std::string signed_percent(double predicted, double measured) {
-  if (measured == 0) return "-";
-  const double difference = 100 * (predicted - measured) / measured;
-  return (difference >= 0 ? "+" : "") + percent_text(difference);
-}
-
 /// Beyond what a suite allows of any launch, and beyond what it allows of nine in ten.
 Tone tone_of(double error, const Tolerance& tolerance) {
   if (tolerance.worst_pct > 0 && error > tolerance.worst_pct) return Tone::Error;
@@ -144,7 +139,7 @@ std::string launches_table(const Validation& v, Style style) {
            fixed(l.predicted->cycles(), 0),
            {signed_percent(l.predicted->cycles(), m.cycles), tone_of(l.error, v.suite.tolerance)},
            l.predicted->coverage.extrapolated ? "yes" : "no",
-           cause_name(l.predicted->bottleneck.kind)});
+           cause_title(l.predicted->bottleneck.kind)});
   }
   return t.text("  ", style);
 }
