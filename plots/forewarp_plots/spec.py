@@ -14,7 +14,7 @@ KINDS = {
     "roofline": (roofline.roofline, "Roofline"),
     "sweep": (performance.sweep, "Rate against size"),
     "waves": (launching.waves, "Blocks on SMs over time"),
-    "coalescing": (memory.coalescing, "Lanes against sections of memory"),
+    "coalescing": (memory.coalescing, "Lanes against sectors of memory"),
     "divergence": (memory.divergence, "Active lanes along a warp's instructions"),
     "memory": (flow.memory_chart, "Bytes between the units"),
     "mix": (flow.mix, "What is executed"),

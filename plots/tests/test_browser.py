@@ -115,6 +115,36 @@ class Pages(unittest.TestCase):
                         self.assertLessEqual(wide, 1, "the page itself scrolls sideways")
                         page.close()
 
+    def static_faults(self, name, pictures):
+        """What is wrong with the labels of drawn SVGs, by name, laid out by the browser as a page would have them."""
+        body = "".join(f'<div class="chart" data-chart="{one}">{re.sub("<[?!][^>]*>", "", text)}</div>' for one, text in pictures.items())
+        page = browser.Browser(2000, 900)
+        self.addCleanup(page.close)
+        page.open(self.write(name, f'<!doctype html><meta charset="utf-8"><body>{body}</body>'))
+        faults = page.run(BOXES)
+        page.close()
+        return faults
+
+    def test_labels_of_pictures_are_whole_and_apart(self):
+        for theme, width in (("light", None), ("dark", 420), ("light", 420), ("dark", 1280), ("light", 1920)):
+            with self.subTest(f"{theme}, {width or 'its own width'}"):
+                drawn = {}
+                for name, (kind, launches, options) in support.pictures().items():
+                    options.theme, options.width = theme, width
+                    drawn[name] = render.svg(render.fitted(spec.build(kind, launches, options)[0], width))
+                    if theme == "dark":
+                        self.assertIn('fill="#14181f"', drawn[name], "no dark ground")
+                self.assertEqual(self.static_faults(f"static_{theme}_{width}", drawn), [])
+
+    def test_labels_of_the_gallery_are_whole_and_apart(self):
+        drawn = {}
+        for folder in (os.path.join(support.PLOTS, "gallery"), os.path.join(support.ROOT, "docs", "pictures")):
+            for file in sorted(os.listdir(folder)):
+                if file.endswith(".svg"):
+                    with open(os.path.join(folder, file), encoding="utf-8") as picture:
+                        drawn[file] = picture.read()
+        self.assertEqual(self.static_faults("gallery", drawn), [])
+
     def test_labels_that_lie_on_one_another_are_found(self):
         page = self.start("chart", *SIZES[0])
         page.run("(() => { const one = document.querySelector('.chart svg text'); const copy = one.cloneNode(true); "
