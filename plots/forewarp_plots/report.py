@@ -133,7 +133,7 @@ def _memory_tables(w, one):
             if requests:
                 rows.append([f"{space} {word}", number(requests), number(sectors), f"{sectors / requests:.1f}", si(32 * sectors, "B")])
     if rows:
-        w.table(["L1", "requests", "sectors", "sectors a request", "bytes"], rows, "L1 cache", (1, 2, 3, 4))
+        w.table(["L1", "requests", "sectors", "sectors per request", "bytes"], rows, "L1 cache", (1, 2, 3, 4))
     rows = []
     for op, word in (("ld", "loads"), ("st", "stores"), ("atom", "atomics")):
         waves = m.get(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum", 0)

@@ -52,15 +52,15 @@ std::string precision_text(std::string name) {
   return name;
 }
 
-/// What the prediction leans on: numbers of the GPU that were neither measured nor published.
+/// What the prediction rests on: numbers of the GPU's model, with those that were neither measured nor published.
 std::string leaves_text(const Prediction& p, const Style& style) {
   const int all = std::accumulate(p.leaves.begin(), p.leaves.end(), 0);
   const auto of = [&](Provenance source) { return std::to_string(p.leaves[static_cast<std::size_t>(source)]); };
   std::string out =
       "  " +
-      style.paint(Tone::Dim, "leans on " + std::to_string(all) + " numbers of that GPU, " + of(Provenance::Fitted) +
-                                 " of them fitted, " + of(Provenance::Transferred) + " transferred from other GPUs, " +
-                                 of(Provenance::Assumed) + " assumed") +
+      style.paint(Tone::Dim, "model   " + std::to_string(all) + " numbers of that GPU take part, " +
+                                 of(Provenance::Fitted) + " of them fitted, " + of(Provenance::Transferred) +
+                                 " transferred from other GPUs, " + of(Provenance::Assumed) + " assumed") +
       "\n";
   for (const LeafChange& c : p.gpu_changes)
     out += "  with    " + c.path + " " + c.value + " in place of " + c.was + "\n";
@@ -119,7 +119,7 @@ void causes_section(Page& page, const Prediction& p) {
            cause_meaning(c.kind));
     if (!c.evidence.empty()) s.note("   " + c.evidence);
     if (c.place) s.note("   at " + place_text(*c.place));
-    if (c.waits) s.note("   for which waits " + place_text(*c.waits));
+    if (c.waits) s.note("   waited for by " + place_text(*c.waits));
     for (const Finding& f : a.findings)
       if (f.kind == c.kind)
         s.note("   " + f.advice + " Saves up to " + percent_text(f.speedup_pct) + "; see \"" + f.section + "\".");
@@ -177,7 +177,7 @@ void compute_section(Page& page, const Prediction& p) {
   s.line("Instructions executed", fixed(m.get("smsp__inst_executed.sum"), 0), "smsp__inst_executed.sum");
   s.line("Executed per active cycle and SM", fixed(m.get("sm__inst_executed.avg.per_cycle_active"), 2),
          "sm__inst_executed.avg.per_cycle_active");
-  s.note("Of what can be sustained over the elapsed cycles:", Tone::Dim);
+  s.note("How busy units are, of their peak over the elapsed cycles:", Tone::Dim);
   breakdown(s, p.compute, 6);
 }
 
@@ -192,7 +192,7 @@ void memory_section(Page& page, const Prediction& p) {
          "lts__t_sectors_srcunit_tex_op_read.sum");
   s.line("L2 sectors written", fixed(m.get("lts__t_sectors_srcunit_tex_op_write.sum"), 0),
          "lts__t_sectors_srcunit_tex_op_write.sum");
-  s.note("Of what can be sustained over the elapsed cycles:", Tone::Dim);
+  s.note("How busy units are, of their peak over the elapsed cycles:", Tone::Dim);
   breakdown(s, p.memory_terms, 6);
 }
 
@@ -219,7 +219,7 @@ void coalescing(Page& page, const Prediction& p) {
            {"executed", Table::Right},
            {"sectors", Table::Right},
            {"needed", Table::Right},
-           {"a request", Table::Right},
+           {"per request", Table::Right},
            {"bytes", Table::Right}});
   for (std::size_t i = 0; i < std::min(kTop, rows.size()); ++i) {
     const MemoryRow& r = *rows[i];
@@ -350,7 +350,9 @@ void divergence_section(Page& page, const Prediction& p) {
          "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio");
   s.line("Idle lane slots", percent_text(d.idle_lane_pct), "forewarp__idle_lanes.pct");
   s.line("Branches executed", count(d.executed));
-  s.line("  of those, divergent", count(d.divergent), "forewarp__divergent_branches.pct");
+  s.line("  of those, divergent",
+         count(d.divergent) + " (" + percent_text(p.metrics.get("forewarp__divergent_branches.pct")) + ")",
+         "forewarp__divergent_branches.pct");
   std::vector<const BranchRow*> rows;
   for (const BranchRow& row : d.branches)
     if (row.divergent > 0) rows.push_back(&row);
