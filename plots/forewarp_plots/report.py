@@ -187,7 +187,8 @@ def _causes(w, one):
     rows = [[c["title"], f"{c['share_pct']:.1f} %", duration(c["time_ns"]), duration(c["gain_ns"]) if "gain_ns" in c else "",
              c.get("evidence", ""), where(c), advice.get(c["cause"], "")] for c in accounting["causes"] if c["share_pct"] >= 1]
     w.table(["cause", "of the time", "time", "saved without it", "evidence", "where", "what helps"], rows,
-            f"Where the time goes, from {accounting['method']}", (1, 2, 3))
+            "Where the time goes", (1, 2, 3))
+    w.add(f"<p>Sizes add up over all causes; they are from {html.escape(accounting['method'])}.</p>\n")
 
 
 def _warp_states(w, one, identity):
