@@ -179,6 +179,15 @@ class Colour(Base):
         self.assertIn("sm?[2Jall", result.stderr)
         self.assertNotIn("\x1b[2J", result.stderr)
 
+    def test_progress_is_drawn_where_the_terminal_can_take_it_back(self):
+        words = ["whatif", CUBIN, "--launch", self.path("launch.yaml", GOOD), "--case", "small", "--gpu", GPU, "--threads", "1"]
+        _, out, error = run_on_terminal(*words)
+        self.assertIn("\x1b[1;36m", out)
+        self.assertIn("\r\x1b[K\x1b[2m", error)
+        self.assertTrue(error.endswith("\r\x1b[K"), error[-80:])
+        self.assertIn("\r\x1b[K", run_on_terminal(*words, "--color", "never")[2])
+        self.assertNotIn("\x1b", run_on_terminal(*words, TERM="dumb")[2])
+
     def test_a_wrong_choice(self):
         self.assert_fails(2, ["describe", "gpu", "--color", "purple"], "--color is auto, always or never")
 
