@@ -10,7 +10,9 @@ _forewarp() {
   elif [ "$before" = --cache ]; then
     words='cold warm sequence'
   elif [ "$before" = --theme ]; then
-    words='light dark'
+    if [ "$command" = report ]; then words='auto light dark'; else words='light dark'; fi
+  elif [ "$before" = --color ]; then
+    words='auto always never'
   elif [ "$command" = describe ] && [ "$COMP_CWORD" -eq 2 ]; then
     words='gpu metrics opcodes'
   elif [ "$command" = plot ] && [ "$COMP_CWORD" -eq 2 ]; then

@@ -17,10 +17,24 @@ from forewarp_plots.machines import read_machine  # noqa: E402
 from forewarp_plots.results import Costs, InputError, Points, read_results, read_wholes  # noqa: E402
 
 
+_RED, _PLAIN = "\033[1;31m", "\033[0m"
+_TONE = {"always": (_RED, _PLAIN), "never": ("", "")}
+
+
+def _complain(message, color):
+    """One message, its first line in red where forewarp colours standard error."""
+    first, newline, remedy = str(message).partition("\n")
+    begin, end = _TONE[color]
+    print(f"{begin}forewarp: {first}{end}{newline}{remedy}", file=sys.stderr)
+
+
+class UsageError(Exception):
+    """A wrong command line: exit code 2."""
+
+
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        print(f"forewarp: {message}", file=sys.stderr)
-        sys.exit(2)
+        raise UsageError(message)
 
 
 def _formula(text):
@@ -51,6 +65,7 @@ def _width(text):
 
 def _parser():
     parser = Parser(prog="forewarp", add_help=False)
+    parser.add_argument("--color", choices=list(_TONE), default="never")
     commands = parser.add_subparsers(dest="command", required=True)
     plot = commands.add_parser("plot", add_help=False)
     plot.add_argument("kind")
@@ -68,12 +83,13 @@ def _parser():
     plot.add_argument("--join")
     plot.add_argument("--title")
     plot.add_argument("--width", type=_width)
-    plot.add_argument("--theme", default="light")
+    plot.add_argument("--theme")
     page = commands.add_parser("report", add_help=False)
     page.add_argument("results", nargs="+")
     page.add_argument("--html", required=True)
     page.add_argument("--case", action="append", default=[])
     page.add_argument("--forewarp")
+    page.add_argument("--theme", default="auto")
     trace = commands.add_parser("timeline", add_help=False)
     trace.add_argument("results", nargs="+")
     trace.add_argument("--perfetto", required=True)
@@ -86,19 +102,17 @@ def _parser():
 def _check_choices(name, given, known):
     for one in given:
         if one not in known:
-            print(f"forewarp: --{name} is {' or '.join(known)}, not '{one}'", file=sys.stderr)
-            sys.exit(2)
+            raise UsageError(f"--{name} is {' or '.join(known)}, not '{one}'")
 
 
 def _plot(options):
     if options.kind not in spec.KINDS:
-        print(f"forewarp: there is no picture '{options.kind}'; there are {', '.join(spec.KINDS)}", file=sys.stderr)
-        return 2
+        raise UsageError(f"there is no picture '{options.kind}'; there are {', '.join(spec.KINDS)}")
     if os.path.splitext(options.out)[1] not in render.FORMATS:
-        print(f"forewarp: --out {options.out} does not end in {', '.join(render.FORMATS)}", file=sys.stderr)
-        return 2
+        raise UsageError(f"--out {options.out} does not end in {', '.join(render.FORMATS)}")
     _check_choices("mode", options.mode, sequence.MODES)
-    _check_choices("theme", [options.theme], style.THEMES)
+    _check_choices("theme", [options.theme] if options.theme else [], style.THEMES)
+    ending = os.path.splitext(options.out)[1]
     own = spec.FILES.get(options.kind)
     launches = read_results(options.results, options.case) if options.results and not own else []
     points = [own(path) for path in options.results] if own else \
@@ -111,31 +125,35 @@ def _plot(options):
                          points=points, formulas=[_formula(f) for f in options.formula],
                          work=dict(_work(w) for w in options.work), levels=options.level, modes=options.mode or ["stream"],
                          wholes=read_wholes(options.measured) if options.measured else {}, pc=pc, join=options.join, title=options.title,
-                         width=options.width, theme=options.theme)
+                         width=options.width, theme="light" if ending == ".html" else options.theme or "light")
     chart, notes = spec.build(options.kind, launches, drawn)
-    ending = os.path.splitext(options.out)[1]
     if ending not in (".html", ".json"):
         chart = render.fitted(chart, options.width)
     small = spec.build_narrow(options.kind, launches, drawn) if ending == ".html" else None
-    render.write(options.kind, chart, notes, options.out, small)
-    return 0
+    render.write(options.kind, chart, notes, options.out, small, options.theme or "auto")
 
 
-def main(words):
-    options = _parser().parse_args(words)
-    try:
-        if options.command == "plot":
-            return _plot(options)
-        if options.command == "report":
-            render.write_file(options.html, report.page(read_results(options.results, options.case), options.forewarp).encode())
-            return 0
+def _run(options):
+    if options.command == "plot":
+        _plot(options)
+    elif options.command == "report":
+        _check_choices("theme", [options.theme], style.PAGE_THEMES)
+        launches = read_results(options.results, options.case)
+        render.write_file(options.html, report.page(launches, options.forewarp, options.theme).encode())
+    else:
         _check_choices("mode", options.mode, sequence.MODES)
         launches = read_results(options.results, options.case)
         render.write_file(options.perfetto, perfetto.trace(launches, (options.mode or ["stream"])[0], options.join).encode())
-        return 0
-    except InputError as error:
-        print(f"forewarp: {error}", file=sys.stderr)
-        return 1
+
+
+def main(words):
+    color = "always" if "--color=always" in words[:1] else "never"
+    try:
+        _run(_parser().parse_args(words))
+    except (InputError, UsageError) as error:
+        _complain(error, color)
+        return 1 if isinstance(error, InputError) else 2
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Pictures of GPUs and launches that there are not yet: what each resource does to a kernel, and the points of a sweep."""
 import json
 
-from .results import InputError, distinct, si
+from .results import InputError, distinct, duration, si
 
 
 class Explored:
@@ -49,10 +49,16 @@ def tornado(_, options):
         raise InputError(f"{options.points[0].path}: no resource changes the time by {_FEWEST_PCT} % or more")
     gains.sort()
     notes = [f"{found['time_ns'] / 1000:.4g} us as it is; " + ", ".join(
-        f"{amount} {resource} {change:+.1f} %" for change, resource, amount in gains[:3] if change < 0)]
+        f"{change:+.1f} % with {resource} {'halved' if amount == 'half' else 'doubled'}" for change, resource, amount in gains[:3] if change < 0)]
     if left:
-        notes.append(f"not drawn, for they change less than {_FEWEST_PCT} % or cannot be changed so: " + ", ".join(distinct(left)))
+        notes.append(f"Not drawn, since they change the time by less than {_FEWEST_PCT} % or cannot be changed so: " + ", ".join(distinct(left)))
     return {"bars": bars}, notes
+
+
+def _with_unit(metric):
+    """What an axis is called."""
+    unit = "ns" if metric.startswith("gpu__time_duration") else "%" if ".pct" in metric or metric.endswith("_pct") else ""
+    return f"{metric} ({unit})" if unit else metric
 
 
 def pareto(_, options):
@@ -79,16 +85,18 @@ def pareto(_, options):
     points = []
     for row, at in zip(rows, across):
         text = ", ".join(f"{name} = {value}" for name, value in row["values"].items())
-        points.append({"point": text, "x": at, "y": row["metrics"][y], "bound": row["bound_by"],
-                       "group": str(row["values"][several[0]]) if several else "all", "front": id(row) in front})
+        points.append({"point": text, "x": at, "y": row["metrics"][y], "bound": row["bound_by"].replace("_", " "),
+                       "group": str(row["values"][several[0]]) if several else "all", "front": "yes" if id(row) in front else "no"})
     best = found["rows"][found["order"][0]]
     metric = found["best"]["metric"]
-    notes = [f"best by {metric}: " + ", ".join(f"{name} = {value}" for name, value in best["values"].items()) +
-             f", {si(best['metrics'][metric])}"]
+    notes = [f"Best by {metric}: " + ", ".join(f"{name} = {value}" for name, value in best["values"].items()) +
+             ", " + (duration if metric.startswith("gpu__time_duration") else si)(best["metrics"][metric])]
     if len(rows) < len(found["rows"]):
         notes.append(f"{len(found['rows']) - len(rows)} of {len(found['rows'])} points could not be predicted")
-    changes = {"layer.1.encoding.x.axis.title": x, "layer.1.encoding.y.axis.title": y}
+    there = [front for front in ("yes", "no") if any(point["front"] == front for point in points)]
+    changes = {"layer.1.encoding.x.axis.title": _with_unit(x), "layer.1.encoding.y.axis.title": _with_unit(y),
+               "layer.1.encoding.shape.legend": {"title": "On the Pareto front"} if "yes" in there else None}
     if several:
         changes["layer.1.encoding.color.legend"] = {"title": several[0]}
-    line = sorted((point for point in points if point["front"]), key=lambda point: point["x"])
+    line = sorted((point for point in points if point["front"] == "yes"), key=lambda point: point["x"])
     return {"points": points, "front": line}, notes, changes

@@ -1,13 +1,16 @@
 """Pictures of what memory sees, and of what lanes do: coalescing, divergence, traffic."""
+import math
+
 from .performance import measured_bytes
 from .results import InputError, duration, labels, si
+from .style import marks_title
 
-_SECTION = 32
+_SECTOR = 32
 _LINE = 128
 
 
 def _example(launch, pc):
-    """The access to draw: the one named, or the global one that wastes most sections over the launch."""
+    """The access to draw: the one named, or the global one that wastes most sectors over the launch."""
     examples = {one["pc"]: one for one in launch.part("access_examples")}
     if pc is not None:
         if pc not in examples:
@@ -29,45 +32,50 @@ def coalescing(launches, options):
         for offset in example["offsets"]:
             if offset is not None:
                 for byte in range(offset, offset + width):
-                    asked.setdefault(byte // _SECTION, set()).add(byte)
-        place = {section: at for at, section in enumerate(sorted(asked))}
+                    asked.setdefault(byte // _SECTOR, set()).add(byte)
+        place = {sector: at for at, sector in enumerate(sorted(asked))}
         row = next((r for r in launch.part("memory") if r["pc"] == example["pc"]), None)
         sass = row["sass"].split(";")[0].strip() if row else f"pc {example['pc']:#x}"
         title = f"{name}: {sass}"
-        for section, at in place.items():
-            for first, count, used in _runs(section, asked[section]):
-                cells.append({"case": title, "kind": "sector", "address": section * _SECTION + first, "top": -2.5,
-                              "bottom": -0.6, "from": at + first / _SECTION, "to": at + (first + count) / _SECTION,
+        for sector, at in place.items():
+            for first, count, used in _runs(sector, asked[sector]):
+                cells.append({"case": title, "kind": "sector", "address": sector * _SECTOR + first, "top": -2.5,
+                              "bottom": -0.6, "from": at + first / _SECTOR, "to": at + (first + count) / _SECTOR,
                               "use": "asked for" if used else "wasted", "bytes": count})
         for lane, offset in enumerate(example["offsets"]):
             if offset is None:
                 continue
             byte = offset
-            while byte < offset + width:  # an access may cross into the next section
-                stop = min(offset + width, (byte // _SECTION + 1) * _SECTION)
-                at = place[byte // _SECTION] + byte % _SECTION / _SECTION
+            while byte < offset + width:  # an access may cross into the next sector
+                stop = min(offset + width, (byte // _SECTOR + 1) * _SECTOR)
+                at = place[byte // _SECTOR] + byte % _SECTOR / _SECTOR
                 cells.append({"case": title, "kind": "lane", "lane": lane, "address": offset, "from": at,
-                              "to": at + (stop - byte) / _SECTION, "top": lane - 0.45, "bottom": lane + 0.45,
+                              "to": at + (stop - byte) / _SECTOR, "top": lane - 0.45, "bottom": lane + 0.45,
                               "use": "lane's bytes", "bytes": width})
                 byte = stop
-        for section, at in place.items():
-            if at and (section * _SECTION) // _LINE != _line_before(place, at):
+        for sector, at in place.items():
+            if at and (sector * _SECTOR) // _LINE != _line_before(place, at):
                 cells.append({"case": title, "kind": "boundary", "from": at, "top": -2.5, "bottom": 31.5})
         total = sum(len(bytes_) for bytes_ in asked.values())
-        note = (f"{title}: {total} bytes asked for, {len(place)} sections ({len(place) * _SECTION} bytes) touched, "
-                f"{_plural(len({s * _SECTION // _LINE for s in place}), 'line')}")
+        note = (f"{title}: {total} bytes asked for, {len(place)} sectors ({len(place) * _SECTOR} bytes) touched, "
+                f"{_plural(len({s * _SECTOR // _LINE for s in place}), 'line')}")
         if row and row["sectors_needed"]:
-            note += f"; over the launch {row['sectors']:,} sections against {row['sectors_needed']:,} needed"
+            note += f"; over the launch {row['sectors']:,} sectors against {row['sectors_needed']:,} needed"
         notes.append(note)
-    return {"cells": cells}, notes
+    there = [use for use in ("asked for", "wasted") if any(cell.get("use") == use for cell in cells)]
+    # Panels share their axis: that one access needs more sectors than another is what they are compared for.
+    title = "32-byte sectors, gaps left out" + ("; rules: 128-byte lines" if any(cell["kind"] == "boundary" for cell in cells) else "")
+    return {"cells": cells}, notes, {
+        "spec.layer.0.encoding.color.legend.values": there, "spec.layer.0.encoding.x.axis.title": title,
+        "spec.layer.0.encoding.x.scale": {"nice": False, "domain": [0, math.ceil(max(cell.get("to", 0) for cell in cells))]}}
 
 
-def _runs(section, asked):
-    """(first byte, how many, whether asked for) of a section's stretches."""
-    flags = [section * _SECTION + byte in asked for byte in range(_SECTION)]
+def _runs(sector, asked):
+    """(first byte, how many, whether asked for) of a sector's stretches."""
+    flags = [sector * _SECTOR + byte in asked for byte in range(_SECTOR)]
     first = 0
-    for byte in range(1, _SECTION + 1):
-        if byte == _SECTION or flags[byte] != flags[first]:
+    for byte in range(1, _SECTOR + 1):
+        if byte == _SECTOR or flags[byte] != flags[first]:
             yield first, byte - first, flags[first]
             first = byte
 
@@ -77,7 +85,7 @@ def _plural(count, word):
 
 
 def _line_before(place, at):
-    return next(section for section, where in place.items() if where == at - 1) * _SECTION // _LINE
+    return next(sector for sector, where in place.items() if where == at - 1) * _SECTOR // _LINE
 
 
 _MOST_BRANCHES = 60
@@ -188,4 +196,5 @@ def traffic(launches, options):
              for name, of in groups.items()]
     return {"bytes": rows, "formulas": formulas}, notes, {
         "layer.0.encoding.color.scale": _level_colours(rows),
+        "layer.0.encoding.x.axis.title": marks_title("Bytes moved", rows, ("line formula",) if formulas else ()),
         "layer.0.encoding.x.scale": {"domain": [0, most * (1.35 if formulas else 1.05)]}}

@@ -1,6 +1,7 @@
 """Pictures of rates: ladder, stalls, sweep."""
 from .placement import text_width
-from .results import InputError, distinct, duration, labels, numeric_name, si
+from .results import InputError, clocks_note, distinct, duration, labels, numeric_name, si
+from .style import marks_title
 
 _LEVEL_COUNTERS = {
     "L2": (("lts__t_sectors_srcunit_tex.sum", 32),),
@@ -58,9 +59,11 @@ def ladder(launches, options):
             if step["far"] <= rate < step["far"] + text_width(step["label"], 10) / 520 * span:
                 step["far"] = rate
     notes = [f"Dashed: {c['name']}{' of ' + c['gpu'] if several else ''}, {si(c['rate'], 'FLOP/s')}" for c in ceilings]
+    notes += clocks_note(launches)
     if idle:
         notes.append("Without arithmetic that is counted, and not drawn: " + ", ".join(idle))
-    return {"steps": steps, "ceilings": ceilings}, notes, {} if several else {"layer.0.encoding.color.legend": None}
+    return {"steps": steps, "ceilings": ceilings}, notes, {
+        "layer.0.encoding.x.axis.title": marks_title("Rate", steps)} | ({} if several else {"layer.0.encoding.color.legend": None})
 
 
 _STALLS = ["selected", "not_selected", "math_pipe_throttle", "wait", "dispatch_stall", "short_scoreboard", "mio_throttle",

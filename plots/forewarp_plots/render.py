@@ -59,10 +59,12 @@ def library():
     return bundle.replace("</script", "<\\/script")
 
 
-def figure(identity, kind, spec, notes, heading="h2"):
-    """A chart's place in a page: the chart, a line that the arrow keys fill, what it shows, and its title to jump to."""
+def figure(identity, kind, spec, notes, narrow_notes, heading="h2"):
+    """A chart's place in a page: the chart, a line that the arrow keys fill, what it shows, and its title to jump to.
+    Of `narrow_notes` those are added that the chart needs where it is narrow."""
     title = html.escape(spec["title"]["text"])
     said = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    said += "".join(f'<li class="narrow-only">{html.escape(note)}</li>' for note in narrow_notes if note not in notes)
     # What a cliff's name in the chart links to.
     said += "".join(f'<li id="{cliff["link"][1:]}">{html.escape(cliff["text"])}</li>' for cliff in spec["datasets"].get("cliffs", ()))
     return (f'<figure id="{identity}"><{heading}>{title}</{heading}>\n'
@@ -72,12 +74,12 @@ def figure(identity, kind, spec, notes, heading="h2"):
             f'points.</output>\n<figcaption><ul>{said}</ul></figcaption></figure>\n')
 
 
-def page(title, body, charts):
+def page(title, body, charts, theme="auto"):
     """A whole page that asks the network for nothing. charts: {identity: (kind, specification, the same for a narrow page)}."""
     data = {identity: {"spec": _bare(spec), "narrow": _narrow(spec, small), "walk": WALK[kind]}
             for identity, (kind, spec, small) in charts.items()}
     _, dark = style.theme()
-    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+    return (f'<!doctype html>\n<html lang="en" data-theme="{theme}"><head><meta charset="utf-8">\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline' "
             f"'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:\">\n"
@@ -98,14 +100,14 @@ def _narrow(spec, small):
     return bare
 
 
-def chart_page(kind, spec, notes, small):
+def chart_page(kind, spec, notes, small, theme="auto"):
     provenance = html.escape(spec["usermeta"]["of"])
-    body = f'<main><p class="of">{provenance}</p>\n' + figure("chart", kind, spec, notes, "h1") + "</main>"
-    return page(spec["title"]["text"], body, {"chart": (kind, spec, small)})
+    body = f'<main><p class="of">{provenance}</p>\n' + figure("chart", kind, spec, notes, small[1], "h1") + "</main>"
+    return page(spec["title"]["text"], body, {"chart": (kind, spec, small[0])}, theme)
 
 
-def write(kind, spec, notes, path, small=None):
-    """small: the picture for a narrow page, which a page needs."""
+def write(kind, spec, notes, path, small=None, theme="auto"):
+    """small: (picture, notes) for a narrow page, which a page needs; theme: the page's, whose pictures are given for a light ground."""
     ending = os.path.splitext(path)[1]
     if ending == ".svg":
         content = svg(spec).encode()
@@ -114,7 +116,7 @@ def write(kind, spec, notes, path, small=None):
     elif ending == ".pdf":
         content = pdf(spec)
     elif ending == ".html":
-        content = chart_page(kind, spec, notes, small).encode()
+        content = chart_page(kind, spec, notes, small, theme).encode()
     else:
         content = text_of(spec).encode()
     write_file(path, content)

@@ -25,8 +25,9 @@ class Writer:
             spec, notes = charts_of.build(kind, launches, options)
         except charts_of.InputError:
             return
-        self.charts[identity] = (kind, spec, charts_of.build_narrow(kind, launches, options))
-        self.add(figure(identity, kind, spec, notes, "h4"))
+        small, narrow_notes = charts_of.build_narrow(kind, launches, options)
+        self.charts[identity] = (kind, spec, small)
+        self.add(figure(identity, kind, spec, notes, narrow_notes, "h4"))
 
     def table(self, heads, rows, caption, numbers=()):
         """numbers: columns that are set to the right. Cells are text and escaped, or (text, class)."""
@@ -66,11 +67,11 @@ def _summary_table(w, launches):
     for one in launches:
         wasted = one.metrics.get("forewarp__wasted_sectors.pct", 0)
         top = one.case["stalls"][0]["reason"].replace("_", " ") if one.case["stalls"] else ""
-        rows.append([one.label, one.gpu if several else "", one.short_kernel, number(one.cycles), number(one.measured_cycles),
-                     _signed(one.cycles, one.measured_cycles), duration(one.nanoseconds),
+        rows.append([one.label, one.gpu if several else "", one.bound, duration(one.nanoseconds), number(one.cycles),
+                     number(one.measured_cycles), _signed(one.cycles, one.measured_cycles),
                      si(one.case["roofline"]["attained_per_second"], "FLOP/s") if one.operations else "",
-                     f"{wasted:.0f} %", top, one.bound])
-    w.table(["case", "GPU", "kernel", "cycles", "measured", "error", "time", "rate", "wasted sectors", "top stall", "bound by"],
+                     f"{wasted:.0f} %", top, one.short_kernel])
+    w.table(["case", "GPU", "bound by", "time", "cycles", "measured", "error", "rate", "wasted sectors", "top stall", "kernel"],
             rows, "Launches", (3, 4, 5, 6, 7, 8))
 
 
@@ -132,7 +133,7 @@ def _memory_tables(w, one):
             if requests:
                 rows.append([f"{space} {word}", number(requests), number(sectors), f"{sectors / requests:.1f}", si(32 * sectors, "B")])
     if rows:
-        w.table(["L1", "requests", "sectors", "sectors a request", "bytes"], rows, "L1 cache", (1, 2, 3, 4))
+        w.table(["L1", "requests", "sectors", "sectors per request", "bytes"], rows, "L1 cache", (1, 2, 3, 4))
     rows = []
     for op, word in (("ld", "loads"), ("st", "stores"), ("atom", "atomics")):
         waves = m.get(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum", 0)
@@ -186,7 +187,8 @@ def _causes(w, one):
     rows = [[c["title"], f"{c['share_pct']:.1f} %", duration(c["time_ns"]), duration(c["gain_ns"]) if "gain_ns" in c else "",
              c.get("evidence", ""), where(c), advice.get(c["cause"], "")] for c in accounting["causes"] if c["share_pct"] >= 1]
     w.table(["cause", "of the time", "time", "saved without it", "evidence", "where", "what helps"], rows,
-            f"Where the time goes, from {accounting['method']}", (1, 2, 3))
+            "Where the time goes", (1, 2, 3))
+    w.add(f"<p>Sizes add up over all causes; they are from {html.escape(accounting['method'])}.</p>\n")
 
 
 def _warp_states(w, one, identity):
@@ -256,9 +258,12 @@ def interval(coverage):
 
 def _coverage(w, one):
     c = one.case["coverage"]
-    how = f"extrapolated ({c.get('method', '')})" if c["extrapolated"] else "all of it simulated"
-    w.add(f"<p>{c['simulated_warp_instructions']:,} of {c['warp_instructions']:,} warp instructions simulated, {html.escape(how)}; "
-          f"95 % confidence interval of the cycles {interval(c)}. Caches {html.escape(str(one.case.get('cache', 'cold')))}.</p>\n")
+    if c["extrapolated"]:
+        how = f"{c['simulated_warp_instructions']:,} of {c['warp_instructions']:,} warp instructions were simulated, the rest is extrapolated: " \
+              f"{c.get('method', '')}. 95 % confidence interval of the cycles: {interval(c)}."
+    else:
+        how = f"All {c['warp_instructions']:,} warp instructions were simulated."
+    w.add(f"<p>{html.escape(how)} Caches at the start: {html.escape(str(one.case.get('cache', 'cold')))}.</p>\n")
     if one.case["warnings"]:
         w.add("<ul class=warnings>" + "".join(f"<li>{html.escape(text)}</li>" for text in one.case["warnings"]) + "</ul>\n")
     else:
@@ -302,8 +307,8 @@ def _launch_section(w, one, identity, is_open):
     w.add("</details>\n")
 
 
-def page(launches, forewarp=None):
-    """The page's text."""
+def page(launches, forewarp=None, theme="auto"):
+    """The page's text, on a light or a dark ground, or as the reader's system prefers."""
     w = Writer(Meanings(forewarp))
     gpus = ", ".join(dict.fromkeys(f"{one.machine.get('title', one.gpu)}" for one in launches))
     versions = ", ".join(dict.fromkeys(str(one.version) for one in launches))
@@ -318,4 +323,4 @@ def page(launches, forewarp=None):
     for index, one in enumerate(launches):
         _launch_section(w, one, f"launch-{index}", len(launches) == 1)
     w.add("</main>")
-    return whole_page("forewarp report", "".join(w.parts), w.charts)
+    return whole_page("forewarp report", "".join(w.parts), w.charts, theme)

@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import re
 
 
 class InputError(Exception):
@@ -62,7 +63,9 @@ class Launch:
 
     @property
     def bound(self):
-        return self.case["bottleneck"]["kind"].replace("_", " ")
+        """The cause by the name that reports give it."""
+        named = re.match(r"Bound by ([^:]+):", self.case["bottleneck"]["sentence"])
+        return named[1] if named else self.case["bottleneck"]["kind"].replace("_", " ")
 
     def part(self, name):
         """A part of the result that only `forewarp predict` writes."""
@@ -212,6 +215,18 @@ def duration(nanoseconds):
 
 def distinct(items):
     return list(dict.fromkeys(items))
+
+
+def clocks_note(launches):
+    """What the SM clock of the profiles was, where it was another than the predictions': rates differ by it, cycles do not."""
+    pairs = [(1e3 * one.measured_cycles / one.measured_nanoseconds, 1e3 * one.cycles / one.nanoseconds)
+             for one in launches if one.measured_cycles and one.measured_nanoseconds]
+    if not any(abs(seen / assumed - 1) > 0.02 for seen, assumed in pairs):
+        return []
+    low, high = min(seen for seen, _ in pairs), max(seen for seen, _ in pairs)
+    span = f"{low:,.0f}" if high - low < 5 else f"{low:,.0f} to {high:,.0f}"
+    at = " or ".join(distinct(f"{assumed:,.0f}" for _, assumed in sorted(pairs, key=lambda pair: pair[1])))
+    return [f"Measured at {span} MHz, predicted at {at} MHz: rates differ by that as well"]
 
 
 def labels(launches):

@@ -3,7 +3,7 @@ import math
 
 from .performance import measured_bytes
 from .placement import Field, apart, box, overlap, text_width, turned
-from .results import InputError, labels, numeric_name, si, tidy
+from .results import InputError, clocks_note, labels, numeric_name, si, tidy
 
 _FONT, _LINE = 10, 14
 _LEFT, _LEFT_NARROW, _COLUMN, _PADDING = 92, 78, 214, 30
@@ -326,6 +326,7 @@ def roofline(launches, options):
               {one.gpu: [one] for one in launches}.values() if "clock_mhz" in launches_of[0].machine]
     if clocks:
         notes.append("Roofs of " + ", ".join(clocks) + ", the SM clock that `forewarp describe gpu` gives with its source")
+    notes += clocks_note(launches)
     if not hierarchical:
         notes.append("Several machines: points and slopes are those of HBM")
     notes += ["Not named in the picture: " + ", ".join(unplaced)] if unplaced else []

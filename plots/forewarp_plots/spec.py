@@ -14,7 +14,7 @@ KINDS = {
     "roofline": (roofline.roofline, "Roofline"),
     "sweep": (performance.sweep, "Rate against size"),
     "waves": (launching.waves, "Blocks on SMs over time"),
-    "coalescing": (memory.coalescing, "Lanes against sections of memory"),
+    "coalescing": (memory.coalescing, "Lanes against sectors of memory"),
     "divergence": (memory.divergence, "Active lanes along a warp's instructions"),
     "memory": (flow.memory_chart, "Bytes between the units"),
     "mix": (flow.mix, "What is executed"),
@@ -25,7 +25,7 @@ KINDS = {
     "timeline": (launching.timeline, "Launches over time"),
     "validation": (accuracy.validation, "Predicted against measured"),
     "cost": (performance.cost, "What a prediction costs against the work it is of"),
-    "tornado": (exploration.tornado, "Half and twice of each resource"),
+    "tornado": (exploration.tornado, "Each resource halved and doubled"),
     "pareto": (exploration.pareto, "Points of a sweep"),
 }
 
@@ -152,10 +152,10 @@ NARROW_PAGE = 340  # pixels of a chart in a page on a telephone
 
 
 def build_narrow(kind, launches, options=None):
-    """The same picture for a narrow page; its data only where they differ from those of the wide one."""
+    """The same for a narrow page."""
     options = copy.copy(options or Options())
     options.width = NARROW_PAGE
-    return build(kind, launches, options)[0]
+    return build(kind, launches, options)
 
 
 def text_of(spec):

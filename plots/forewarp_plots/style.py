@@ -5,6 +5,7 @@ import re
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 THEMES = ("light", "dark")
+PAGE_THEMES = ("auto",) + THEMES  # auto: as the reader's system prefers
 NARROW = 600  # pixels, below which legends stand underneath and panels below one another
 _LEAST = 120  # pixels of a plot
 
@@ -20,6 +21,12 @@ def theme():
     with open(os.path.join(HERE, "theme.json"), encoding="utf-8") as file:
         config = json.load(file)
     return config, config.pop("dark")
+
+
+def marks_title(what, rows, more=()):
+    """An axis's title that says what the marks on it are, where there are several kinds."""
+    marks = (["diamond measured"] if any("measured" in row for row in rows) else []) + list(more)
+    return ": ".join([what, ", ".join(["bar predicted", *marks])]) if marks else what
 
 
 def _each(value, change):
@@ -64,7 +71,7 @@ def narrow(spec, width):
             facet = one["facet"]
             if "column" in facet:
                 facet = {"row": facet["column"]}
-            header = {"title": None, "labelAngle": 0, "labelOrient": "top", "labelAnchor": "start", "labelAlign": "left",
+            header = (facet["row"].get("header") or {}) | {"title": None, "labelAngle": 0, "labelOrient": "top", "labelAnchor": "start", "labelAlign": "left",
                       "labelLimit": int(0.8 * width)}
             one["facet"] = {"row": facet["row"] | {"header": header}}
         if isinstance(one.get("title"), dict) and "vconcat" not in one:

@@ -101,7 +101,7 @@ PICTURES = [
     Picture("S4 Coalescing", "s04_coalescing", "coalescing", "@rows_columns",
             "A warp that reads along a row asks for 128 bytes in four 32-byte sectors. A warp that reads down a column touches "
             "32 sectors for the same 128 bytes and wastes seven eighths of what moves. Orange is fetched but not asked for.",
-            "Lanes against memory sections for a copy along rows and one down columns"),
+            "Lanes against memory sectors for a copy along rows and one down columns"),
     Picture("S4 Coalescing", "s04_traffic", "traffic",
             "@measured\n" + _cases("copy_along_rows_8192", "copy_down_columns_8192"),
             "What the pattern costs: the same copy of 8192 x 8192 floats moves eight times the sectors through L1 when warps "
@@ -110,7 +110,7 @@ PICTURES = [
     Picture("S5 Misaligned tiles", "s05_coalescing", "coalescing", "@tiles",
             "With rows of 1024 floats, a tile row of 32 starts on a sector boundary and covers four sectors. With rows of 1025 "
             "it starts anywhere, and most rows straddle a fifth. Padding the pitch to a multiple of 32 undoes it.",
-            "Sections touched by an aligned and by a shifted tile row"),
+            "Sectors touched by an aligned and by a shifted tile row"),
     Picture("S5 Misaligned tiles", "s05_vocabulary", "ladder",
             "@measured\n" + _cases("sgemm_vectorized_vocabulary_50257", "sgemm_vectorized_vocabulary_50304"),
             "GPT-2's vocabulary as it is (50257 columns) and padded to 50304. The padded product does more work in less time. "

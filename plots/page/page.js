@@ -26,6 +26,9 @@
   };
 
   const night = window.matchMedia("(prefers-color-scheme: dark)");
+  const theme = document.documentElement.dataset.theme;
+  let paper = false;  // while the page is printed
+  const isDark = () => !paper && (theme === "dark" || (theme === "auto" && night.matches));
   const NARROW = 600, LEAST = 120, WIDEST = 1100;
   const inks = Object.fromEntries(Object.entries(window.forewarpDark).map(([light, dark]) => [light.toLowerCase(), dark]));
 
@@ -58,7 +61,7 @@
     const style = getComputedStyle(place);
     const room = Math.min(WIDEST, place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
     const wide = chart.spec, small = chart.narrow;
-    const spec = worn(room < NARROW ? { ...small, datasets: { ...wide.datasets, ...small.datasets } } : wide, night.matches);
+    const spec = worn(room < NARROW ? { ...small, datasets: { ...wide.datasets, ...small.datasets } } : wide, isDark());
     const columns = (spec.usermeta && spec.usermeta.columns) || 1;
     for (let turn = 0; turn < 5; turn += 1) {
       const over = await embed(holder, spec) - room;
@@ -69,7 +72,7 @@
     const svg = holder.querySelector("svg");
     svg.style.maxWidth = "100%";
     svg.style.height = "auto";
-    place.dataset.room = room;
+    place.closest("figure").classList.toggle("narrow", room < NARROW);
   };
 
   const draw = (place) => {
@@ -107,6 +110,21 @@
   };
   window.addEventListener("hashchange", open);
   open();
-  window.addEventListener("beforeprint", () => document.querySelectorAll("details.launch").forEach((d) => { d.open = true; }));
+
+  // Paper shows everything, all of it on white. What is drawn before the printer looks needs no timer, so it is in time.
+  let closed = [];
+  window.addEventListener("beforeprint", () => {
+    const night = isDark();
+    paper = true;
+    closed = [...document.querySelectorAll("details.launch:not([open])")];
+    closed.forEach((d) => { d.open = true; });
+    if (night) again();
+    places.forEach(draw);
+  });
+  window.addEventListener("afterprint", () => {
+    paper = false;
+    closed.forEach((d) => { d.open = false; });
+    if (isDark()) again();
+  });
   window.forewarpDrawAll = () => Promise.all(places.map(draw));
 })();

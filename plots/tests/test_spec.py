@@ -92,6 +92,28 @@ class Everywhere(unittest.TestCase):
             self.assertNotIn("http", text, name)
             self.assertNotIn('"url"', text, name)
 
+    def test_legends_and_axes_name_what_is_drawn(self):
+        launches = support.launches("launch", "divergence_by_lane_2_check_1000")
+        coalesced = spec.build("coalescing", launches)[0]["spec"]["layer"][0]["encoding"]
+        self.assertEqual(coalesced["color"]["legend"]["values"], ["asked for"])
+        self.assertNotIn("rules", coalesced["x"]["axis"]["title"])
+        bytes_moved = [spec.build("traffic", of)[0]["layer"][0]["encoding"]["x"]["axis"]["title"] for of in (launches, support.launches("suite"))]
+        self.assertEqual(bytes_moved, ["Bytes moved", "Bytes moved: bar predicted, diamond measured"])
+        self.assertIn("line formula", self.built["traffic"][0]["layer"][0]["encoding"]["x"]["axis"]["title"])
+
+    def test_clocks_of_profiles_are_said_where_they_are_others(self):
+        launches = support.launches("suite", "sgemm_shared_tiled_512")
+        self.assertFalse([note for note in spec.build("ladder", launches)[1] if "MHz" in note])
+        launches[0].counters["gpu__time_duration.sum"]["measured"] *= 1.2
+        for kind in ("ladder", "roofline"):
+            self.assertTrue([note for note in spec.build(kind, launches)[1] if note.startswith("Measured at 1,6")], kind)
+
+    def test_causes_have_their_names(self):
+        self.assertEqual(support.launches("suite", "sgemm_shared_tiled_512")[0].bound, "shared memory")
+        launch = support.launches("suite", "relu_f32_1mi")[0]
+        launch.case["bottleneck"] = {"kind": "pipe_fma", "sentence": "Bound by FMA pipe: 60 % of its time (1.00 us)."}
+        self.assertEqual(launch.bound, "FMA pipe")
+
 
 if __name__ == "__main__":
     unittest.main()

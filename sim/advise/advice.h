@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/style.h"
 #include "hardware/gpu_model.h"
 #include "report/prediction.h"
 
@@ -86,7 +87,7 @@ SimulateOptions quick(SimulateOptions);
 using ForEach = std::function<void(std::size_t count, const std::function<void(std::size_t)>& work)>;
 
 /// At most `top` suggestions of each are kept.
-std::string write_text(const std::vector<Advice>&, std::size_t top);
+std::string write_text(const std::vector<Advice>&, std::size_t top, Style style = Style());
 std::string write_json(const GpuModel&, const std::vector<Advice>&, std::size_t top);
 
 }  // namespace forewarp::advise

@@ -49,13 +49,13 @@ std::string basis_text(const Suggestion& s) {
   return text.empty() ? "" : " (" + text + ")";
 }
 
-std::string suggestion_text(std::size_t number, const Suggestion& s) {
+std::string suggestion_text(std::size_t number, const Suggestion& s, const Style& style) {
   constexpr std::size_t kIndent = 11;
   const auto line = [&](const char* label, const std::string& text) {
-    return text.empty() ? "" : report::left(label, kIndent) + wrapped(text, kIndent) + "\n";
+    return text.empty() ? "" : style.paint(Tone::Dim, report::left(label, kIndent)) + wrapped(text, kIndent) + "\n";
   };
-  std::string text =
-      report::right(std::to_string(number), 2) + "  " + gain_text(s) + "  " + s.change + basis_text(s) + "\n";
+  std::string text = report::right(std::to_string(number), 2) + "  " +
+                     style.paint(Tone::Verdict, gain_text(s) + "  " + s.change) + basis_text(s) + "\n";
   text += line("    do", s.what) + line("    where", s.where);
   text +=
       line("    cycles", "to " + fixed(s.cycles, 0) + " (" + report::duration(s.time_ns) + "); " + s.evidence.counter +
@@ -64,25 +64,30 @@ std::string suggestion_text(std::size_t number, const Suggestion& s) {
   return text;
 }
 
-std::string title(const Advice& a) {
+std::string title(const Advice& a, const Style& style) {
   std::string text = a.case_id;
   if (a.launch > 0) text += "#" + std::to_string(a.launch);
   if (!a.kernel.empty() && a.kernel != a.case_id) text += ", " + a.kernel;
   text += " on " + a.gpu + ": " + fixed(a.cycles, 0) + " cycles (" + report::duration(a.time_ns);
   if (a.high > a.low) text += ", 95 % interval " + fixed(a.low, 0) + " to " + fixed(a.high, 0);
-  return text + ")\n";
+  return style.paint(Tone::Heading, text + ")") + "\n";
 }
 
-std::string advice_text(const Advice& a, std::size_t top) {
-  std::string text = title(a);
-  if (!a.verdict.empty()) text += wrapped(a.verdict, 0) + "\n";
+std::string advice_text(const Advice& a, std::size_t top, const Style& style) {
+  std::string text = title(a, style);
+  if (!a.verdict.empty()) {
+    const std::string verdict = wrapped(a.verdict, 0);
+    const std::size_t end = verdict.find(':') + 1;  // 0: there is no colon
+    text += style.paint(Tone::Verdict, verdict.substr(0, end)) + verdict.substr(end) + "\n";
+  }
   text += std::to_string(a.tried) + " changes tried" +
           (a.refused > 0 ? ", " + std::to_string(a.refused) + " more do not work" : "") + ".";
   if (a.suggestions.empty()) text += " None of them saves a percent.";
   text += "\n";
   for (std::size_t i = 0; i < std::min(top, a.suggestions.size()); ++i)
-    text += "\n" + suggestion_text(i + 1, a.suggestions[i]);
-  for (const std::string& note : a.notes) text += "\nNot tried: " + wrapped(note, 0) + "\n";
+    text += "\n" + suggestion_text(i + 1, a.suggestions[i], style);
+  for (const std::string& note : a.notes)
+    text += "\n" + style.paint(Tone::Dim, "Not tried: " + wrapped(note, 0)) + "\n";
   return text;
 }
 
@@ -105,9 +110,9 @@ Json suggestion_json(const Suggestion& s) {
 
 }  // namespace
 
-std::string write_text(const std::vector<Advice>& all, std::size_t top) {
+std::string write_text(const std::vector<Advice>& all, std::size_t top, Style style) {
   std::string text;
-  for (const Advice& a : all) text += (text.empty() ? "" : "\n") + advice_text(a, top);
+  for (const Advice& a : all) text += (text.empty() ? "" : "\n") + advice_text(a, top, style);
   return text;
 }
 

@@ -158,7 +158,7 @@ int run_advise(const Arguments& arguments) {
         if (a.case_id == id && a.launch >= 0 && static_cast<std::size_t>(a.launch) < said->second.size())
           a.verdict = said->second[static_cast<std::size_t>(a.launch)];
   }
-  write_results(advise::write_text(all, static_cast<std::size_t>(top)), json_path,
+  write_results(advise::write_text(all, static_cast<std::size_t>(top), output_style()), json_path,
                 json_path ? advise::write_json(result.model, all, static_cast<std::size_t>(top)) : "");
   return kDone;
 }

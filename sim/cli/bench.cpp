@@ -140,7 +140,7 @@ std::string write_text(const std::vector<Run>& runs) {
     t.row({r.item->kernel_class, r.item->id, r.full ? "detailed" : "steady state",
            report::si(static_cast<double>(r.instructions), ""), report::si(static_cast<double>(r.simulated), ""),
            fixed(r.seconds, 2), fixed(r.rate() / 1e6, 2), fixed(r.peak_mib, 0)});
-  return t.text("");
+  return t.text("", output_style());
 }
 
 std::string write_json(const GpuModel& gpu, int times, const std::vector<Run>& runs) {

@@ -242,7 +242,7 @@ int run_calibrate(const Arguments& arguments) {
   Calibration calibration(c.text("gpu"), c.changes(), c.threads(), c.cache());
   std::vector<CalibratedQuantity> all = calibration.compare(quantities, c.text("measured"));
   if (!c.has("no-proposals")) calibration.propose_leaves(all, tolerance);
-  write_results(write_calibration_text(c.text("gpu"), all, calibration.leaves()), json_path,
+  write_results(write_calibration_text(c.text("gpu"), all, calibration.leaves(), output_style()), json_path,
                 json_path ? write_calibration_json(c.text("gpu"), c.changes(), all) : "");
   return kDone;
 }

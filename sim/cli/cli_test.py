@@ -4,6 +4,7 @@ their input is wrong, nothing left behind, the same bytes for any number of thre
 
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -37,6 +38,27 @@ GOOD = """small:
 
 def run(*words, stdin=subprocess.DEVNULL):
     return subprocess.run([FOREWARP, *words], stdin=stdin, capture_output=True, text=True, timeout=900, check=False)
+
+
+def run_on_terminal(*words, **variables):
+    """(exit code, standard output, standard error), both streams being terminals."""
+    ends = [pty.openpty() for _ in range(2)]
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"} | variables
+    with subprocess.Popen([FOREWARP, *words], stdin=subprocess.DEVNULL, stdout=ends[0][1], stderr=ends[1][1], env=env) as process:
+        for _, inner in ends:
+            os.close(inner)
+        said = ["", ""]
+        for at, (outer, _) in enumerate(ends):
+            while True:
+                try:
+                    data = os.read(outer, 65536)
+                except OSError:  # the other end is closed
+                    break
+                if not data:
+                    break
+                said[at] += data.decode()
+            os.close(outer)
+    return process.returncode, said[0].replace("\r\n", "\n"), said[1].replace("\r\n", "\n")
 
 
 class Base(unittest.TestCase):
@@ -104,6 +126,70 @@ class List(Base):
     def test_mistakes(self):
         self.assert_fails(1, ["list", CUBIN, "--kernel", "none"], "there is no kernel 'none'")
         self.assert_fails(2, ["list", os.path.join(TRACES, "sm_90", "field_08_arguments.cubin"), "--launch-template"], "--kernel")
+
+
+class Colour(Base):
+    CODE = re.compile("\x1b\\[[0-9;]*m")
+
+    def words(self):
+        launch = self.path("launch.yaml", GOOD)
+        return ["predict", CUBIN, "--launch", launch, "--gpu", GPU, "--causes", "counted"]
+
+    def test_a_pipe_gets_none(self):
+        result = run(*self.words())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("\x1b", result.stdout + result.stderr)
+
+    def test_a_terminal_gets_it_and_columns_stay(self):
+        plain = run(*self.words()).stdout
+        code, out, _ = run_on_terminal(*self.words())
+        self.assertEqual(code, 0)
+        self.assertIn("\x1b[1mWhere the time goes\x1b[0m", out)
+        self.assertEqual(self.CODE.sub("", out), plain)
+        for always in (run(*self.words(), "--color", "always").stdout,
+                       run_on_terminal(*self.words(), "--color", "always", NO_COLOR="1")[1]):
+            self.assertEqual(always, out)
+
+    def test_none_where_it_is_not_wanted(self):
+        plain = run(*self.words()).stdout
+        for words, variables in ((["--color", "never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})):
+            code, out, error = run_on_terminal(*self.words(), *words, **variables)
+            self.assertEqual((code, out), (0, plain))
+            self.assertEqual(self.CODE.findall(error), [])
+
+    def test_errors_are_red(self):
+        for words in (["describe", "gpu", "h300"], ["report", self.path("none.json"), "--html", self.path("none.html")]):
+            code, _, error = run_on_terminal(*words)
+            self.assertEqual(code, 1)
+            self.assertTrue(error.startswith("\x1b[1;31mforewarp: "), error)
+            self.assertEqual(self.CODE.sub("", error), run(*words).stderr)
+
+    def test_the_word_warning_is_yellow(self):
+        code, _, error = run_on_terminal(
+            "predict", os.path.join(TRACES, "sm_90", "field_01_reduce_scan_sort.cubin"), "--launch",
+            os.path.join(TRACES, "field_01_reduce_scan_sort.yaml"), "--case", "cas_loop_64ki", "--gpu", GPU, "--precision", "100",
+            "--causes", "counted")
+        self.assertEqual(code, 0, error)
+        self.assertIn("\x1b[33mforewarp: warning:\x1b[0m ", error)
+
+    def test_names_are_still_no_commands_to_the_terminal(self):
+        launch = self.path("launch.yaml", GOOD.replace("small:", '"sm\\e[2Jall":'))
+        result = run("predict", CUBIN, "--launch", launch, "--gpu", GPU, "--color", "always")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("sm?[2Jall", result.stderr)
+        self.assertNotIn("\x1b[2J", result.stderr)
+
+    def test_progress_is_drawn_where_the_terminal_can_take_it_back(self):
+        words = ["whatif", CUBIN, "--launch", self.path("launch.yaml", GOOD), "--case", "small", "--gpu", GPU, "--threads", "1"]
+        _, out, error = run_on_terminal(*words)
+        self.assertIn("\x1b[1;36m", out)
+        self.assertIn("\r\x1b[K\x1b[2m", error)
+        self.assertTrue(error.endswith("\r\x1b[K"), error[-80:])
+        self.assertIn("\r\x1b[K", run_on_terminal(*words, "--color", "never")[2])
+        self.assertNotIn("\x1b", run_on_terminal(*words, TERM="dumb")[2])
+
+    def test_a_wrong_choice(self):
+        self.assert_fails(2, ["describe", "gpu", "--color", "purple"], "--color is auto, always or never")
 
 
 class Usage(Base):
@@ -583,6 +669,6 @@ class Long(Base):
 if __name__ == "__main__":
     FOREWARP = os.path.abspath(sys.argv[1])
     long = "--long" in sys.argv[2:]
-    cases = [Long] if long else [Usage, BadInput, Output, Results, Completion, Manual, Bench, Cache]
+    cases = [Long] if long else [List, Colour, Usage, BadInput, Output, Results, Completion, Manual, Bench, Cache]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
     sys.exit(0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1)

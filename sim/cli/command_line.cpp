@@ -5,12 +5,18 @@
 #include <iostream>
 #include <thread>
 
+#include "cli/output.h"
+
 namespace forewarp::cli {
 
 namespace po = boost::program_options;
 
 CommandLine::CommandLine(std::string usage, std::string purpose, std::vector<std::string> examples)
-    : usage_(std::move(usage)), purpose_(std::move(purpose)), examples_(std::move(examples)) {}
+    : usage_(std::move(usage)), purpose_(std::move(purpose)), examples_(std::move(examples)) {
+  help_.add_options()("color", po::value<std::string>()->value_name("auto|always|never")->default_value("auto"),
+                      "colour text for people; auto: on a terminal, unless NO_COLOR is set or TERM is dumb")(
+      "help,h", "print this");
+}
 
 po::options_description_easy_init CommandLine::model() { return model_.add_options(); }
 po::options_description_easy_init CommandLine::output() { return output_.add_options(); }
@@ -127,10 +133,8 @@ void CommandLine::add_cache() {
 }
 
 bool CommandLine::parse(const Arguments& arguments) {
-  po::options_description help_options;
-  help_options.add_options()("help,h", "print this");
   po::options_description all;
-  all.add(model_).add(output_).add(hidden_).add(help_options);
+  all.add(model_).add(output_).add(hidden_).add(help_);
   po::positional_options_description places;
   for (const auto& [name, optional] : positional_) places.add(name.c_str(), name == rest_ ? -1 : 1);
 
@@ -143,6 +147,10 @@ bool CommandLine::parse(const Arguments& arguments) {
   }
   po::store(parsed, values_);
   po::notify(values_);
+  const std::string color = text("color");
+  if (color != "auto" && color != "always" && color != "never")
+    throw UsageError("--color is auto, always or never, not '" + color + "'");
+  choose_colour(color == "always" ? Colour::Always : color == "never" ? Colour::Never : Colour::Auto);
   for (const auto& [name, optional] : positional_)
     if (!optional && values_.count(name) == 0) throw UsageError(name + " is missing\n  usage: forewarp " + usage_);
   return true;
@@ -150,7 +158,7 @@ bool CommandLine::parse(const Arguments& arguments) {
 
 void CommandLine::print_help() const {
   std::cout << purpose_ << "\n\nUsage: forewarp " << usage_ << "\n";
-  for (const po::options_description* group : {&model_, &output_})
+  for (const po::options_description* group : {&model_, &output_, &help_})
     if (!group->options().empty()) std::cout << "\n" << *group;
   std::cout << "\nExamples:\n";
   for (const std::string& example : examples_) std::cout << "  " << example << "\n";

@@ -61,7 +61,7 @@ class CommandLine {
 
   std::string usage_, purpose_;
   std::vector<std::string> examples_;
-  boost::program_options::options_description model_{"Input"}, output_{"Output"}, hidden_;
+  boost::program_options::options_description model_{"Input"}, output_{"Output"}, help_{"Common"}, hidden_;
   std::vector<std::pair<std::string, bool>> positional_;
   std::string rest_;  ///< takes the remaining arguments; empty: there may be none
   boost::program_options::variables_map values_;

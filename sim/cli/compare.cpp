@@ -64,7 +64,7 @@ int run_compare(const Arguments& arguments) {
     failed += run.failures.size();
     columns.push_back(std::move(column));
   }
-  write_results(write_comparison_text(suite.title, columns), json_path,
+  write_results(write_comparison_text(suite.title, columns, output_style()), json_path,
                 json_path ? write_comparison_json(columns) : "");
   return failed == 0 ? kDone : kBadInput;
 }

@@ -35,7 +35,7 @@ std::string list_gpus() {
     t.row({name, g.title, "sm_" + std::to_string(g.sm), std::to_string(g.chip.sm_count), fixed(g.chip.sm_clock_mhz, 0),
            si(g.hbm.bytes_per_ns * 1e9, "B/s")});
   }
-  return t.text("");
+  return t.text("", output_style());
 }
 
 /// "transferred from h200-sxm": how a number came here; fitted and published ones say that they are.
@@ -88,14 +88,16 @@ std::string gpu_text(const std::string& name, const std::vector<std::string>& ch
   std::string complaints;
   for (const std::string& doubt : doubts(g)) complaints += "  does not add up: " + doubt + "\n";
   return g.name + ": " + g.title + (g.family.empty() ? "" : ", of the family " + g.family) + ", runs code for sm_" +
-         std::to_string(g.sm) + "\n" + t.text("  ") + complaints + "\n" + leaves.text("  ");
+         std::to_string(g.sm) + "\n" + t.text("  ", output_style()) + complaints + "\n" +
+         leaves.text("  ", output_style());
 }
 
 std::string list_metrics() {
   Table t({{"metric", Table::Left}, {"unit", Table::Left}, {"from", Table::Left}, {"meaning", Table::Left}});
   for (const MetricDescription& m : describe_metrics())
     t.row({m.name, m.unit, m.exact ? "counted" : "timed", m.meaning});
-  return t.text("") + "\ncounted: follows exactly from what the warps execute; timed: from the timing model.\n";
+  return t.text("", output_style()) +
+         "\ncounted: follows exactly from what the warps execute; timed: from the timing model.\n";
 }
 
 const char* timed_text(Timed timed) {
@@ -139,7 +141,7 @@ std::string list_opcodes() {
     t.row({form, emulated_text(emulated(opcode)), timed_text(traits(opcode).timed),
            validated != nullptr ? std::string(validated->stem) + ": " + validated->kernel : "-"});
   }
-  return t.text("") + "\n" + std::to_string(opcodes) +
+  return t.text("", output_style()) + "\n" + std::to_string(opcodes) +
          " opcodes are read.\n"
          "emulated: values; no effect on what is emulated; counted, its values are not computed; refused, a warp that "
          "reaches it stops.\n"

@@ -38,7 +38,8 @@ int draw(Words words) {
   if (!fs::is_directory(package, ignored))
     throw InputError({package.string()}, "is not there, and it is what draws",
                      "set FOREWARP_HOME to the project's folder");
-  words.insert(words.begin(), {find_python(), "-B", package.string()});
+  words.insert(words.begin(),
+               {find_python(), "-B", package.string(), error_style().coloured() ? "--color=always" : "--color=never"});
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
@@ -85,7 +86,8 @@ CommandLine make_plot_line() {
   CommandLine c(
       "plot KIND [RESULT.json ...] --out FILE [options]",
       "Draws results that other commands wrote with --json; nothing is simulated. KIND is roofline, sweep, waves,\n"
-      "coalescing, divergence, memory, mix, stalls, ladder, traffic, occupancy, timeline, validation, cost, tornado (of whatif)\n"
+      "coalescing, divergence, memory, mix, stalls, ladder, traffic, occupancy, timeline, validation, cost, tornado "
+      "(of whatif)\n"
       "or pareto (of sweep). FILE ends in .svg, .png, .pdf, .html (one interactive page that needs no network) or "
       ".json (the "
       "Vega-Lite specification).",
@@ -110,7 +112,8 @@ CommandLine make_plot_line() {
   c.output()("out", po::value<std::string>()->value_name("FILE"), "where the picture goes")(
       "title", po::value<std::string>()->value_name("TEXT"), "in place of the kind's own title")(
       "width", po::value<std::string>()->value_name("PIXELS"), "the picture is no wider (240 to 4000)")(
-      "theme", po::value<std::string>()->value_name("light|dark"), "the ground it stands on (default: light)");
+      "theme", po::value<std::string>()->value_name("light|dark"),
+      "the ground it stands on (default: light; a page follows the reader's system)");
   return c;
 }
 
@@ -123,7 +126,9 @@ CommandLine make_report_line() {
        "forewarp report ladder.json --case sgemm_vectorized_1024 --html vectorized.html"});
   c.rest("RESULT.json");
   add_cases(c);
-  c.output()("html", po::value<std::string>()->value_name("FILE"), "where the page goes");
+  c.output()("html", po::value<std::string>()->value_name("FILE"), "where the page goes")(
+      "theme", po::value<std::string>()->value_name("auto|light|dark"),
+      "the page's ground; auto: as the reader's system prefers (default: auto)");
   return c;
 }
 
@@ -162,6 +167,7 @@ int run_report(const Arguments& arguments) {
   Words words{"report", "--html=" + c.text("html"),
               "--forewarp=" + fs::read_symlink("/proc/self/exe", ignored).string()};
   pass_all(c, "case", words);
+  pass(c, "theme", words);
   pass_results(c, "RESULT.json", words);
   return draw(std::move(words));
 }

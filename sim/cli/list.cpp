@@ -120,10 +120,11 @@ class Listing {
     for (std::vector<std::string> row : rows_) {
       if (!instructions_) row.pop_back(), row.erase(row.begin() + 2);
       if (cubins_ <= 1) row.erase(row.begin() + 1);
-      t.row(row);
+      t.row({row.begin(), row.end()});
     }
     return path + ": sm_" + std::to_string(sm_) + (cubins_ > 1 ? ", " + std::to_string(cubins_) + " cubins" : "") +
-           ", " + std::to_string(rows_.size()) + (rows_.size() == 1 ? " kernel" : " kernels") + "\n" + t.text("  ");
+           ", " + std::to_string(rows_.size()) + (rows_.size() == 1 ? " kernel" : " kernels") + "\n" +
+           t.text("  ", output_style());
   }
 
   bool empty() const { return rows_.empty(); }

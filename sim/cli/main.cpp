@@ -71,7 +71,10 @@ int dispatch(int argc, char** argv) {
 }
 
 int fail(const char* kind, const char* what, int code) {
-  std::fprintf(stderr, "forewarp: %s%s\n", kind, cli::printable(what).c_str());
+  const std::string message = std::string("forewarp: ") + kind + cli::printable(what);
+  const std::size_t first = message.find('\n');  // the remedy follows
+  std::fprintf(stderr, "%s%s\n", cli::error_style().paint(Tone::Error, message.substr(0, first)).c_str(),
+               first == std::string::npos ? "" : message.c_str() + first);
   return code;
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,12 @@
 namespace forewarp::cli {
 
 namespace {
+
+std::atomic<Colour> chosen{Colour::Auto};
+
+Style style_of(int stream) {
+  return Style(chosen == Colour::Always || (chosen == Colour::Auto && takes_colour(stream)));
+}
 
 /// Whether `path` can be opened for writing. Opening for append changes nothing.
 void probe(const std::string& path, const std::string& named) {
@@ -44,15 +51,28 @@ void check_writable(const std::string& path) {
 
 void write_results(const std::string& text, const std::optional<std::string>& json_path, const std::string& json) {
   if (json_path) write_file(*json_path, json);
-  if (json_path != "-") write_file("-", printable(text));
+  if (json_path != "-") write_file("-", printable(text, output_style()));
 }
 
-std::string printable(std::string text) {
-  for (char& c : text)
-    if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == 127) c = '?';
+void choose_colour(Colour colour) { chosen = colour; }
+Style output_style() { return style_of(STDOUT_FILENO); }
+Style error_style() { return style_of(STDERR_FILENO); }
+
+std::string printable(std::string text, Style style) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char& c = text[i];
+    if ((static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\t') && c != 127) continue;
+    if (const std::size_t code = style.code_length(std::string_view(text).substr(i)); code > 0)
+      i += code - 1;
+    else
+      c = '?';
+  }
   return text;
 }
 
-void warn(const std::string& message) { std::fprintf(stderr, "forewarp: warning: %s\n", printable(message).c_str()); }
+void warn(const std::string& message) {
+  std::fprintf(stderr, "%s %s\n", error_style().paint(Tone::Warning, "forewarp: warning:").c_str(),
+               printable(message).c_str());
+}
 
 }  // namespace forewarp::cli

@@ -60,8 +60,7 @@ std::vector<Prediction> predict_on(const GpuModel& model, const std::string& gpu
     Progress progress(cases.size());
     rethrow_first(run_side_by_side(cases.size(), threads, true, [&](std::size_t i) {
       progress.started(cases[i]->id);
-      by_case[i] = std::move(
-          predict_case(models, workload, *cases[i], options, {}, cache, nullptr, causes).front());
+      by_case[i] = std::move(predict_case(models, workload, *cases[i], options, {}, cache, nullptr, causes).front());
       progress.finished();
     }));
   }
@@ -96,11 +95,12 @@ int run_predict(const Arguments& arguments) {
       for (const std::string& warning : p.warnings)
         warn(p.case_id + (columns.size() > 1 ? " on " + column.gpu : "") + ": " + warning);
   if (columns.size() > 1) {
-    write_results(write_comparison_text(c.text("IMAGE"), columns), json_path,
+    write_results(write_comparison_text(c.text("IMAGE"), columns, output_style()), json_path,
                   json_path ? write_comparison_json(columns) : "");
   } else {
     const std::vector<Prediction>& only = columns.front().predictions;
-    write_results(write_text(only), json_path, json_path ? write_json(models.front(), only, &inputs) : "");
+    write_results(write_text(only, output_style()), json_path,
+                  json_path ? write_json(models.front(), only, &inputs) : "");
   }
   return kDone;
 }

@@ -64,7 +64,7 @@ int run_simulate(const Arguments& arguments) {
   if (predictions.empty()) throw InputError({path}, "holds no launch");
   for (const Prediction& p : predictions)
     for (const std::string& warning : p.warnings) warn(p.case_id + ": " + warning);
-  write_results(write_text(predictions), json_path, json_path ? write_json(model, predictions) : "");
+  write_results(write_text(predictions, output_style()), json_path, json_path ? write_json(model, predictions) : "");
   return kDone;
 }
 

@@ -59,14 +59,15 @@ std::string code_text(const Program& program) {
 
 /// What a sketch left open, and what came of it.
 std::string assumptions_text(const Workload& workload, const Case& item, const std::vector<std::string>& assumed) {
-  std::string text = "Sketch " + item.id + "\n";
+  const Style style = output_style();
+  std::string text = style.paint(Tone::Heading, "Sketch " + item.id) + "\n";
   for (const Launch& l : item.launches) {
     const Kernel& k = workload.program->kernel(l.kernel);
     text += "  " + k.name + ": " + std::to_string(k.registers) + " registers, " +
             std::to_string(k.static_shared_bytes + l.dynamic_shared_bytes) + " bytes of shared memory, " +
             std::to_string(k.instructions.size()) + " instructions\n";
   }
-  for (const std::string& a : assumed) text += "  assumed " + a + "\n";
+  for (const std::string& a : assumed) text += "  " + style.paint(Tone::Dim, "assumed " + a) + "\n";
   return text + "\n";
 }
 
@@ -118,7 +119,7 @@ int run_sketch(const Arguments& arguments) {
     const ResultInputs inputs = sketch_inputs(c, model);
     json = write_json(model, predictions, &inputs);
   }
-  write_results(text + write_text(predictions), json_path, json);
+  write_results(text + write_text(predictions, output_style()), json_path, json);
   return kDone;
 }
 

@@ -135,7 +135,7 @@ int run_sweep(const Arguments& arguments) {
   if (!csv_path.empty()) write_file(csv_path, sweep::write_csv(results));
   if (json_path) write_file(*json_path, sweep::write_json(results));
   if (csv_path != "-" && json_path != "-")
-    write_file("-", sweep::write_text(results, most == 0 ? results.rows.size() : most));
+    write_file("-", sweep::write_text(results, most == 0 ? results.rows.size() : most, output_style()));
   return results.order.empty() ? kBadInput : kDone;
 }
 

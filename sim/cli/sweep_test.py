@@ -160,8 +160,8 @@ tiny:
             return subprocess.run([FOREWARP, "whatif", f"{HOME}/traces/sm_90/reduce_01_softmax_rows.cubin", "--launch", launch,
                                    "--gpu", "h200-sxm", "--no-cache", *options], capture_output=True, text=True, check=True).stdout
         text = whatif("--threads", "1", "--json", self.path("w.json"))
-        self.assertIn("Bound by launch overhead: half of it takes", text)
-        self.assertIn("Needs launch overhead most: twice of it takes", text)
+        self.assertIn("Bound by launch overhead: halved, it takes", text)
+        self.assertIn("Most sensitive to launch overhead: doubled, it takes", text)
         with open(self.path("w.json"), encoding="utf-8") as file:
             found = json.load(file)["whatif"]
         self.assertEqual(json.loads(whatif("--threads", "3", "--json", "-"))["whatif"], found)

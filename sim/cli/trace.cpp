@@ -76,7 +76,7 @@ int run_trace(const Arguments& arguments) {
     }
   }
   writer.finish();
-  if (out != "-") write_file("-", table.text(""));
+  if (out != "-") write_file("-", table.text("", output_style()));
   return kDone;
 }
 

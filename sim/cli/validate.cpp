@@ -52,7 +52,8 @@ int run_validate(const Arguments& arguments) {
   options.simulation.effort = c.effort();
   if (c.text("suite") == kPublished) {
     const std::vector<PublishedResult> rows = run_published(options);
-    write_results(write_published_text(rows), json_path, json_path ? write_published_json(rows, options.changes) : "");
+    write_results(write_published_text(rows, output_style()), json_path,
+                  json_path ? write_published_json(rows, options.changes) : "");
     const bool failed = std::any_of(rows.begin(), rows.end(), [](const auto& r) { return !r.failure.empty(); });
     return failed ? kOutsideTolerance : kDone;
   }
@@ -65,7 +66,8 @@ int run_validate(const Arguments& arguments) {
   std::vector<ValidationFailure> failures = std::move(run.failures);
   failures.insert(failures.end(), run.unmeasured.begin(), run.unmeasured.end());
   const Validation result = validate(suite, run.gpu, run.traces, run.measured, std::move(failures));
-  write_results(write_validation_text(result), json_path, json_path ? write_validation_json(result) : "");
+  write_results(write_validation_text(result, output_style()), json_path,
+                json_path ? write_validation_json(result) : "");
   return result.violations.empty() ? kDone : kOutsideTolerance;
 }
 

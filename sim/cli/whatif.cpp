@@ -74,7 +74,9 @@ std::string gain_text(const Trial& trial, double base) {
 }
 
 std::string write_text(const Prediction& first, std::size_t launches, double base, const std::vector<Row>& rows) {
-  std::string text = first.case_id + " on " + first.gpu + ": " + report::fixed(base / 1000, 2) + " us" +
+  const Style style = output_style();
+  std::string text = style.paint(Tone::Heading, first.case_id + " on " + first.gpu + ":") + " " +
+                     report::fixed(base / 1000, 2) + " us" +
                      (launches > 1 ? " in " + std::to_string(launches) + " launches" : "") + "\n";
   const auto change = [&](const Row& row, const Trial& trial) {
     return trial.time_ns && !row.resource->everything ? *trial.time_ns / base - 1 : 0.0;
@@ -86,14 +88,16 @@ std::string write_text(const Prediction& first, std::size_t launches, double bas
     return change(a, a.worse()) < change(b, b.worse());
   });
   const double gain = change(*best, best->better()), loss = change(*worst, worst->worse());
+  const auto scaled = [](const Row& row, bool better) {
+    return row.resource->more_is_better == better ? "doubled" : "halved";
+  };
+  const auto finding = [&](const char* what, const Row& row, bool better, double pct, const char* than) {
+    return style.paint(Tone::Verdict, std::string(what) + row.resource->name + ":") + " " + scaled(row, better) +
+           ", it takes " + report::fixed(pct, 1) + " % " + than + " time.\n";
+  };
   text += gain > -kNoticeable ? "No resource alone makes it faster.\n"
-                              : std::string("Bound by ") + best->resource->name + ": " +
-                                    (best->resource->more_is_better ? "twice" : "half") + " of it takes " +
-                                    report::fixed(-100 * gain, 1) + " % less time.\n";
-  if (loss > kNoticeable)
-    text += std::string("Needs ") + worst->resource->name +
-            " most: " + (worst->resource->more_is_better ? "half" : "twice") + " of it takes " +
-            report::fixed(100 * loss, 1) + " % more.\n";
+                              : finding("Bound by ", *best, true, -100 * gain, "less");
+  if (loss > kNoticeable) text += finding("Most sensitive to ", *worst, false, 100 * loss, "more");
   report::Table table({{"resource", report::Table::Left},
                        {"half", report::Table::Right},
                        {"twice", report::Table::Right},
@@ -106,7 +110,7 @@ std::string write_text(const Prediction& first, std::size_t launches, double bas
     }
     table.row({row.resource->name, gain_text(row.half, base), gain_text(row.twice, base), note});
   }
-  return text + table.text("  ");
+  return text + table.text("  ", style);
 }
 
 Json trial_json(const Trial& trial, double base) {

@@ -1,10 +1,13 @@
 #include "cli/workers.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+
+#include "cli/output.h"
 
 namespace forewarp::cli {
 
@@ -23,10 +26,17 @@ std::string time_text(double seconds) {
   return text;
 }
 
+/// A line that is longer would leave its first part behind when it is drawn again.
+std::size_t columns_of(int stream) {
+  constexpr std::size_t kUsual = 80;
+  winsize size{};
+  return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : kUsual - 1;
+}
+
 }  // namespace
 
 Progress::Progress(std::size_t total, std::size_t before) : total_(total), before_(before), done_(before) {
-  if (::isatty(STDERR_FILENO) != 0) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  if (obeys_codes(STDERR_FILENO)) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 Progress::~Progress() {
@@ -58,7 +68,8 @@ void Progress::draw() {
     line += ", about " +
             time_text(seconds * static_cast<double>(total_ - done_) / static_cast<double>(done_ - before_)) + " left";
   if (!what_.empty()) line += ": " + what_.substr(0, 60);
-  std::fprintf(stderr, "\r\033[K%.150s", line.c_str());
+  line.resize(std::min(line.size(), columns_of(STDERR_FILENO)));
+  std::fprintf(stderr, "\r\033[K%s", error_style().paint(Tone::Dim, printable(line)).c_str());
   std::fflush(stderr);
   drawn_ = true;
 }

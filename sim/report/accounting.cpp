@@ -607,7 +607,7 @@ Bottleneck verdict(const Inputs& in, const Accounting& accounting) {
   const auto time = [&](double cycles) { return duration(cycles / in.cycles * in.seconds * 1e9); };
   std::string text = std::string("Bound by ") + cause_title(first.kind) + ": " + percent_text(first.share_pct) +
                      " of its time (" + time(first.cycles) + ")";
-  if (first.gain_cycles) text += ", " + time(std::max(0.0, *first.gain_cycles)) + " less without it";
+  if (first.gain_cycles) text += "; removing it saves " + time(std::max(0.0, *first.gain_cycles));
   if (!first.evidence.empty()) text += "; " + first.evidence;
   if (first.place) {
     text += "; at " + (first.place->source.empty() ? "" : first.place->source + ", ") +

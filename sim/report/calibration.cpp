@@ -63,7 +63,7 @@ std::string short_stem(const std::string& stem) { return stem.starts_with("micro
 
 /// The quantities of one unit.
 std::string unit_table(const std::vector<CalibratedQuantity>& all, const std::string& stem,
-                       const std::map<std::string, std::string>& values) {
+                       const std::map<std::string, std::string>& values, Style style) {
   Table t({{"quantity", Table::Left},
            {"measured", Table::Right},
            {"+-", Table::Right},
@@ -84,8 +84,9 @@ std::string unit_table(const std::vector<CalibratedQuantity>& all, const std::st
     errors.push_back(std::abs(c.error_pct));
   }
   const ErrorSummary e = summarize(errors);
-  return short_stem(stem) + ": " + std::to_string(e.cases) + " quantities, mean error " + percent_text(e.mean) +
-         ", median " + percent_text(e.median) + ", worst " + percent_text(e.worst) + "\n" + t.text("  ") + "\n";
+  return style.paint(Tone::Heading, short_stem(stem) + ":") + " " + std::to_string(e.cases) +
+         " quantities, mean error " + percent_text(e.mean) + ", median " + percent_text(e.median) + ", worst " +
+         percent_text(e.worst) + "\n" + t.text("  ", style) + "\n";
 }
 
 /// Every leaf that quantities ask to change: the line for the GPU file, and how many agree.
@@ -152,8 +153,9 @@ std::optional<double> propose(double now, double other, double measured, double 
 }
 
 std::string write_calibration_text(const std::string& gpu, const std::vector<CalibratedQuantity>& all,
-                                   const std::vector<Leaf>& leaves) {
-  std::string out = "forewarp " FOREWARP_VERSION "  calibration of " + gpu + ", cold caches\n\n";
+                                   const std::vector<Leaf>& leaves, Style style) {
+  std::string out =
+      style.paint(Tone::Heading, "forewarp " FOREWARP_VERSION "  calibration of " + gpu + ", cold caches") + "\n\n";
   std::map<std::string, std::string> values;
   for (const Leaf& leaf : leaves) values[leaf.path] = leaf.value;
   std::vector<std::string> stems;
@@ -162,12 +164,12 @@ std::string write_calibration_text(const std::string& gpu, const std::vector<Cal
     if (std::find(stems.begin(), stems.end(), c.quantity.stem) == stems.end()) stems.push_back(c.quantity.stem);
     errors.push_back(std::abs(c.error_pct));
   }
-  for (const std::string& stem : stems) out += unit_table(all, stem, values);
+  for (const std::string& stem : stems) out += unit_table(all, stem, values, style);
   const ErrorSummary e = summarize(errors);
   const auto close = std::count_if(all.begin(), all.end(), [](const CalibratedQuantity& c) { return c.within_spread; });
-  out += "All units: " + std::to_string(e.cases) + " quantities, mean error " + percent_text(e.mean) + ", median " +
-         percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) + ", worst " + percent_text(e.worst) +
-         "; " + std::to_string(close) + " within the spread of the runs\n\n";
+  out += style.paint(Tone::Heading, "All units:") + " " + std::to_string(e.cases) + " quantities, mean error " +
+         percent_text(e.mean) + ", median " + percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) +
+         ", worst " + percent_text(e.worst) + "; " + std::to_string(close) + " within the spread of the runs\n\n";
   return out +
          "Proposed, each leaf by itself with all others as they are; a proposal stands for the unit it was measured "
          "on,\nand several leaves that ask for the same quantity are alternatives\n" +

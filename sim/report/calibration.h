@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/style.h"
 #include "hardware/gpu_model.h"
 
 namespace forewarp {
@@ -57,7 +58,7 @@ struct CalibratedQuantity {
 std::optional<double> propose(double now, double other, double measured, double simulated, double simulated_other);
 
 std::string write_calibration_text(const std::string& gpu, const std::vector<CalibratedQuantity>&,
-                                   const std::vector<Leaf>& leaves);
+                                   const std::vector<Leaf>& leaves, Style style = Style());
 std::string write_calibration_json(const std::string& gpu, const std::vector<std::string>& changes,
                                    const std::vector<CalibratedQuantity>&);
 

@@ -50,11 +50,12 @@ std::string short_name(const std::string& kernel) { return kernel.substr(0, kern
 
 void add_row(Table& t, const ComparedGpu& gpu, const Prediction& p, bool first, bool measured) {
   const MeasuredLaunch* m = find_measured(gpu, p);
-  std::vector<std::string> cells{first ? report::launch_label(p) : "",
+  std::vector<Table::Cell> cells{first ? report::launch_label(p) : "",
                                  first ? short_name(p.kernel) : "",
                                  gpu.gpu,
                                  fixed(p.cycles(), 0),
                                  report::duration(p.time_ns()),
+                                 {cause_title(p.bottleneck.kind), Tone::Verdict},
                                  p.roofline.attained == 0 ? "-" : report::si(p.roofline.attained, "FLOP/s"),
                                  report::roofline_position(p),
                                  percent_text(p.metrics.get("forewarp__wasted_sectors.pct")),
@@ -62,22 +63,29 @@ void add_row(Table& t, const ComparedGpu& gpu, const Prediction& p, bool first, 
                                  fixed(p.occupancy.waves, 2),
                                  report::top_stall(p)};
   if (measured) {
-    cells.push_back(m == nullptr ? "" : fixed(m->cycles, 0));
-    cells.push_back(m == nullptr ? "" : percent_text(error_pct(p.cycles(), m->cycles)));
+    cells.emplace_back(m == nullptr ? "" : fixed(m->cycles, 0));
+    cells.emplace_back(m == nullptr ? "" : report::signed_percent(p.cycles(), m->cycles));
   }
   t.row(std::move(cells));
 }
 
 }  // namespace
 
-std::string write_comparison_text(const std::string& title, const std::vector<ComparedGpu>& gpus) {
-  std::string out = "forewarp " FOREWARP_VERSION "  " + title + "\n\n";
+std::string write_comparison_text(const std::string& title, const std::vector<ComparedGpu>& gpus, Style style) {
+  std::string out = style.paint(Tone::Heading, "forewarp " FOREWARP_VERSION "  " + title) + "\n\n";
   if (gpus.empty()) return out;
-  std::vector<Table::Column> columns{
-      {"case", Table::Left},      {"kernel", Table::Left},          {"GPU", Table::Left},
-      {"cycles", Table::Right},   {"time", Table::Right},           {"rate", Table::Right},
-      {"roofline", Table::Right}, {"wasted sectors", Table::Right}, {"lanes, divergent", Table::Right},
-      {"waves", Table::Right},    {"top stall", Table::Left}};
+  std::vector<Table::Column> columns{{"case", Table::Left},
+                                     {"kernel", Table::Left},
+                                     {"GPU", Table::Left},
+                                     {"cycles", Table::Right},
+                                     {"time", Table::Right},
+                                     {"bound by", Table::Left},
+                                     {"rate", Table::Right},
+                                     {"roofline", Table::Right},
+                                     {"wasted sectors", Table::Right},
+                                     {"lanes, divergent", Table::Right},
+                                     {"waves", Table::Right},
+                                     {"top stall", Table::Left}};
   const bool measured = std::any_of(gpus.begin(), gpus.end(), [](const ComparedGpu& g) { return !g.measured.empty(); });
   if (measured) {
     columns.push_back({"measured cycles", Table::Right});
@@ -95,14 +103,14 @@ std::string write_comparison_text(const std::string& title, const std::vector<Co
       if (const MeasuredLaunch* m = find_measured(gpus[g], *p)) errors[g].push_back(error_pct(p->cycles(), m->cycles));
     }
   }
-  out += t.text("");
+  out += t.text("", style);
   for (std::size_t g = 0; g < gpus.size(); ++g) {
     const ErrorSummary e = summarize(errors[g]);
     if (e.cases == 0) continue;
-    out += "\n" + gpus[g].gpu + ": " + std::to_string(e.cases) +
-           " launches measured; error of the predicted cycles: mean " + percent_text(e.mean) + ", median " +
-           percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) + ", worst " + percent_text(e.worst) +
-           "\n";
+    out += "\n" + style.paint(Tone::Heading, gpus[g].gpu + ":") + " " + std::to_string(e.cases) +
+           (e.cases == 1 ? " launch" : " launches") + " measured; error of the predicted cycles: mean " +
+           percent_text(e.mean) + ", median " + percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) +
+           ", worst " + percent_text(e.worst) + "\n";
   }
   return out;
 }

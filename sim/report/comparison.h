@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/style.h"
 #include "report/prediction.h"
 #include "report/profile.h"
 
@@ -17,7 +18,7 @@ struct ComparedGpu {
 };
 
 /// Rows by case and launch, one line per GPU that has the launch.
-std::string write_comparison_text(const std::string& title, const std::vector<ComparedGpu>&);
+std::string write_comparison_text(const std::string& title, const std::vector<ComparedGpu>&, Style style = Style());
 std::string write_comparison_json(const std::vector<ComparedGpu>&);
 
 }  // namespace forewarp

@@ -49,6 +49,12 @@ std::string shortest(double value) {
 
 std::string percent_text(double value) { return plain(value, 1) + " %"; }
 
+std::string signed_percent(double predicted, double measured) {
+  if (measured == 0) return "-";
+  const double difference = 100 * (predicted - measured) / measured;
+  return (difference >= 0 ? "+" : "") + percent_text(difference);
+}
+
 std::string si(double value, std::string_view unit) {
   static constexpr std::array<const char*, 7> kPrefixes{"", "k", "M", "G", "T", "P", "E"};
   std::size_t prefix = 0;

@@ -9,10 +9,12 @@
 
 namespace forewarp::report {
 
-std::string fixed(double value, int decimals);        ///< 1234.5 -> "1,234.50"
-std::string count(std::uint64_t value);               ///< "1,234,567"
-std::string shortest(double value);                   ///< shortest text that reads back as the same number
-std::string percent_text(double value);               ///< "12.3 %"
+std::string fixed(double value, int decimals);  ///< 1234.5 -> "1,234.50"
+std::string count(std::uint64_t value);         ///< "1,234,567"
+std::string shortest(double value);             ///< shortest text that reads back as the same number
+std::string percent_text(double value);         ///< "12.3 %"
+/// What is off, with its sign: "+1.8 %"; "-" where nothing was measured.
+std::string signed_percent(double predicted, double measured);
 std::string si(double value, std::string_view unit);  ///< three digits: 4.81e12, "B/s" -> "4.81 TB/s"
 std::string bytes_text(double value);                 ///< "12.6 MB" (powers of 1000)
 std::string duration(double nanoseconds);             ///< "12.3 us"

@@ -17,6 +17,7 @@ namespace {
 
 using report::fixed;
 using report::percent_text;
+using report::signed_percent;
 using report::Table;
 
 constexpr std::array<const char*, 5> kUnits = {"us", "GB/s", "TFLOP/s", "cycles", "us/launch"};
@@ -43,11 +44,6 @@ PublishedRow read_row(const config::Node& node) {
 
 const char* unit_name(const PublishedRow& r) { return kUnits[static_cast<std::size_t>(r.unit)]; }
 
-std::string signed_percent(double predicted, double published) {
-  const double difference = 100 * (predicted / published - 1);
-  return (difference >= 0 ? "+" : "") + percent_text(difference);
-}
-
 }  // namespace
 
 std::vector<PublishedRow> read_published(const std::string& path) {
@@ -73,8 +69,9 @@ double predicted_value(const PublishedRow& r, const PredictedTime& time) {
   return 0;
 }
 
-std::string write_published_text(const std::vector<PublishedResult>& all) {
-  std::string out = "forewarp " FOREWARP_VERSION "  published measurements of A100 and H100\n\n";
+std::string write_published_text(const std::vector<PublishedResult>& all, Style style) {
+  std::string out =
+      style.paint(Tone::Heading, "forewarp " FOREWARP_VERSION "  published measurements of A100 and H100") + "\n\n";
   Table t({{"row", Table::Left},
            {"GPU model", Table::Left},
            {"published", Table::Right},
@@ -93,17 +90,17 @@ std::string write_published_text(const std::vector<PublishedResult>& all) {
     errors[r.row.gpu].push_back(error_pct(r.predicted, r.row.published));
     list.push_back(errors[r.row.gpu].back());
   }
-  out += t.text("  ") + "\n";
+  out += t.text("  ", style) + "\n";
   const auto line = [&](const std::string& name, std::vector<double> of) {
     const ErrorSummary e = summarize(std::move(of));
-    out += "  " + name + ": " + std::to_string(e.cases) + " rows, mean error " + percent_text(e.mean) + ", median " +
-           percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) + ", worst " + percent_text(e.worst) +
-           "\n";
+    out += "  " + style.paint(Tone::Heading, name + ":") + " " + std::to_string(e.cases) + " rows, mean error " +
+           percent_text(e.mean) + ", median " + percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) +
+           ", worst " + percent_text(e.worst) + "\n";
   };
   for (auto& [gpu, of] : errors) line(gpu, of);
   line("all", list);
   for (const PublishedResult& r : all)
-    if (!r.failure.empty()) out += "FAILED " + r.row.id + ": " + r.failure + "\n";
+    if (!r.failure.empty()) out += style.paint(Tone::Error, "FAILED") + " " + r.row.id + ": " + r.failure + "\n";
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/style.h"
 #include "report/prediction.h"
 
 namespace forewarp {
@@ -49,7 +50,7 @@ struct PublishedResult {
   std::string failure;  ///< why there is no prediction; empty if there is one
 };
 
-std::string write_published_text(const std::vector<PublishedResult>&);
+std::string write_published_text(const std::vector<PublishedResult>&, Style style = Style());
 std::string write_published_json(const std::vector<PublishedResult>&, const std::vector<std::string>& changes = {});
 
 }  // namespace forewarp

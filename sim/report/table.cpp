@@ -6,29 +6,36 @@
 
 namespace forewarp::report {
 
-std::string Table::text(const std::string& indent) const {
+std::string Table::text(const std::string& indent, Style style) const {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     std::size_t width = columns_[c].title.size();
     for (const auto& row : rows_)
-      if (c < row.size()) width = std::max(width, row[c].size());
+      if (c < row.size()) width = std::max(width, row[c].text.size());
     widths.push_back(width);
   }
-  const auto line = [&](const auto& cell) {
+  const auto line = [&](const auto& cell, Tone whole) {
+    std::vector<Cell> cells;
+    for (std::size_t c = 0; c < columns_.size(); ++c) cells.push_back(cell(c));
+    while (!cells.empty() && cells.back().text.empty()) cells.pop_back();
     std::string text = indent;
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
+    for (std::size_t c = 0; c < cells.size(); ++c) {
       if (c > 0) text += "  ";
-      text += columns_[c].side == Left ? left(cell(c), widths[c]) : right(cell(c), widths[c]);
+      const std::size_t padding = widths[c] - cells[c].text.size();
+      const std::string painted = style.paint(whole == Tone::Plain ? cells[c].tone : whole, cells[c].text);
+      if (columns_[c].side == Right) text.append(padding, ' ');
+      text += painted;
+      if (columns_[c].side == Left && c + 1 < cells.size()) text.append(padding, ' ');
     }
-    text.erase(text.find_last_not_of(' ') + 1);
     return text + "\n";
   };
   std::string out;
   if (std::any_of(columns_.begin(), columns_.end(), [](const Column& c) { return !c.title.empty(); })) {
-    out = line([&](std::size_t c) { return columns_[c].title; });
-    out += line([&](std::size_t c) { return std::string(widths[c], '-'); });
+    out = line([&](std::size_t c) { return Cell(columns_[c].title); }, Tone::Dim);
+    out += line([&](std::size_t c) { return Cell(std::string(widths[c], '-')); }, Tone::Dim);
   }
-  for (const auto& row : rows_) out += line([&](std::size_t c) { return c < row.size() ? row[c] : std::string(); });
+  for (const auto& row : rows_)
+    out += line([&](std::size_t c) { return c < row.size() ? row[c] : Cell(""); }, Tone::Plain);
   return out;
 }
 

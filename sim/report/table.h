@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/style.h"
 #include "report/prediction.h"
 
 namespace forewarp::report {
@@ -15,15 +16,22 @@ class Table {
     std::string title;
     Side side;
   };
+  struct Cell {
+    Cell(std::string words, Tone in = Tone::Plain) : text(std::move(words)), tone(in) {}
+    Cell(const char* words, Tone in = Tone::Plain) : text(words), tone(in) {}
+    std::string text;
+    Tone tone;
+  };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void row(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
-  std::string text(const std::string& indent) const;
+  /// Tones change no width.
+  std::string text(const std::string& indent, Style style = Style()) const;
 
  private:
   std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::vector<Cell>> rows_;
 };
 
 /// Cells that several tables share.

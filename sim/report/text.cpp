@@ -16,21 +16,30 @@ constexpr std::size_t kTop = 8;  ///< rows of a table by instruction; JSON has a
 
 constexpr std::size_t kTopInstructions = 10;
 
+/// The report as far as it is written.
+struct Page {
+  std::string text;
+  Style style;
+};
+
 class Section {
  public:
-  Section(std::string& out, const std::string& title) : out_(out) {
-    out_ += "\n" + title + "\n" + std::string(title.size(), '-') + "\n";
+  Section(Page& page, const std::string& title) : out_(page.text), style_(page.style) {
+    out_ += "\n" + style_.paint(Tone::Heading, title) + "\n" + style_.paint(Tone::Dim, std::string(title.size(), '-')) +
+            "\n";
   }
   void line(std::string_view label, const std::string& value, std::string_view metric = {}) {
     std::string text = "  " + left(label, 40) + right(value, 18);
-    if (!metric.empty()) text.append("  ").append(metric);
+    if (!metric.empty()) text += "  " + style_.paint(Tone::Dim, metric);
     out_ += text + "\n";
   }
-  void note(const std::string& text) { out_ += "  " + text + "\n"; }
-  void table(const Table& t) { out_ += t.text("  "); }
+  void note(const std::string& text, Tone tone = Tone::Plain) { out_ += "  " + style_.paint(tone, text) + "\n"; }
+  void table(const Table& t) { out_ += t.text("  ", style_); }
+  Style style() const { return style_; }
 
  private:
   std::string& out_;
+  Style style_;
 };
 
 std::string rate_unit(const Roofline& r) {
@@ -43,64 +52,83 @@ std::string precision_text(std::string name) {
   return name;
 }
 
-/// What the prediction leans on: numbers of the GPU that were neither measured nor published.
-std::string leaves_text(const Prediction& p) {
+/// What the prediction rests on: numbers of the GPU's model, with those that were neither measured nor published.
+std::string leaves_text(const Prediction& p, const Style& style) {
   const int all = std::accumulate(p.leaves.begin(), p.leaves.end(), 0);
   const auto of = [&](Provenance source) { return std::to_string(p.leaves[static_cast<std::size_t>(source)]); };
-  std::string out = "  leans on " + std::to_string(all) + " numbers of that GPU, " + of(Provenance::Fitted) +
-                    " of them fitted, " + of(Provenance::Transferred) + " transferred from other GPUs, " +
-                    of(Provenance::Assumed) + " assumed\n";
+  std::string out =
+      "  " +
+      style.paint(Tone::Dim, "model   " + std::to_string(all) + " numbers of that GPU take part, " +
+                                 of(Provenance::Fitted) + " of them fitted, " + of(Provenance::Transferred) +
+                                 " transferred from other GPUs, " + of(Provenance::Assumed) + " assumed") +
+      "\n";
   for (const LeafChange& c : p.gpu_changes)
     out += "  with    " + c.path + " " + c.value + " in place of " + c.was + "\n";
   return out;
 }
 
-void head(std::string& out, const Prediction& p) {
-  out += "forewarp " FOREWARP_VERSION "  " + p.case_id +
-         (p.launch > 0 ? " (launch " + std::to_string(p.launch) + ")" : "") + "\n";
+/// The sentence with its verdict, which ends at the colon, emphasised.
+std::string verdict_text(const Prediction& p, const Style& style) {
+  const std::string& sentence = p.bottleneck.sentence;
+  const std::size_t end = sentence.find(':');
+  if (end == std::string::npos) return sentence;
+  return style.paint(Tone::Verdict, sentence.substr(0, end + 1)) + sentence.substr(end + 1);
+}
+
+void head(Page& page, const Prediction& p) {
+  const Style& style = page.style;
+  std::string& out = page.text;
+  out += style.paint(Tone::Heading, "forewarp " FOREWARP_VERSION "  " + p.case_id +
+                                        (p.launch > 0 ? " (launch " + std::to_string(p.launch) + ")" : "")) +
+         "\n";
   out += "  kernel  " + p.kernel + "\n";
   out += "  grid    " + extent(p.grid) + " = " + count(p.grid.count()) + " blocks of " + extent(p.block) + " = " +
          count(p.block.count()) + " threads\n";
   out += "  on      " + p.gpu + " (" + p.gpu_title + "), " + std::to_string(p.sm_count) + " SMs at " +
-         fixed(p.clock_mhz, 0) + " MHz, " + cache_state_name(p.caches) + " caches\n" + leaves_text(p) + "\n";
-  out += "  " + p.bottleneck.sentence + "\n";
+         fixed(p.clock_mhz, 0) + " MHz, " + cache_state_name(p.caches) + " caches\n" + leaves_text(p, style) + "\n";
+  out += "  " + verdict_text(p, style) + "\n";
 }
 
 std::string place_text(const CausePlace& place) {
   return (place.source.empty() ? "" : place.source + ", ") + address(place.instruction) + " " + place.text;
 }
 
-void causes_section(std::string& out, const Prediction& p) {
-  constexpr std::size_t kVerdicts = 3;
+void causes_section(Page& page, const Prediction& p) {
+  constexpr std::ptrdiff_t kVerdicts = 3;
   const Accounting& a = p.accounting;
   if (a.causes.empty()) return;
-  Section s(out, "Where the time goes");
+  Section s(page, "Where the time goes");
   const auto time = [&](double cycles) { return duration(cycles / std::max(1.0, p.cycles()) * p.time_ns()); };
   Table t({{"cause", Table::Left},
            {"of the time", Table::Right},
            {"time", Table::Right},
            {"saved without it", Table::Right}});
   for (const Cause& c : a.causes)
-    t.row({cause_title(c.kind), percent_text(c.share_pct), time(c.cycles), c.gain_cycles ? time(*c.gain_cycles) : "-"});
+    t.row({{cause_title(c.kind), &c - a.causes.data() < kVerdicts ? Tone::Verdict : Tone::Plain},
+           percent_text(c.share_pct),
+           time(c.cycles),
+           c.gain_cycles ? time(*c.gain_cycles) : "-"});
   s.table(t);
   s.note("Sizes add up; they are from " + a.method +
-         (a.simulated ? " (" + std::to_string(a.simulations) + " simulations)." : "."));
-  for (std::size_t i = 0; i < std::min(kVerdicts, a.causes.size()); ++i) {
+             (a.simulated ? " (" + std::to_string(a.simulations) + " simulations)." : "."),
+         Tone::Dim);
+  for (std::size_t i = 0; i < std::min<std::size_t>(kVerdicts, a.causes.size()); ++i) {
     const Cause& c = a.causes[i];
     s.note("");
-    s.note(std::to_string(i + 1) + ". " + cause_title(c.kind) + ": " + cause_meaning(c.kind));
+    s.note(std::to_string(i + 1) + ". " + s.style().paint(Tone::Verdict, std::string(cause_title(c.kind)) + ":") + " " +
+           cause_meaning(c.kind));
     if (!c.evidence.empty()) s.note("   " + c.evidence);
     if (c.place) s.note("   at " + place_text(*c.place));
-    if (c.waits) s.note("   for which waits " + place_text(*c.waits));
+    if (c.waits) s.note("   waited for by " + place_text(*c.waits));
     for (const Finding& f : a.findings)
       if (f.kind == c.kind)
         s.note("   " + f.advice + " Saves up to " + percent_text(f.speedup_pct) + "; see \"" + f.section + "\".");
   }
 }
 
-void speed_of_light(std::string& out, const Prediction& p) {
+void speed_of_light(Page& page, const Prediction& p) {
   const MetricSet& m = p.metrics;
-  Section s(out, "GPU speed of light");
+  Section s(page, "GPU speed of light");
   s.line("Elapsed cycles", count(static_cast<std::uint64_t>(p.cycles())), "gpc__cycles_elapsed.max");
   s.line("Duration", duration(p.time_ns()), "gpu__time_duration.sum");
   s.line("SM active cycles", fixed(m.get("sm__cycles_active.avg"), 0), "sm__cycles_active.avg");
@@ -114,9 +142,9 @@ void speed_of_light(std::string& out, const Prediction& p) {
   pct("DRAM throughput", "dram__throughput.avg.pct_of_peak_sustained_elapsed");
 }
 
-void roofline(std::string& out, const Prediction& p) {
+void roofline(Page& page, const Prediction& p) {
   const Roofline& r = p.roofline;
-  Section s(out, "Roofline");
+  Section s(page, "Roofline");
   if (r.attained == 0) {
     s.note("No arithmetic but on integers: the kernel moves data and computes indices.");
   } else {
@@ -127,8 +155,8 @@ void roofline(std::string& out, const Prediction& p) {
   }
   Table t({{"level", Table::Left},
            {"bytes", Table::Right},
-           {"moved", Table::Right},
-           {"peak", Table::Right},
+           {"rate", Table::Right},
+           {"peak rate", Table::Right},
            {"FLOP/B", Table::Right},
            {"ceiling", Table::Right}});
   for (const RooflineLevel& l : r.levels) {
@@ -143,19 +171,19 @@ void breakdown(Section& s, const std::vector<ThroughputTerm>& terms, std::size_t
     if (terms[i].pct > 0) s.line("  " + terms[i].label, percent_text(terms[i].pct), terms[i].metric);
 }
 
-void compute_section(std::string& out, const Prediction& p) {
+void compute_section(Page& page, const Prediction& p) {
   const MetricSet& m = p.metrics;
-  Section s(out, "Compute workload");
+  Section s(page, "Compute workload");
   s.line("Instructions executed", fixed(m.get("smsp__inst_executed.sum"), 0), "smsp__inst_executed.sum");
   s.line("Executed per active cycle and SM", fixed(m.get("sm__inst_executed.avg.per_cycle_active"), 2),
          "sm__inst_executed.avg.per_cycle_active");
-  s.note("Of what can be sustained over the elapsed cycles:");
+  s.note("How busy units are, of their peak over the elapsed cycles:", Tone::Dim);
   breakdown(s, p.compute, 6);
 }
 
-void memory_section(std::string& out, const Prediction& p) {
+void memory_section(Page& page, const Prediction& p) {
   const MetricSet& m = p.metrics;
-  Section s(out, "Memory workload");
+  Section s(page, "Memory workload");
   s.line("HBM read", bytes_text(m.get("dram__bytes_read.sum")), "dram__bytes_read.sum");
   s.line("HBM written", bytes_text(m.get("dram__bytes_write.sum")), "dram__bytes_write.sum");
   s.line("L1 hit rate", percent_text(m.get("l1tex__t_sector_hit_rate.pct")), "l1tex__t_sector_hit_rate.pct");
@@ -164,16 +192,16 @@ void memory_section(std::string& out, const Prediction& p) {
          "lts__t_sectors_srcunit_tex_op_read.sum");
   s.line("L2 sectors written", fixed(m.get("lts__t_sectors_srcunit_tex_op_write.sum"), 0),
          "lts__t_sectors_srcunit_tex_op_write.sum");
-  s.note("Of what can be sustained over the elapsed cycles:");
+  s.note("How busy units are, of their peak over the elapsed cycles:", Tone::Dim);
   breakdown(s, p.memory_terms, 6);
 }
 
-void coalescing(std::string& out, const Prediction& p) {
+void coalescing(Page& page, const Prediction& p) {
   std::vector<const MemoryRow*> rows;
   for (const MemoryRow& row : p.memory)
     if (row.sectors > 0) rows.push_back(&row);
   if (rows.empty()) return;
-  Section s(out, "Coalescing");
+  Section s(page, "Coalescing");
   s.line("Sectors touched", count(p.sectors()));
   s.line("Sectors beyond need",
          count(p.wasted_sectors()) + " (" +
@@ -191,7 +219,7 @@ void coalescing(std::string& out, const Prediction& p) {
            {"executed", Table::Right},
            {"sectors", Table::Right},
            {"needed", Table::Right},
-           {"a request", Table::Right},
+           {"per request", Table::Right},
            {"bytes", Table::Right}});
   for (std::size_t i = 0; i < std::min(kTop, rows.size()); ++i) {
     const MemoryRow& r = *rows[i];
@@ -203,10 +231,10 @@ void coalescing(std::string& out, const Prediction& p) {
            bytes_text(static_cast<double>(r.bytes))});
   }
   s.table(t);
-  if (rows.size() > kTop) s.note(count(rows.size() - kTop) + " more in the JSON result");
+  if (rows.size() > kTop) s.note(count(rows.size() - kTop) + " more in the JSON result", Tone::Dim);
 }
 
-void bank_conflicts(std::string& out, const Prediction& p) {
+void bank_conflicts(Page& page, const Prediction& p) {
   std::vector<const MemoryRow*> rows;
   std::uint64_t wavefronts = 0, conflicts = 0;
   for (const MemoryRow& row : p.memory) {
@@ -216,7 +244,7 @@ void bank_conflicts(std::string& out, const Prediction& p) {
     conflicts += row.conflicts;
   }
   if (rows.empty()) return;
-  Section s(out, "Shared memory");
+  Section s(page, "Shared memory");
   s.line("Wavefronts", count(wavefronts));
   s.line("  of those, bank conflicts",
          count(conflicts) + " (" +
@@ -237,9 +265,9 @@ void bank_conflicts(std::string& out, const Prediction& p) {
   s.table(t);
 }
 
-void warp_states(std::string& out, const Prediction& p) {
+void warp_states(Page& page, const Prediction& p) {
   const MetricSet& m = p.metrics;
-  Section s(out, "Scheduler and warp states");
+  Section s(page, "Scheduler and warp states");
   s.line("Issue slots busy", percent_text(100 * m.get("smsp__issue_active.avg.per_cycle_active")),
          "smsp__issue_active.avg.per_cycle_active");
   s.line("Active warps per scheduler", fixed(m.get("smsp__warps_active.avg.per_cycle_active"), 2),
@@ -282,9 +310,9 @@ void warp_states(std::string& out, const Prediction& p) {
   s.table(h);
 }
 
-void occupancy_section(std::string& out, const Prediction& p) {
+void occupancy_section(Page& page, const Prediction& p) {
   const Occupancy& o = p.occupancy;
-  Section s(out, "Occupancy");
+  Section s(page, "Occupancy");
   s.line("Theoretical", percent_text(o.theoretical_pct), "sm__maximum_warps_per_active_cycle_pct");
   s.line("Achieved", percent_text(p.metrics.get("sm__warps_active.avg.pct_of_peak_sustained_active")),
          "sm__warps_active.avg.pct_of_peak_sustained_active");
@@ -298,9 +326,9 @@ void occupancy_section(std::string& out, const Prediction& p) {
   s.line("Shared memory per block", bytes_text(o.shared_bytes_per_block), "launch__shared_mem_per_block_allocated");
 }
 
-void waves_section(std::string& out, const Prediction& p) {
+void waves_section(Page& page, const Prediction& p) {
   const Waves& w = p.waves;
-  Section s(out, "Waves");
+  Section s(page, "Waves");
   s.line("Waves", fixed(p.occupancy.waves, 2), "launch__waves_per_multiprocessor");
   s.line("Blocks of a wave", count(w.blocks_per_wave));
   s.line("Full waves", count(w.full_waves));
@@ -309,19 +337,22 @@ void waves_section(std::string& out, const Prediction& p) {
   s.line("Tail of the run", percent_text(w.tail_pct), "forewarp__waves_tail.pct");
   s.line("SM-time without a block", percent_text(w.idle_sm_pct), "forewarp__idle_sms.pct");
   s.note(w.from_spans ? "Tail and idle time are those of the simulated blocks."
-                      : "Tail and idle time are computed from the counts of blocks.");
+                      : "Tail and idle time are computed from the counts of blocks.",
+         Tone::Dim);
 }
 
-void divergence_section(std::string& out, const Prediction& p) {
+void divergence_section(Page& page, const Prediction& p) {
   const Divergence& d = p.divergence;
-  Section s(out, "Divergence");
+  Section s(page, "Divergence");
   s.line("Active lanes of an instruction", fixed(d.active_lanes, 2),
          "smsp__thread_inst_executed_per_inst_executed.ratio");
   s.line("  of those, not predicated off", fixed(d.enabled_lanes, 2),
          "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio");
   s.line("Idle lane slots", percent_text(d.idle_lane_pct), "forewarp__idle_lanes.pct");
   s.line("Branches executed", count(d.executed));
-  s.line("  of those, divergent", count(d.divergent), "forewarp__divergent_branches.pct");
+  s.line("  of those, divergent",
+         count(d.divergent) + " (" + percent_text(p.metrics.get("forewarp__divergent_branches.pct")) + ")",
+         "forewarp__divergent_branches.pct");
   std::vector<const BranchRow*> rows;
   for (const BranchRow& row : d.branches)
     if (row.divergent > 0) rows.push_back(&row);
@@ -340,9 +371,9 @@ void divergence_section(std::string& out, const Prediction& p) {
   s.table(t);
 }
 
-void coverage_section(std::string& out, const Prediction& p) {
+void coverage_section(Page& page, const Prediction& p) {
   const Coverage& c = p.coverage;
-  Section s(out, "Coverage");
+  Section s(page, "Coverage");
   s.line("Warp instructions of the launch", count(c.warp_instructions));
   const double all = static_cast<double>(std::max<std::uint64_t>(c.warp_instructions, 1));
   s.line("  simulated in detail", count(c.simulated_warp_instructions) + " (" +
@@ -355,31 +386,32 @@ void coverage_section(std::string& out, const Prediction& p) {
   } else {
     s.note("Every instruction of every block was simulated.");
   }
-  for (const std::string& warning : p.warnings) s.note("Warning: " + warning);
+  for (const std::string& warning : p.warnings) s.note(s.style().paint(Tone::Warning, "Warning:") + " " + warning);
 }
 
-std::string full_report(const Prediction& p) {
-  std::string out;
-  head(out, p);
-  causes_section(out, p);
-  speed_of_light(out, p);
-  roofline(out, p);
-  compute_section(out, p);
-  memory_section(out, p);
-  coalescing(out, p);
-  bank_conflicts(out, p);
-  warp_states(out, p);
-  occupancy_section(out, p);
-  waves_section(out, p);
-  divergence_section(out, p);
-  coverage_section(out, p);
-  return out;
+std::string full_report(const Prediction& p, Style style) {
+  Page page{{}, style};
+  head(page, p);
+  causes_section(page, p);
+  speed_of_light(page, p);
+  roofline(page, p);
+  compute_section(page, p);
+  memory_section(page, p);
+  coalescing(page, p);
+  bank_conflicts(page, p);
+  warp_states(page, p);
+  occupancy_section(page, p);
+  waves_section(page, p);
+  divergence_section(page, p);
+  coverage_section(page, p);
+  return page.text;
 }
 
-std::string overview(std::span<const Prediction> predictions) {
+std::string overview(std::span<const Prediction> predictions, Style style) {
   const Prediction& first = predictions.front();
-  std::string out = "forewarp " FOREWARP_VERSION "  " + first.gpu + " (" + first.gpu_title + "), " +
-                    cache_state_name(first.caches) + " caches\n\n";
+  std::string out = style.paint(Tone::Heading, "forewarp " FOREWARP_VERSION "  " + first.gpu + " (" + first.gpu_title +
+                                                   "), " + cache_state_name(first.caches) + " caches") +
+                    "\n\n";
   Table t({{"case", Table::Left},
            {"cycles", Table::Right},
            {"time", Table::Right},
@@ -394,26 +426,37 @@ std::string overview(std::span<const Prediction> predictions) {
            {"bound by", Table::Left}});
   for (const Prediction& p : predictions) {
     const MetricSet& m = p.metrics;
-    t.row({launch_label(p), count(static_cast<std::uint64_t>(p.cycles())), duration(p.time_ns()),
-           p.roofline.attained == 0 ? "-" : si(p.roofline.attained, "FLOP/s"), roofline_position(p),
+    t.row({launch_label(p),
+           count(static_cast<std::uint64_t>(p.cycles())),
+           duration(p.time_ns()),
+           p.roofline.attained == 0 ? "-" : si(p.roofline.attained, "FLOP/s"),
+           roofline_position(p),
            percent_text(m.get("sm__throughput.avg.pct_of_peak_sustained_elapsed")),
            percent_text(m.get("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")),
-           percent_text(m.get("forewarp__wasted_sectors.pct")), fixed(p.divergence.enabled_lanes, 1),
-           fixed(p.occupancy.waves, 2), top_stall(p), cause_name(p.bottleneck.kind)});
+           percent_text(m.get("forewarp__wasted_sectors.pct")),
+           fixed(p.divergence.enabled_lanes, 1),
+           fixed(p.occupancy.waves, 2),
+           top_stall(p),
+           {cause_title(p.bottleneck.kind), Tone::Verdict}});
   }
-  out += t.text("") + "\n";
-  for (const Prediction& p : predictions) out += launch_label(p) + ": " + p.bottleneck.sentence + "\n";
+  out += t.text("", style) + "\n";
+  const auto label = [&](const Prediction& p) { return style.paint(Tone::Heading, launch_label(p) + ":") + " "; };
+  for (const Prediction& p : predictions) out += label(p) + verdict_text(p, style) + "\n";
   for (const Prediction& p : predictions)
-    for (const std::string& warning : p.warnings) out += launch_label(p) + ": warning: " + warning + "\n";
-  return out +
-         "\nOne case at a time (--case ID) prints its whole report; the JSON result (--json FILE) holds all of them.\n";
+    for (const std::string& warning : p.warnings)
+      out += label(p) + style.paint(Tone::Warning, "warning:") + " " + warning + "\n";
+  return out + "\n" +
+         style.paint(Tone::Dim,
+                     "One case at a time (--case ID) prints its whole report; the JSON result (--json FILE) holds all "
+                     "of them.") +
+         "\n";
 }
 
 }  // namespace
 
-std::string write_text(std::span<const Prediction> predictions) {
+std::string write_text(std::span<const Prediction> predictions, Style style) {
   if (predictions.empty()) return "Nothing was predicted.\n";
-  return predictions.size() == 1 ? full_report(predictions.front()) : overview(predictions);
+  return predictions.size() == 1 ? full_report(predictions.front(), style) : overview(predictions, style);
 }
 
 }  // namespace forewarp

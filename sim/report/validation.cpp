@@ -16,6 +16,7 @@ namespace {
 
 using report::fixed;
 using report::percent_text;
+using report::signed_percent;
 using report::Table;
 
 const Prediction* find_prediction(const std::vector<PredictedTrace>& traces, const MeasuredLaunch& m) {
@@ -116,13 +117,13 @@ std::string label(const MeasuredLaunch& m) {
   return m.launch == 0 ? m.case_id : m.case_id + "#" + std::to_string(m.launch);
 }
 
-std::string signed_percent(double predicted, double measured) {
-  if (measured == 0) return "-";
-  const double difference = 100 * (predicted - measured) / measured;
-  return (difference >= 0 ? "+" : "") + percent_text(difference);
+/// Beyond what a suite allows of any launch, and beyond what it allows of nine in ten.
+Tone tone_of(double error, const Tolerance& tolerance) {
+  if (tolerance.worst_pct > 0 && error > tolerance.worst_pct) return Tone::Error;
+  return tolerance.p90_pct > 0 && error > tolerance.p90_pct ? Tone::Warning : Tone::Plain;
 }
 
-std::string launches_table(const Validation& v) {
+std::string launches_table(const Validation& v, Style style) {
   Table t({{"case", Table::Left},
            {"measured", Table::Right},
            {"runs", Table::Right},
@@ -132,11 +133,15 @@ std::string launches_table(const Validation& v) {
            {"bound by", Table::Left}});
   for (const ValidatedLaunch& l : v.launches) {
     const MeasuredLaunch& m = *l.measured;
-    t.row({label(m), fixed(m.cycles, 0), fixed(m.cycles_min, 0) + " - " + fixed(m.cycles_max, 0),
-           fixed(l.predicted->cycles(), 0), signed_percent(l.predicted->cycles(), m.cycles),
-           l.predicted->coverage.extrapolated ? "yes" : "no", cause_name(l.predicted->bottleneck.kind)});
+    t.row({label(m),
+           fixed(m.cycles, 0),
+           fixed(m.cycles_min, 0) + " - " + fixed(m.cycles_max, 0),
+           fixed(l.predicted->cycles(), 0),
+           {signed_percent(l.predicted->cycles(), m.cycles), tone_of(l.error, v.suite.tolerance)},
+           l.predicted->coverage.extrapolated ? "yes" : "no",
+           cause_title(l.predicted->bottleneck.kind)});
   }
-  return t.text("  ");
+  return t.text("  ", style);
 }
 
 /// Fewer launches than this would reveal single ones of a sealed suite.
@@ -144,7 +149,7 @@ constexpr std::size_t kLeastShown = 5;
 
 bool is_sealed(const Validation& v) { return v.suite.part == SuitePart::Sealed; }
 
-std::string classes_table(const Validation& v) {
+std::string classes_table(const Validation& v, Style style) {
   Table t({{"kernels", Table::Left},
            {"launches", Table::Right},
            {"mean", Table::Right},
@@ -159,7 +164,7 @@ std::string classes_table(const Validation& v) {
   for (const ClassAccuracy& c : v.classes)
     if (!is_sealed(v) || c.errors.cases >= kLeastShown) row(c.name, c.errors);
   row("all", v.cycles);
-  return t.text("  ");
+  return t.text("  ", style);
 }
 
 WarpStates states_of(const ValidatedLaunch& l) {
@@ -175,7 +180,7 @@ TopStallAgreement top_stalls(const Validation& v) {
   return agreement(all);
 }
 
-std::string warp_states_table(const Validation& v) {
+std::string warp_states_table(const Validation& v, Style style) {
   Table t({{"case", Table::Left},
            {"warps wait most for", Table::Left},
            {"measured", Table::Right},
@@ -191,11 +196,12 @@ std::string warp_states_table(const Validation& v) {
            s.leads ? "yes" : "no"});
   }
   const TopStallAgreement a = top_stalls(v);
-  return t.text("  ") + "  Top state agrees in " + std::to_string(a.agree) + " of " + std::to_string(a.launches) +
-         " launches where the measured one leads by a fifth (" + percent_text(a.pct()) + ")\n";
+  return t.text("  ", style) + "  Top state agrees in " + std::to_string(a.agree) + " of " +
+         std::to_string(a.launches) + " launches where the measured one leads by a fifth (" + percent_text(a.pct()) +
+         ")\n";
 }
 
-std::string counters_table(const Validation& v) {
+std::string counters_table(const Validation& v, Style style) {
   Table t({{"counter", Table::Left},
            {"launches", Table::Right},
            {"exact", Table::Right},
@@ -209,7 +215,7 @@ std::string counters_table(const Validation& v) {
     t.row({c.name, std::to_string(c.launches), std::to_string(c.exact), text(c.mean), text(c.worst),
            percent_text(c.weighted_pct), std::to_string(c.steady), text(c.steady_mean)});
   }
-  return t.text("  ");
+  return t.text("  ", style);
 }
 
 using Json = nlohmann::ordered_json;
@@ -275,19 +281,25 @@ Validation validate(const Suite& suite, const std::string& gpu, const std::vecto
   return v;
 }
 
-std::string write_validation_text(const Validation& v) {
-  std::string out = "forewarp " FOREWARP_VERSION "  suite " + v.suite.name + " (" + v.suite.title + ") on " + v.gpu +
-                    ", " + cache_state_name(v.suite.caches) + " caches\n\n";
+std::string write_validation_text(const Validation& v, Style style) {
+  std::string out =
+      style.paint(Tone::Heading, "forewarp " FOREWARP_VERSION "  suite " + v.suite.name + " (" + v.suite.title +
+                                     ") on " + v.gpu + ", " + cache_state_name(v.suite.caches) + " caches") +
+      "\n\n";
+  const auto heading = [&](const char* text) { return style.paint(Tone::Heading, text) + "\n"; };
   if (is_sealed(v))
     out += "Sealed: errors in total only, none of single launches.\n\n";
   else
-    out += "Elapsed cycles, measured (median and span of the runs) and predicted\n" + launches_table(v) + "\n";
-  out += "Error of the cycles\n" + classes_table(v);
+    out += heading("Elapsed cycles, measured (median and span of the runs) and predicted") + launches_table(v, style) +
+           "\n";
+  out += heading("Error of the cycles") + classes_table(v, style);
   out += "  Rank correlation of predicted and measured cycles (Spearman): " + fixed(v.rank_correlation, 4) + "\n\n";
-  out += "Warp states, warp-cycles an issue\n" + warp_states_table(v) + "\n";
-  out += "Counters\n" + counters_table(v) + "\n";
-  for (const ValidationFailure& f : v.failures) out += "FAILED " + f.stem + " " + f.case_id + ": " + f.message + "\n";
-  for (const std::string& violation : v.violations) out += "OUTSIDE TOLERANCE: " + violation + "\n";
+  out += heading("Warp states, warp-cycles an issue") + warp_states_table(v, style) + "\n";
+  out += heading("Counters") + counters_table(v, style) + "\n";
+  for (const ValidationFailure& f : v.failures)
+    out += style.paint(Tone::Error, "FAILED") + " " + f.stem + " " + f.case_id + ": " + f.message + "\n";
+  for (const std::string& violation : v.violations)
+    out += style.paint(Tone::Error, "OUTSIDE TOLERANCE:") + " " + violation + "\n";
   if (v.violations.empty()) out += "Within the suite's tolerance.\n";
   return out;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/style.h"
 #include "report/accuracy.h"
 #include "report/prediction.h"
 #include "report/profile.h"
@@ -67,7 +68,7 @@ struct PredictedTrace {
 Validation validate(const Suite&, const std::string& gpu, const std::vector<PredictedTrace>&,
                     const std::vector<MeasuredLaunch>&, std::vector<ValidationFailure> failures);
 
-std::string write_validation_text(const Validation&);
+std::string write_validation_text(const Validation&, Style style = Style());
 std::string write_validation_json(const Validation&);
 
 }  // namespace forewarp

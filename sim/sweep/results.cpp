@@ -155,11 +155,11 @@ Table table_of(const Results& results, bool ranked) {
   return Table(std::move(columns));
 }
 
-std::vector<std::string> cells(const Row& row) {
-  std::vector<std::string> all;
-  for (const Setting& s : row.point) all.push_back(s.text);
-  for (const auto& value : row.values) all.push_back(value ? shown(*value) : "-");
-  all.push_back(row.bound_by);
+std::vector<Table::Cell> cells(const Row& row) {
+  std::vector<Table::Cell> all;
+  for (const Setting& s : row.point) all.emplace_back(s.text);
+  for (const auto& value : row.values) all.emplace_back(value ? shown(*value) : "-");
+  all.emplace_back(row.bound_by, Tone::Verdict);
   return all;
 }
 
@@ -228,28 +228,34 @@ Results make_results(const SweepFile& file, const std::vector<Outcome>& outcomes
   return results;
 }
 
-std::string write_text(const Results& results, std::size_t most) {
+std::string write_text(const Results& results, std::size_t most, Style style) {
   const std::size_t all = results.rows.size(), failed = all - results.order.size();
-  std::string text = results.title + ": " + std::to_string(all) + " points, " +
+  std::string text = style.paint(Tone::Heading, results.title + ":") + " " + std::to_string(all) + " points, " +
                      (results.best.highest ? "highest " : "lowest ") + results.best.metric + " first\n";
   Table table = table_of(results, true);
   for (std::size_t i = 0; i < std::min(most, results.order.size()); ++i) {
-    std::vector<std::string> row = cells(results.rows[results.order[i]]);
+    std::vector<Table::Cell> row = cells(results.rows[results.order[i]]);
     row.insert(row.begin(), std::to_string(i + 1));
     table.row(std::move(row));
   }
-  text += table.text("  ");
+  text += table.text("  ", style);
   if (most < results.order.size())
-    text += "  ... " + std::to_string(results.order.size() - most) + " more; --top shows them, --csv and --json all\n";
+    text += "  " +
+            style.paint(Tone::Dim, "... " + std::to_string(results.order.size() - most) +
+                                       " more; --top shows them, --csv and --json all") +
+            "\n";
   if (results.pareto) {
-    text += "\nPareto front: no point is better than these in both " + results.pareto->first.metric + " and " +
-            results.pareto->second.metric + "\n";
+    text += "\n" + style.paint(Tone::Heading, "Pareto front:") + " no point is better than these in both " +
+            results.pareto->first.metric + " and " + results.pareto->second.metric + "\n";
     Table front = table_of(results, false);
     for (const std::size_t i : results.front) front.row(cells(results.rows[i]));
-    text += front.text("  ");
+    text += front.text("  ", style);
   }
   if (failed > 0) {
-    text += "\n" + std::to_string(failed) + " of " + std::to_string(all) + " points could not be predicted\n";
+    text += "\n" +
+            style.paint(Tone::Error,
+                        std::to_string(failed) + " of " + std::to_string(all) + " points could not be predicted") +
+            "\n";
     std::size_t listed = 0;
     for (const Row& row : results.rows) {
       if (row.error.empty()) continue;

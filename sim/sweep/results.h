@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/style.h"
 #include "sweep/source.h"
 #include "sweep/sweep_file.h"
 
@@ -37,7 +38,7 @@ std::string values_json(const Point&);
 Results make_results(const SweepFile&, const std::vector<Outcome>& outcomes);
 
 /// The `most` best rows, the Pareto front, and what failed.
-std::string write_text(const Results&, std::size_t most);
+std::string write_text(const Results&, std::size_t most, Style style = Style());
 std::string write_csv(const Results&);
 std::string write_json(const Results&);
 
