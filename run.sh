@@ -5,7 +5,7 @@
 #   ./run.sh test     the same set-up, then every test: release (quick and long), sanitizers (quick), Python
 #   ./run.sh build    the same set-up and the release build alone
 #   ./run.sh site     the same set-up and build, then docs/ as a web site in build/site
-#   ./run.sh gallery  the same set-up and build, then plots/gallery and plots/README.md anew
+#   ./run.sh gallery  the same set-up and build, then plots/gallery and the pages in plots/ anew
 #
 # Packages are installed only where dpkg does not have them, so a second run needs no network.
 set -euo pipefail

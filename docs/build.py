@@ -226,11 +226,16 @@ def links():
                     yield f"{name} names {target}, which is not there"
 
 
+# Pages from elsewhere that the site has, too.
+COPIED = (("plots/README.md", "gallery.md"), ("plots/SKETCHES.md", "gallery_sketches.md"), ("validation/README.md", "validation.md"),
+          ("hwmodels/README.md", "models.md"))
+
+
 def site(out):
     """Links out of docs/ lead to the same files in the site's copy."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(DOCS, os.path.join(folder, "docs"), ignore=shutil.ignore_patterns("*.py", "mkdocs.yml", "site"))
-        for path, name in (("plots/README.md", "gallery.md"), ("validation/README.md", "validation.md"), ("hwmodels/README.md", "models.md")):
+        for path, name in COPIED:
             with open(os.path.join(ROOT, path), encoding="utf-8") as file:
                 text = re.sub(r"\]\((?!gallery/|https?:|#)[^)]*\)", "]", file.read()).replace("](gallery/", "](pictures/")
             with open(os.path.join(folder, "docs", name), "w", encoding="utf-8") as file:
@@ -244,8 +249,8 @@ def site(out):
             if name.endswith(".md"):
                 with open(path, encoding="utf-8") as file:
                     text = file.read()
-                for old, new in (("../plots/README.md", "gallery.md"), ("../validation/README.md", "validation.md"), ("../hwmodels/README.md", "models.md")):
-                    text = text.replace(old, new)
+                for old, new in COPIED:
+                    text = text.replace("../" + old, new)
                 text = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", text)
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)

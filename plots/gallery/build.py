@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Builds the gallery: predicts what it draws, draws it, and writes plots/README.md.
+"""Builds the gallery: predicts what it draws, draws it, and writes plots/README.md and plots/SKETCHES.md.
 
   build.py [--forewarp PROGRAM] [--results FOLDER] [--only NAME ...] [--threads N] [--check]
+
+--only names pictures; `sketches` is the page of sketches.
 
 Results are kept in build/gallery/ and predicted again when the program is newer than they are; pictures land in
 plots/gallery/. A change in the model shows as a change of picture. Run it with the Python that holds vl-convert
@@ -19,11 +21,16 @@ ROOT = os.path.dirname(PLOTS)
 sys.path.insert(0, HERE)
 
 import pictures  # noqa: E402
+import sketches  # noqa: E402
+
+PICTURES = pictures.PICTURES + sketches.PICTURES
+RESULTS = pictures.RESULTS | sketches.RESULTS
 
 
 class Builder:
     def __init__(self, options):
         self.forewarp, self.folder, self.threads = options.forewarp, options.results, str(options.threads)
+        self.root = ROOT
         os.makedirs(self.folder, exist_ok=True)
 
     def run(self, words, quiet=True):
@@ -40,7 +47,8 @@ class Builder:
 
     def launch_files(self):
         """The launch files that exist for the gallery alone."""
-        subprocess.run([sys.executable, os.path.join(HERE, "sequences.py"), os.path.join(self.folder, "nanogpt")], check=True)
+        for what in ("nanogpt", "sketches"):
+            subprocess.run([sys.executable, os.path.join(HERE, "sequences.py"), what, os.path.join(self.folder, what)], check=True)
         subprocess.run([sys.executable, os.path.join(ROOT, "validation", "sweep", "sweep.py"), "launches", "--sparse", "--out",
                         os.path.join(self.folder, "sweep.yaml")], check=True)
 
@@ -49,7 +57,7 @@ class Builder:
         if self.fresh(path):
             return
         print(f"predicting {name}", flush=True)
-        words = [word.replace("RESULTS", self.folder) for word in pictures.RESULTS[name]]
+        words = [word.replace("RESULTS", self.folder) for word in RESULTS[name]]
         self.run(words + ["--threads", self.threads, "--json", path])
 
     def draw(self, picture, folder=HERE):
@@ -79,8 +87,8 @@ def _read(path):
         return file.read()
 
 
-def check(builder, chosen):
-    """How many pictures are not as they would be drawn now, and whether the page is."""
+def check(builder, chosen, page):
+    """How many pictures are not as they would be drawn now, and whether the pages are."""
     stale = []
     with tempfile.TemporaryDirectory() as folder:
         for picture in chosen:
@@ -88,10 +96,12 @@ def check(builder, chosen):
             name = picture.name + ".svg"
             if _read(os.path.join(folder, name)) != _read(os.path.join(HERE, name)):
                 stale.append("plots/gallery/" + name)
-    named = {picture.name + ".svg" for picture in pictures.PICTURES}
+    named = {picture.name + ".svg" for picture in PICTURES}
     stale += [f"plots/gallery/{name} (no picture of this name)" for name in sorted(os.listdir(HERE)) if name.endswith(".svg") and name not in named]
     if _read(os.path.join(PLOTS, "README.md")) != readme(pictures.PICTURES):
         stale.append("plots/README.md")
+    if page and _read(os.path.join(PLOTS, "SKETCHES.md")) != page:
+        stale.append("plots/SKETCHES.md")
     for name in stale:
         print(f"stale: {name}")
     print("`./run.sh gallery` draws them anew" if stale else f"{len(chosen)} pictures are as they should be")
@@ -108,13 +118,17 @@ def main():
     options = parser.parse_args()
     builder = Builder(options)
     builder.launch_files()
-    chosen = [picture for picture in pictures.PICTURES if not options.only or picture.name in options.only]
+    chosen = [picture for picture in PICTURES if not options.only or picture.name in options.only]
+    page = sketches.Page(builder).text() if not options.only or "sketches" in options.only else None
     if options.check:
-        return check(builder, chosen)
+        return check(builder, chosen, page)
     for picture in chosen:
         builder.draw(picture)
     with open(os.path.join(PLOTS, "README.md"), "w", encoding="utf-8") as file:
         file.write(readme(pictures.PICTURES))
+    if page:
+        with open(os.path.join(PLOTS, "SKETCHES.md"), "w", encoding="utf-8") as file:
+            file.write(page)
     return 0
 
 

@@ -241,10 +241,11 @@ class Sketches(unittest.TestCase):
 
     def test_misaligned_rows_touch_more_sections(self):
         """S5: where a row of floats begins is a matter of its number; a row of 50264 halves ends within a section."""
-        found = sketch("s05_misaligned", ("[4096, 4096]", "[256, 4096]"), ("[4096, 50", "[128, 50"))
+        found = sketch("s05_misaligned", ("[67108864]", "[65536]"), ("[4096, 4096]", "[256, 4096]"), ("[4096, 50", "[128, 50"))
         per_request = {name: total(launches, LOAD_SECTORS) / total(launches, LOAD_REQUESTS) for name, launches in found.items()}
         self.assertEqual(per_request["padded"], 4)
         self.assertAlmostEqual(per_request["shifted"], 4 + 7 / 8, delta=0.01)
+        self.assertEqual((per_request["begins_aligned"], per_request["begins_late"]), (4, 5))
         copied = {name: self.executed(found[name], "LDGSTS") for name in found if "vocabulary" in name}
         self.assertEqual(copied["vocabulary_50264"], copied["vocabulary_50304"])
         sections = {name: sum(r["sectors"] for r in found[name][0]["memory"] if "LDGSTS" in r["sass"]) for name in copied}
@@ -282,7 +283,7 @@ class Sketches(unittest.TestCase):
     def test_precision(self):
         """S10."""
         n = 512
-        found = sketch("s10_precision", ("[67108864]", "[4096]"), ("[2048, 2048, 2048]", f"[{n}, {n}, {n}]"))
+        found = sketch("s10_precision", ("[67108864]", "[4096]"), ("[4096, 4096, 4096]", f"[{n}, {n}, {n}]"))
         for name, size in (("relu_f32", 8), ("relu_f16", 4)):
             self.assertEqual(total(found[name], LOADED, STORED) / 4096, size, name)
         steps = {name: total(found[name], "sm__inst_executed_pipe_tensor.sum") for name in ("f32", "tf32", "f16", "bf16", "s8")}
@@ -293,10 +294,11 @@ class Sketches(unittest.TestCase):
     def test_attention(self):
         """S13: S and P are written where they are kept, quadratic in the length; flash writes O and a sum a row."""
         length, heads, size = 256, 2, 64
-        found = sketch("s13_attention", ("length: 2048", f"length: {length}"), ("heads: 32", f"heads: {heads}"),
-                       ("heads: 16", f"heads: {heads}"))
+        found = sketch("s13_attention", ("length: 2048", f"length: {length}"), ("heads: 256", f"heads: {heads}"),
+                       ("heads: 128", f"heads: {heads}"), ("heads: 16", f"heads: {heads}"))
         output = heads * length * size * 2
         self.assertEqual(total(found["unfused"], STORED), output + 2 * heads * length ** 2 * 2)
+        self.assertEqual(total(found["unfused_f32"], STORED), 2 * total(found["unfused"], STORED))
         self.assertEqual(total(found["flash"], STORED), output + heads * length * 4)
         # Back, dP and dS are written too, and the gradients of Q, K and V.
         self.assertEqual(total(found["unfused_backward"], STORED), 4 * output + 4 * heads * length ** 2 * 2)
@@ -305,10 +307,19 @@ class Sketches(unittest.TestCase):
                         total(found["flash"], "sm__inst_executed_pipe_tensor.sum"))
         self.assertIn("flash_128", found)
 
+    def test_attention_of_warpgroups(self):
+        """S13 on Hopper: TMA brings tiles and takes O away, so threads load and store nothing; wgmma reads tiles itself."""
+        found = sketch("s13_hopper", ("length: 2048", "length: 256"), ("heads: 256", "heads: 2"), ("heads: 128", "heads: 2"))
+        for name in ("64", "128_causal"):
+            groups, warps = found[f"wgmma_{name}"], found[f"mma_{name}"]
+            self.assertEqual(total(groups, LOADED, STORED), 0, name)
+            self.assertEqual(self.executed(groups, "LDSM"), 0, name)
+            self.assertGreater(self.executed(warps, "LDSM"), 0, name)
+
     def test_copies(self):
         """S17: who copies through registers executes loads and stores, cp.async one instruction for both, TMA neither."""
         n = 512
-        small = ("[2048, 2048, 2048]", f"[{n}, {n}, {n}]")
+        small = ("[4096, 4096, 4096]", f"[{n}, {n}, {n}]")
         copies, boxes = sketch("s17_copies", small), sketch("s17_hopper", small)
         whole = 2 * (n / 128) * n * n * 2  # bytes: each tile of 128 is read n / 128 times
         for name in ("registers", "registers_ahead"):

@@ -12,6 +12,8 @@
 #include "cli/output.h"
 #include "cli/sweep_sources.h"
 #include "cli/workers.h"
+#include "counters/metrics.h"
+#include "sketch/sketch.h"
 #include "sweep/queue.h"
 #include "sweep/ranks.h"
 #include "sweep/results.h"
@@ -51,6 +53,24 @@ std::unique_ptr<sweep::Source> make_source(const sweep::SweepFile& file, const C
   if (file.kind == SketchSource::kKind)
     return std::make_unique<SketchSource>(file, options, assume, c.cache(), threads + 1);
   return std::make_unique<KernelSource>(file, options, assume, c.cache(), threads + 1);
+}
+
+/// What a prediction has: those of a small one, and the families that depend on the kernel.
+std::vector<std::string> metric_names() {
+  constexpr const char* kSmall =
+      "small: {elementwise: {shape: [32], block: 32, tensors: {x: f32, y: f32}, compute: ['y = x']}}";
+  const GpuModel model = load_gpu_model("h200-sxm");
+  const sketch::Sketches sketches = sketch::parse_sketches(kSmall, "metrics", model);
+  const GpuModel* const models[] = {&model};
+  SimulateOptions options;
+  options.threads = 1;
+  const auto predicted = predict_case(models, {sketches.program, sketches.launches, false},
+                                      sketches.launches->cases.front(), options, {}, nullptr);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : predicted.front().front().metrics) names.push_back(name);
+  for (MetricDescription& metric : describe_metrics()) names.push_back(std::move(metric.name));
+  names.push_back("<unit>.avg.pct_of_peak_sustained_elapsed");  // of units that the kernel uses
+  return names;
 }
 
 std::vector<sweep::PlannedPoint> plan(const sweep::SweepFile& file, sweep::Source& source) {
@@ -119,6 +139,7 @@ int run_sweep(const Arguments& arguments) {
   const std::shared_ptr<sweep::Ranks> ranks = sweep::join_ranks();
   const unsigned threads = ranks && !c.has("threads") ? 1 : c.threads();
   const sweep::SweepFile file = sweep::read_sweep_file(path, {KernelSource::kKind, SketchSource::kKind});
+  sweep::check_metrics(file, metric_names());
   const std::unique_ptr<sweep::Source> source = make_source(file, c, threads);
   const std::vector<sweep::PlannedPoint> points = plan(file, *source);
   if (ranks) check_same(*ranks, points);

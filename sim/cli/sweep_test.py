@@ -145,7 +145,8 @@ point:
         self.assertIn("a.sweep.yaml:5:12: formula 'rowz'", error("grid: [=rows]", "grid: [=rowz]"))
         self.assertIn("at the point rows = 1, columns = 32, threads = 32", error("grid: [=rows]", "grid: [=rows / 2]"))
         self.assertIn("there is no GPU 'h300-sxm'", error("h200-sxm", "h300-sxm"))
-        self.assertIn("there is no metric 'gpc__cycles_elapsed.mx'", error("elapsed.max", "elapsed.mx"))
+        self.assertIn("there is no metric 'gpc__cycles_elapsed.mx'; did you mean 'gpc__cycles_elapsed.max'?", error("elapsed.max", "elapsed.mx"))
+        self.assertFalse(os.path.exists(self.path("e.sqlite")), "found before a point is computed")
 
     def test_whatif_says_what_a_kernel_is_bound_by(self):
         launch = self.write("""\

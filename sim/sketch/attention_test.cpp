@@ -67,6 +67,20 @@ TEST_CASE("fused attention equals the host's", "[sketch]") {
   }
 }
 
+TEST_CASE("attention by warpgroups equals the host's", "[sketch]") {
+  const std::string design = ", math: wgmma";
+  for (const Shape& s :
+       {Shape{128, 128, 1, 64, 1, false}, Shape{328, 328, 2, 64, 2, true}, Shape{72, 461, 2, 64, 1, false},
+        Shape{130, 130, 4, 128, 2, true}, Shape{200, 300, 1, 128, 1, false}, Shape{200, 200, 2, 256, 1, true},
+        Shape{72, 200, 1, 256, 1, false}}) {
+    CAPTURE(s.queries, s.keys, s.size);
+    CHECK(run(design, "f16", s, "h200-sxm") < 2e-3);
+  }
+  CHECK(run(design, "bf16", {264, 264, 1, 128, 1, true}, "h200-sxm") < 1e-2);
+  CHECK(run(design + ", tile: [64, 128]", "f16", {200, 200, 2, 64, 1, true}, "h200-sxm") < 2e-3);
+  CHECK(run(design + ", tile: [128, 64]", "f16", {200, 200, 2, 64, 1, true}, "h200-sxm") < 2e-3);
+}
+
 TEST_CASE("gradients of attention equal the host's", "[sketch]") {
   struct Row {
     const char* algorithm;
@@ -147,6 +161,10 @@ TEST_CASE("attention that fits nowhere is refused where it stands", "[sketch]") 
              Contains("sketch.yaml:2:14: needs") && Contains("there are 255"));
   CHECK_THAT(message("tile: [256, 256], warps: 1"), Contains("sketch.yaml:2:14: needs"));
   CHECK_THAT(message("tile: [256, 256], warps: 16"), Contains("512 threads leave 128"));
+  CHECK_THAT(message("math: wgmma, tile: [128, 256]"), Contains("bytes of shared memory"));
+  CHECK_THAT(message("math: wgmma, warps: 4"), Contains("sketch.yaml:2:71: ") && Contains("take 12"));
+  CHECK_THAT(message("math: wgmma, direction: backward"), Contains("flash attention, forward"));
+  CHECK_THAT(message("math: wgmma, algorithm: unfused"), Contains("flash attention, forward"));
 }
 
 }  // namespace

@@ -84,16 +84,25 @@ TEST_CASE("products by other ways through the tiles", "[sketch]") {
 
 TEST_CASE("products of warpgroups", "[sketch]") {
   for (const Sizes s : {Sizes{128, 128, 64}, Sizes{200, 264, 328}})
-    for (const char* design : {"", ", stages: 2, tile: [128, 64, 64]", ", specialised: true, tile: [128, 256, 64]",
+    for (const char* design : {"",
+                               ", stages: 2, tile: [128, 64, 64]",
+                               ", specialised: true, tile: [128, 256, 64]",
                                ", specialised: true, tile: [128, 128, 64], warp: [64, 128], stages: 3, order: 2",
-                               ", tile: [256, 128, 64], warp: [128, 128], stages: 2", ", tile: [64, 256, 64]",
+                               ", tile: [256, 128, 64], warp: [128, 128], stages: 2",
+                               ", tile: [64, 256, 64]",
                                ", specialised: true, tile: [128, 256, 64], cluster: [2, 1]",
                                ", specialised: true, tile: [128, 256, 64], order: 4, cluster: [2, 1]",
-                               ", specialised: true, cluster: [1, 2]", ", specialised: true, order: 2, cluster: [2, 4]",
-                               ", specialised: true, cluster: [2, 2]", ", b: columns",
+                               ", specialised: true, cluster: [1, 2]",
+                               ", specialised: true, order: 2, cluster: [2, 4]",
+                               ", specialised: true, cluster: [2, 2]",
+                               ", b: columns",
                                ", specialised: true, tile: [64, 64, 64], persistent: true",
                                ", specialised: true, tile: [128, 64, 64], order: 3, persistent: true",
                                ", specialised: true, tile: [128, 128, 64], stages: 3, order: 2, persistent: true",
+                               ", split_k: 2",
+                               ", split_k: 4, stages: 2, tile: [128, 64, 64]",
+                               ", specialised: true, split_k: 3, tile: [64, 64, 64]",
+                               ", specialised: true, tile: [128, 256, 64], split_k: 8, cluster: [2, 1]",
                                ", b: columns, specialised: true, tile: [128, 256, 64], order: 2, cluster: [2, 2]"}) {
       CAPTURE(s.m, design);
       const Run run("p: {matmul: {math: wgmma, copies: tma, " + shape_of(s) + design + "}}", gpu("h200-sxm"));
@@ -124,7 +133,8 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   using Catch::Contains;
   const char *h200 = "h200-sxm", *a100 = "a100-sxm4-80gb";
   CHECK_THAT(message("math: wgmma", a100), Contains("sketch.yaml:2:42") && Contains("needs a GPU of sm_90"));
-  CHECK_THAT(message("math: wgmma, split_k: 2", h200), Contains("cannot be sketched with wgmma"));
+  CHECK_THAT(message("math: wgmma, specialised: true, split_k: 2, persistent: true", h200),
+             Contains("exclude each other"));
   CHECK_THAT(message("math: wgmma, cluster: [2, 1]", h200), Contains("a warpgroup of its own"));
   CHECK_THAT(message("cluster: [2, 1]", h200), Contains("sketch.yaml:2:45") && Contains("math: wgmma"));
   CHECK_THAT(message("math: wgmma, specialised: true, cluster: [4, 1]", h200), Contains("64 columns of B"));

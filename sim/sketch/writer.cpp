@@ -242,7 +242,8 @@ void Writer::store_shared(Value address, int offset, Value data, int bytes, Valu
 }
 void Writer::barrier() { code.emit("BAR.SYNC.DEFER_BLOCKING", {imm(0)}); }
 
-Kernel Writer::finish(const SourcePosition& where, const std::string& remedy, int threads, std::uint32_t shared_bytes) {
+Kernel Writer::finish(const SourcePosition& where, const std::string& remedy, int threads, std::uint32_t shared_bytes,
+                      int taken) {
   code.exit();
   const Label self = code.new_label();
   code.place(self);
@@ -262,10 +263,12 @@ Kernel Writer::finish(const SourcePosition& where, const std::string& remedy, in
   };
   // An SM hands them out by eight to a thread, in whole warps.
   const int left = std::min(kMostRegisters, model.occupancy.registers / threads / 8 * 8);
-  if (takes.registers > left)
+  const int most = std::max(left, taken);
+  if (takes.registers > most)
     refuse(takes.registers, "registers a thread; " +
-                                (left == kMostRegisters ? "there are" : std::to_string(threads) + " threads leave") +
-                                " " + std::to_string(left));
+                                (most == kMostRegisters ? "there are" : std::to_string(threads) + " threads leave") +
+                                " " + std::to_string(most));
+  if (taken > 0) kernel.registers = left;
   if (takes.predicates > kPredicateTrue)
     refuse(takes.predicates, "predicates at once; there are " + std::to_string(kPredicateTrue));
   if (takes.uniforms > kUniformRegisterZero)

@@ -66,8 +66,10 @@ class Writer {
   void store_shared(Value address, int offset, Value data, int bytes, Value uniform = kURZ);
   void barrier();
 
-  /// The finished kernel. `where` and `remedy` are for a kernel that needs more registers than there are.
-  Kernel finish(const SourcePosition& where, const std::string& remedy, int threads, std::uint32_t shared_bytes);
+  /// The finished kernel. `where` and `remedy` are for a kernel that needs more registers than there are. `taken`: what
+  /// some of its threads take of those that others give up, where they do.
+  Kernel finish(const SourcePosition& where, const std::string& remedy, int threads, std::uint32_t shared_bytes,
+                int taken = 0);
 
  private:
   std::string name_;

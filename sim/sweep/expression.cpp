@@ -96,4 +96,20 @@ config::Node resolve(const config::Node& node, const Point& point) {
   });
 }
 
+std::vector<std::string> metrics_in(const std::string& formula) {
+  std::vector<std::string> names;
+  std::string name;
+  for (const char c : formula + " ") {
+    const bool part =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    if (part) {
+      name += c;
+      continue;
+    }
+    if (name.find("__") != std::string::npos) names.push_back(name);
+    name.clear();
+  }
+  return names;
+}
+
 }  // namespace forewarp::sweep

@@ -31,4 +31,7 @@ std::string text_of(const config::Node& scalar, const Point&);
 /// The same for every scalar below a node.
 config::Node resolve(const config::Node&, const Point&);
 
+/// Names of metrics that a formula holds.
+std::vector<std::string> metrics_in(const std::string& formula);
+
 }  // namespace forewarp::sweep

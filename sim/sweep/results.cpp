@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "report/table.h"
+#include "sweep/expression.h"
 
 namespace forewarp::sweep {
 
@@ -20,6 +21,21 @@ bool ends_with(const std::string& text, const char* end) { return text.ends_with
 
 /// Totals and times of launches one after another add up; ratios and percentages do not.
 bool adds_up(const std::string& metric) { return ends_with(metric, ".sum") || metric == "gpc__cycles_elapsed.max"; }
+
+SourcePosition place_of(const SweepFile& file, const std::string& name) {
+  const auto named = file.named.find(name);
+  return named == file.named.end() ? SourcePosition{file.path} : named->second;
+}
+
+/// `names`: the metrics there are.
+InputError no_metric(const SweepFile& file, const std::string& name, std::vector<std::string> names) {
+  for (const auto& [derived, formula] : file.derive) names.push_back(derived);
+  const std::string near = config::nearest(name, names);
+  return {place_of(file, name),
+          "there is no metric " + config::quoted(name) +
+              (near.empty() ? "" : "; did you mean " + config::quoted(near) + "?"),
+          "`forewarp describe metrics` lists them; `derive` makes others"};
+}
 
 /// The metrics of one point.
 class Metrics {
@@ -34,7 +50,8 @@ class Metrics {
   double get(const std::string& name) const {
     if (launch_ || launches_.size() == 1) return of(launches_[static_cast<std::size_t>(launch_.value_or(0))], name);
     if (!adds_up(name))
-      throw InputError(place_of(name), "metric " + config::quoted(name) + " does not add up over several launches",
+      throw InputError(place_of(file_, name),
+                       "metric " + config::quoted(name) + " does not add up over several launches",
                        "choose one of them by `launch: 0`, or a metric that ends in .sum");
     double sum = 0;
     for (const Json& one : launches_) sum += of(one, name);
@@ -42,45 +59,19 @@ class Metrics {
   }
 
  private:
-  SourcePosition place_of(const std::string& name) const {
-    const auto named = file_.named.find(name);
-    return named == file_.named.end() ? SourcePosition{file_.path} : named->second;
-  }
   double of(const Json& launch, const std::string& name) const {
     const Json& metrics = launch.at("metrics");
     const auto found = metrics.find(name);
     if (found != metrics.end()) return found->get<double>();
     std::vector<std::string> names;
     for (const auto& [known, value] : metrics.items()) names.push_back(known);
-    for (const auto& [derived, formula] : file_.derive) names.push_back(derived);
-    const std::string near = config::nearest(name, names);
-    throw InputError(place_of(name),
-                     "there is no metric " + config::quoted(name) +
-                         (near.empty() ? "" : "; did you mean " + config::quoted(near) + "?"),
-                     "`forewarp describe metrics` lists them; `derive` makes others");
+    throw no_metric(file_, name, std::move(names));
   }
 
   const Json& launches_;
   const std::optional<int>& launch_;
   const SweepFile& file_;
 };
-
-/// Names of metrics that a formula holds.
-std::vector<std::string> metrics_in(const std::string& formula) {
-  std::vector<std::string> names;
-  std::string name;
-  for (const char c : formula + " ") {
-    const bool part =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-    if (part) {
-      name += c;
-      continue;
-    }
-    if (name.find("__") != std::string::npos) names.push_back(name);
-    name.clear();
-  }
-  return names;
-}
 
 void read_row(const SweepFile& file, const Outcome& outcome, const std::vector<std::string>& columns, Row& row) {
   row.error = outcome.error;
@@ -187,6 +178,36 @@ std::vector<std::size_t> pareto_front(const std::vector<std::pair<double, double
     if (front.empty() || equal || second.better(points[i].second, points[front.back()].second)) front.push_back(i);
   }
   return front;
+}
+
+namespace {
+
+/// Whether a name is one of a family, which is written with a <placeholder>, or alone in it.
+bool fits(const std::string& name, const std::string& family) {
+  const std::size_t from = family.find('<'), to = family.find('>');
+  if (from == std::string::npos || to == std::string::npos) return name == family;
+  const std::string tail = family.substr(to + 1, family.find(',', to) - to - 1);
+  return name.size() > from + tail.size() && name.starts_with(family.substr(0, from)) && name.ends_with(tail);
+}
+
+}  // namespace
+
+void check_metrics(const SweepFile& file, const std::vector<std::string>& names) {
+  const auto is_metric = [&](const std::string& name) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& known) { return fits(name, known); });
+  };
+  const auto check_column = [&](const std::string& name) {
+    const auto called = [&](const auto& derived) { return derived.first == name; };
+    if (is_metric(name) || std::any_of(file.derive.begin(), file.derive.end(), called)) return;
+    if (std::find(file.variables.begin(), file.variables.end(), name) == file.variables.end())
+      throw no_metric(file, name, names);
+  };
+  check_column(file.best.metric);
+  if (file.pareto) check_column(file.pareto->first.metric), check_column(file.pareto->second.metric);
+  for (const std::string& column : file.columns) check_column(column);
+  for (const auto& [derived, formula] : file.derive)
+    for (const std::string& name : metrics_in(formula))
+      if (!is_metric(name)) throw no_metric(file, name, names);
 }
 
 Results make_results(const SweepFile& file, const std::vector<Outcome>& outcomes) {

@@ -34,6 +34,10 @@ struct Results {
 /// Settings as a JSON object.
 std::string values_json(const Point&);
 
+/// InputError for what the file takes for a metric and is none of these `names` (of families, where they have a
+/// <placeholder>), nor made by `derive`.
+void check_metrics(const SweepFile&, const std::vector<std::string>& names);
+
 /// InputError for a metric that the results do not have, or that cannot be added up over several launches.
 Results make_results(const SweepFile&, const std::vector<Outcome>& outcomes);
 

@@ -93,3 +93,26 @@ TEST_CASE("the Pareto front is what no point beats in both", "[sweep]") {
     CHECK(found == wanted);
   }
 }
+
+TEST_CASE("a name that is no metric is found before anything is predicted", "[sweep]") {
+  const std::vector<std::string> names{"gpu__time_duration.sum", "dram__bytes_read.sum",
+                                       "forewarp__waves_<term>, and more", "launch__<a|b>_size"};
+  SweepFile file = file_of(1);
+  file.derive = {{"rate", "n / dram__bytes_read.sum"}};
+  file.columns = {"rate", "n", "dram__bytes_read.sum", "forewarp__waves_tail.pct", "launch__a_size"};
+  CHECK_NOTHROW(check_metrics(file, names));
+  file.pareto = {{"gpu__time_duration.sum", false}, {"dram__bytes_raed.sum", false}};
+  file.named = {{"dram__bytes_raed.sum", {"a.sweep.yaml", 5, 9}}};
+  CHECK_THROWS_WITH(check_metrics(file, names),
+                    Contains("a.sweep.yaml:5:9: there is no metric 'dram__bytes_raed.sum'") &&
+                        Contains("did you mean 'dram__bytes_read.sum'?"));
+  file.pareto.reset();
+  file.columns.push_back("launch__a_length");
+  CHECK_THROWS_WITH(check_metrics(file, names), Contains("there is no metric 'launch__a_length'"));
+  file.columns.pop_back();
+  file.best.metric = "raet";
+  CHECK_THROWS_WITH(check_metrics(file, names), Contains("did you mean 'rate'?"));
+  file.best.metric = "rate";
+  file.derive = {{"rate", "n / gpu__time_duraton.sum"}};
+  CHECK_THROWS_WITH(check_metrics(file, names), Contains("there is no metric 'gpu__time_duraton.sum'"));
+}

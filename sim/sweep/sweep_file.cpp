@@ -191,6 +191,8 @@ SweepFile read_sweep_file(const std::string& path, const std::vector<std::string
         if (std::find(file.variables.begin(), file.variables.end(), entry.key) != file.variables.end())
           throw InputError(entry.where, config::quoted(entry.key) + " is a variable of the sweep", "name it otherwise");
         file.derive.emplace_back(entry.key, entry.value.string());
+        for (const std::string& metric : metrics_in(file.derive.back().second))
+          file.named.emplace(metric, entry.value.where());
       }
     if (const auto columns = m.find("columns"))
       for (const Node& column : columns->list()) {

@@ -164,11 +164,16 @@ class Finisher {
     for (Stretch& b : blocks_) {
       b.first = at;
       at += static_cast<int>(b.items.size());
-      for (Item& item : b.items) counted_copies_ |= item.in.opcode == Opcode::LDGDEPBAR;
+      for (Item& item : b.items) counted_copies_ |= ends_group_of_copies(item.in);
     }
   }
 
   // ---- scoreboards
+
+  /// By cp.async, or by boxes that leave shared memory.
+  static bool ends_group_of_copies(const Instruction& in) {
+    return in.opcode == Opcode::LDGDEPBAR || in.opcode == Opcode::UTMACMDFLUSH;
+  }
 
   /// Whether a source of the item at (b, i) is overwritten before anyone waits for its result.
   bool overwritten(std::size_t b, std::size_t i) const {
@@ -243,7 +248,7 @@ class Finisher {
         Item& item = blocks_[b].items[i];
         if (!item.in.variable_latency || item.in.opcode == Opcode::HGMMA) continue;  // WARPGROUP.DEPBAR waits for it
         const int at = blocks_[b].first + static_cast<int>(i);
-        if (item.in.opcode == Opcode::LDGDEPBAR) {
+        if (ends_group_of_copies(item.in)) {
           item.in.control.write_barrier = 0;
           continue;
         }
@@ -296,7 +301,7 @@ class Finisher {
     Control& c = item.in.control;
     c.wait_mask = mask;
     if (mask != 0) state.clear(mask);
-    if (item.in.opcode == Opcode::LDGDEPBAR) return;  // DEPBAR waits for it
+    if (ends_group_of_copies(item.in)) return;  // DEPBAR waits for it
     if (c.write_barrier != kNone)
       for (const int s : item.touched.writes)
         state.written[slot(s)] |= static_cast<std::uint8_t>(1u << c.write_barrier);

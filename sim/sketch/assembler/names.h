@@ -7,7 +7,14 @@
 namespace forewarp::sketch {
 
 inline constexpr int kFactorWords = 4;  ///< uniform registers that describe two factors
-inline constexpr int kBoxWords = 4;     ///< ... and where a box of two dimensions goes, and comes from
+
+/// Uniform registers of a copy of boxes: addresses in shared memory (of a load its barrier's, too) and coordinates; of
+/// the second operand the map's address.
+inline int box_words(const Instruction& in, int operand) {
+  if (operand > 0) return 2;
+  const int dimensions = in.has(Modifier::Dim3) ? 3 : 2;
+  return dimensions + (in.opcode == Opcode::UTMALDG ? 2 : 1);
+}
 
 /// Calls visit(value, words, written, as_guard) for every named value of the line.
 template <class Visit>
@@ -22,7 +29,8 @@ void for_each_value(const Line& line, Visit&& visit) {
                       : o.kind == OperandKind::Descriptor ? kFactorWords
                                                           : operand_width(in, i);
     if (n.value.id >= 0) visit(n.value, words, !memory && i < in.destination_count, false);
-    const int uniforms = in.opcode == Opcode::UTMALDG ? (i == 0 ? kBoxWords : 2) : memory && o.wide ? 2 : 1;
+    const bool boxes = in.opcode == Opcode::UTMALDG || in.opcode == Opcode::UTMASTG;
+    const int uniforms = boxes ? box_words(in, i) : memory && o.wide ? 2 : 1;
     if (n.uniform.id >= 0) visit(n.uniform, uniforms, false, false);
     if (n.descriptor.id >= 0) visit(n.descriptor, 2, false, false);
   }

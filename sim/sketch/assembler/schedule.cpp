@@ -26,6 +26,9 @@ Order order_of(const Instruction& in) {
     case Opcode::WARPGROUP:
     case Opcode::SYNCS:
     case Opcode::UTMALDG:
+    case Opcode::UTMASTG:
+    case Opcode::UTMACMDFLUSH:
+    case Opcode::USETMAXREG:
     case Opcode::MEMBAR:
     case Opcode::FENCE:
     case Opcode::ERRBAR:

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "sketch/families/groups.h"
 #include "sketch/families/product.h"
 #include "sketch/families/rows.h"
 
@@ -83,6 +84,34 @@ void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
           "take larger tiles, or fewer warps");
 }
 
+/// A warpgroup that fetches, and one for each 64 queries.
+void read_tiles_of_groups(config::Map& m, const config::Node& head, Sizes& sizes, const GpuModel& model, Draft& draft) {
+  AttentionPlan& plan = sizes.plan;
+  if (plan.size < kPanel)
+    throw head.error("makes rows of " + std::to_string(plan.row_bytes()) + " bytes, and wgmma takes 128 of each",
+                     "take 64, 128 or 256, or write math: mma");
+  plan.tile_q = 128;
+  plan.tile_k = plan.size > 128 ? 64 : 128;  // more sums of O leave fewer registers for those of S
+  const auto tile = m.find("tile");
+  if (tile) {
+    const std::vector<config::Node> both = tile->list(2, 2);
+    plan.tile_q = power_of_two(both[0], 64, 128);
+    plan.tile_k = power_of_two(both[1], 64, 256);
+  } else {
+    draft.assume("tile: 128 queries, " + std::to_string(plan.tile_k) + " keys a step");
+  }
+  plan.warps = (1 + plan.tile_q / kGroupRows) * kGroupThreads / kWarpLanes;
+  if (const auto warps = m.find("warps"); warps && warps->integer(1, 16) != plan.warps)
+    throw warps->error("is not what wgmma takes: a warpgroup that fetches and one for each 64 queries",
+                       "take " + std::to_string(plan.warps) + ", or leave it out");
+  const int bytes = flash_groups_shared(plan), most = model.occupancy.shared_block_max_bytes;
+  if (bytes > most)
+    throw(tile ? *tile : m.node())
+        .error("takes " + std::to_string(bytes) + " bytes of shared memory; " + std::to_string(most) + " are the most",
+               "take fewer keys");
+  draft.assume("two stages of K and of V");
+}
+
 void read_tiles_back(config::Map& m, Sizes& sizes, Draft& draft) {
   AttentionPlan& plan = sizes.back;
   plan = sizes.plan;
@@ -106,7 +135,7 @@ void read_tiles_back(config::Map& m, Sizes& sizes, Draft& draft) {
     throw about.error("cannot be dealt to " + std::to_string(plan.warps) + " warps", "take [64, 128]");
 }
 
-Sizes read(config::Map& m, Draft& draft) {
+Sizes read(config::Map& m, const GpuModel& model, Draft& draft) {
   Sizes sizes;
   AttentionPlan& plan = sizes.plan;
   const config::Node length = m.at("length");
@@ -130,6 +159,12 @@ Sizes read(config::Map& m, Draft& draft) {
     if (sizes.backward && plan.type == Type::F32)
       throw direction->error("takes f16 or bf16 in a sketch", "take one of them, or leave it out");
   }
+  if (const auto math = m.find("math"); math && math->choice({"mma", "wgmma"}) == 1) {
+    if (model.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
+    if (!sizes.flash || sizes.backward)
+      throw math->error("is sketched for flash attention, forward", "write mma, or leave it out");
+    plan.wgmma = true;
+  }
   if (const auto causal = m.find("causal")) plan.causal = causal->boolean();
   if (plan.causal && plan.queries != plan.keys)
     throw length.error("differ, and a causal mask takes queries and keys of one length", "give one length");
@@ -141,7 +176,9 @@ Sizes read(config::Map& m, Draft& draft) {
       throw group->error("of heads that share keys has no unfused way back in a sketch",
                          "leave it out, or take algorithm: flash");
   }
-  if (sizes.backward && sizes.flash)
+  if (plan.wgmma)
+    read_tiles_of_groups(m, head, sizes, model, draft);
+  else if (sizes.backward && sizes.flash)
     read_tiles_back(m, sizes, draft);
   else
     read_tiles(m, sizes, draft);
@@ -221,6 +258,28 @@ void draft_flash(const std::string& id, const Sizes& sizes, const Buffers& buffe
   draft.kernels.push_back(flash_forward(plan, model, id, where));
   draft.item.launches.push_back(std::move(launch));
   if (sizes.backward) draft_backward(id, sizes, buffers, log_sums, model, where, draft);
+}
+
+void draft_flash_groups(const std::string& id, const Sizes& sizes, const Buffers& buffers, const GpuModel& model,
+                        const SourcePosition& where, Draft& draft) {
+  const AttentionPlan& plan = sizes.plan;
+  Launch launch;
+  launch.kernel = id;
+  launch.where = where;
+  launch.grid = {static_cast<std::uint32_t>(ceiling(plan.queries, plan.tile_q)), static_cast<std::uint32_t>(plan.heads),
+                 1};
+  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
+  launch.dynamic_shared_bytes = static_cast<std::uint32_t>(flash_groups_shared(plan));
+  const auto map = [&](int buffer, std::int64_t length, std::int64_t heads, int rows) {
+    launch.arguments.push_back(map_of(buffer, plan.type, length, plan.size, rows, heads));
+  };
+  map(buffers.q, plan.queries, plan.heads, plan.tile_q);
+  for (const int b : {buffers.k, buffers.v}) map(b, plan.keys, plan.heads / plan.group, plan.tile_k);
+  map(buffers.o, plan.queries, plan.heads, kGroupRows);
+  for (const std::int64_t n : {plan.queries, plan.keys}) launch.arguments.push_back(number_argument(n));
+  launch.arguments.push_back(float_argument(kLog2E / std::sqrt(plan.size)));
+  draft.kernels.push_back(flash_groups(plan, model, id, where));
+  draft.item.launches.push_back(std::move(launch));
 }
 
 /// The products of unfused attention, a head each.
@@ -321,14 +380,16 @@ void draft_unfused(const std::string& id, const Sizes& sizes, const Buffers& buf
 Draft draft_attention(const std::string& id, const config::Node& node, const GpuModel& model) {
   Draft draft;
   Sizes sizes;
-  node.read_map([&](config::Map& m) { sizes = read(m, draft); });
+  node.read_map([&](config::Map& m) { sizes = read(m, model, draft); });
   const Type type = sizes.plan.type;
   Buffers buffers;
   buffers.q = draft.buffer("q", sizes.q_bytes, random_fill(type, 1));
   buffers.k = draft.buffer("k", sizes.k_bytes, random_fill(type, 2));
   buffers.v = draft.buffer("v", sizes.k_bytes, random_fill(type, 3));
   buffers.o = draft.buffer("o", sizes.q_bytes, FillZero{});
-  if (sizes.flash)
+  if (sizes.plan.wgmma)
+    draft_flash_groups(id, sizes, buffers, model, node.where(), draft);
+  else if (sizes.flash)
     draft_flash(id, sizes, buffers, model, node.where(), draft);
   else
     draft_unfused(id, sizes, buffers, model, node, draft);

@@ -12,6 +12,7 @@ struct AttentionPlan {
   bool causal = false;
   Type type = Type::F16;
   int tile_q = 128, tile_k = 64, warps = 4;
+  bool wgmma = false;  ///< products of warpgroups on tiles that TMA fetches
 
   int threads() const { return warps * kWarpLanes; }
   int row_bytes() const { return size * bytes_of(type); }
@@ -21,6 +22,11 @@ struct AttentionPlan {
 /// queries, each warp its share of them with all keys, and walks the keys tile_k at a time.
 Kernel flash_forward(const AttentionPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 int flash_forward_shared(const AttentionPlan&);
+
+/// FlashAttention-3, forward, on sm_90. Arguments: maps of q (boxes of 64 x tile_q), k and v (64 x tile_k) and o (64 x
+/// 64), of three dimensions; queries, keys, scale log2(e).
+Kernel flash_groups(const AttentionPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
+int flash_groups_shared(const AttentionPlan&);
 
 /// FlashAttention-2, backward. Arguments: q, k, v, d_o, log_sums, delta, dq_sums, dk, dv, queries, keys, scale, scale
 /// log2(e). A block keeps tile_k keys, 16 a warp, and walks the queries tile_q at a time.

@@ -3,22 +3,15 @@
 // a warpgroup of its own does (`specialised`), and who multiplies hands stages back through a second barrier each and
 // keeps one group of products under way. Blocks of a cluster share tiles then: each fetches its part of a tile into all
 // that have it, and hands a stage back to all that fetch into it. Blocks that stay take one tile of C after another,
-// and who fetches goes on to the next while who multiplies stores.
+// and who fetches goes on to the next while who multiplies stores. Where k is parted, a block has the tiles of its
+// part.
 #include <algorithm>
 
+#include "sketch/families/groups.h"
 #include "sketch/families/product.h"
 
 namespace forewarp::sketch {
 namespace {
-
-constexpr int kGroupThreads = 128;
-constexpr int kGroupRows = 64;  ///< of a product
-constexpr int kRowBytes = 128;  ///< of a tile: chunks of a row change places within it
-constexpr int kAtomBytes = 8 * kRowBytes;
-constexpr int kPanel = 64;  ///< columns of B side by side in shared memory
-constexpr int kBarrierBytes = 8;
-constexpr int kMapsAddress = 0x198;              ///< in bank 0: where the parameters are
-constexpr std::uint32_t kSwizzled = 0x40000000;  ///< upper word of a factor's description: rows of 128 bytes
 
 class GroupProduct : public Product {
  public:
@@ -62,56 +55,46 @@ class GroupProduct : public Product {
   int stage_bytes() const { return plan_.a_bytes() + plan_.b_bytes(); }
   int full_at() const { return plan_.stages * stage_bytes(); }
   int empty_at() const { return full_at() + plan_.stages * kBarrierBytes; }
-  int tiles_of_k() const { return static_cast<int>(ceiling(plan_.k, plan_.tile_k)); }
+  /// Of a part.
+  int tiles_of_k() const { return static_cast<int>(ceiling(ceiling(plan_.k, plan_.tile_k), plan_.parts)); }
   int halves() const { return plan_.warp_m / kGroupRows; }
   int consumers() const { return plan_.tile_m / plan_.warp_m; }
   /// Blocks that fetch into a stage of this one.
   int sources() const { return plan_.cluster_m + plan_.cluster_n - 1; }
 
-  Value uniform_number(std::uint32_t bits) {
-    const Value v = w_.code.uniform();
-    w_.code.emit("UMOV", {v, imm(bits)});
-    return v;
-  }
-  Value uniform_add(Value a, int by) {
-    const Value v = w_.code.uniform();
-    w_.code.emit("UIADD3", {v, a, imm(by), kURZ});
-    return v;
-  }
-  Value to_uniform(Value a) {
-    const Value v = w_.code.uniform();
-    w_.code.emit("R2UR", {v, a});
-    return v;
-  }
-  static Arg at(Value uniform) { return shared(kRZ, 0, uniform); }
-
   void begin() {
     Code& c = w_.code;
-    const Value parameters = c.uniform(2);
-    c.emit("ULDC.64", {parameters, constant(kMapsAddress)});
-    for (int f = 0; f < 2; ++f) {
-      maps_[f] = c.uniform(2);
-      c.emit("UIADD3.64", {maps_[f], parameters, imm(w_.offset_of(pointers_[f])), kURZ});
-    }
+    find_maps(w_, pointers_, maps_, 2);
     if (plan_.clustered()) find_shares();
     if (plan_.persistent)
       first_work_ = w_.copy(w_.block_x());  // before the ways part
     else
       find_boxes();
+    if (plan_.parts > 1) find_part();
     asks_ = w_.compare("NE", thread_, kRZ);
     const Label meet = c.new_label();
     c.diverge(meet);
     c.branch(meet, asks_);
     for (int s = 0; s < plan_.stages; ++s) {
-      start_barrier(full_at() + s * kBarrierBytes, 1);
-      if (plan_.specialised) start_barrier(empty_at() + s * kBarrierBytes, consumers() * sources());
+      start_barrier(w_, uniform_add(w_, base_, full_at() + s * kBarrierBytes), 1);
+      if (plan_.specialised)
+        start_barrier(w_, uniform_add(w_, base_, empty_at() + s * kBarrierBytes), consumers() * sources());
     }
     c.emit("MEMBAR.ALL.CTA");
     c.emit("FENCE.VIEW.ASYNC.S");
     if (!plan_.specialised)
-      for (int tile = 0; tile < std::min(plan_.stages, tiles_of_k()); ++tile)
-        fetch(uniform_number(static_cast<std::uint32_t>(tile * plan_.tile_k)), uniform_add(base_, tile * stage_bytes()),
-              uniform_add(base_, full_at() + tile * kBarrierBytes));
+      for (int tile = 0; tile < std::min(plan_.stages, tiles_of_k()); ++tile) {
+        Value depth;
+        if (plan_.parts > 1) {
+          const Value first = w_.add(first_k_, imm(tile * plan_.tile_k));
+          if (tile > 0) c.branch(meet, w_.compare("GE", first, k_));
+          depth = to_uniform(w_, first);
+        } else {
+          depth = uniform_number(w_, static_cast<std::uint32_t>(tile * plan_.tile_k));
+        }
+        fetch(depth, uniform_add(w_, base_, tile * stage_bytes()),
+              uniform_add(w_, base_, full_at() + tile * kBarrierBytes));
+      }
     c.converge(meet);
     if (plan_.clustered()) {
       arrive_at_cluster();  // nobody arrives at barriers of another block before they are made
@@ -120,6 +103,17 @@ class GroupProduct : public Product {
       w_.barrier();
     }
   }
+
+  /// Where this block's part of k begins and ends. One that the parts before have left nothing of multiplies one tile
+  /// that lies beyond k: zeros.
+  void find_part() {
+    const int depth = tiles_of_k() * plan_.tile_k;
+    first_k_ = w_.mad(w_.copy(w_.block_z()), imm(depth), kRZ);
+    const Value end = w_.code.vector();
+    w_.code.emit("VIMNMX", {end, w_.add(first_k_, imm(depth)), k_, kPT});
+    k_ = end;
+  }
+  Value first_depth() { return plan_.parts > 1 ? w_.copy(first_k_) : w_.number(0); }
 
   // ---- the cluster
 
@@ -152,7 +146,7 @@ class GroupProduct : public Product {
       std::uint32_t bits = 0;
       for (int i = 0; i < count; ++i) bits |= 0x10000u << (i * step);
       const Value v = c.uniform(), by = uniform_shift(from, log2_of(from_step));
-      c.emit("USHF.L.U32", {v, uniform_number(bits), by, kURZ});
+      c.emit("USHF.L.U32", {v, uniform_number(w_, bits), by, kURZ});
       return v;
     };
     if (plan_.cluster_n > 1) have_a_ = all(plan_.cluster_n, step_n, in_m_, step_m);
@@ -176,22 +170,12 @@ class GroupProduct : public Product {
   }
 
   void find_boxes() {
-    row0_ = to_uniform(w_.mad(block_m_, imm(plan_.tile_m), kRZ));
-    column0_ = to_uniform(w_.mad(block_n_, imm(plan_.tile_n), kRZ));
+    row0_ = to_uniform(w_, w_.mad(block_m_, imm(plan_.tile_m), kRZ));
+    column0_ = to_uniform(w_, w_.mad(block_n_, imm(plan_.tile_n), kRZ));
   }
   void next_work(Value work, Label tiles) {
     w_.code.emit("IADD3", {work, work, constant(kGridX), kRZ});
     w_.code.branch(tiles, w_.compare("LT", work, imm(all_tiles())));
-  }
-
-  void start_barrier(int at_byte, int arrivals) {
-    // What is left to come counts down from 2^20, in two fields.
-    constexpr std::uint32_t kAll = 0x100000;
-    const std::uint32_t left = kAll - static_cast<std::uint32_t>(arrivals);
-    const Value state = w_.code.uniform(2);
-    w_.code.emit("UMOV", {state, imm(left << 1)});
-    w_.code.emit("UMOV", {state.at(1), imm(left << 11)});
-    w_.code.emit("SYNCS.EXCH.64", {kURZ, at(uniform_add(base_, at_byte)), state});
   }
 
   /// Asks for the tiles from `depth` of k on.
@@ -232,17 +216,6 @@ class GroupProduct : public Product {
       c.emit("UTMALDG.2D.MULTICAST", {at(words), at(map), blocks});
   }
 
-  /// Until the phase of that parity (in bit 31) is over.
-  void wait(Value barrier, Value parity) {
-    Code& c = w_.code;
-    const Label again = c.new_label();
-    c.place(again);
-    const Value over = c.predicate();
-    c.emit("SYNCS.PHASECHK.TRANS64.TRYWAIT", {over, at(barrier), parity});
-    if (plan_.clustered()) c.emit("CCTL.IVALL").when(over);
-    c.branch(again, over, true);
-  }
-
   struct Turn {
     Value stage, barrier, parity;  ///< bytes into the ring, bytes from the first barrier, bit 31
   };
@@ -274,11 +247,11 @@ class GroupProduct : public Product {
       find_tile(work, block_m_, block_n_);
       find_boxes();
     }
-    const Value depth = w_.number(0);
+    const Value depth = first_depth();
     const Label loop = c.new_label();
     c.place(loop);
-    wait(in_ring(turn.barrier, empty_at()), turn.parity);
-    fetch(to_uniform(depth), in_ring(turn.stage), in_ring(turn.barrier, full_at()));
+    wait_for_phase(w_, in_ring(turn.barrier, empty_at()), turn.parity, plan_.clustered());
+    fetch(to_uniform(w_, depth), in_ring(turn.stage), in_ring(turn.barrier, full_at()));
     next(turn);
     c.emit("IADD3", {depth, depth, imm(plan_.tile_k), kRZ});
     c.branch(loop, w_.compare("LT", depth, k_));
@@ -302,7 +275,7 @@ class GroupProduct : public Product {
     a_from_ = w_.mad(group, imm(plan_.warp_m * kRowBytes), kRZ);
     in_group_ = w_.and_bits(thread_, kGroupThreads - 1);
     turn_ = first_turn();
-    depth_ = w_.number(0);
+    depth_ = first_depth();
     before_ = w_.number(0);
   }
 
@@ -311,17 +284,11 @@ class GroupProduct : public Product {
     const Turn& turn = turn_;
     const Label loop = c.new_label();
     c.place(loop);
-    wait(in_ring(turn.barrier, full_at()), turn.parity);
-    // Descriptions of the factors: where they start in 16 bytes, and the distance of panels of B, where there are some.
-    const auto start = [&](Value byte, std::uint32_t panel) {
-      const Value chunk = w_.shift_right(w_.and_bits(byte, 0x3ffff), 4), v = c.vector();
-      c.emit("LOP3.LUT", {v, chunk, imm(panel << 16), kRZ, imm(0xfc), !kPT});
-      return to_uniform(v);
-    };
+    wait_for_phase(w_, in_ring(turn.barrier, full_at()), turn.parity, plan_.clustered());
     const Value stage = w_.add(turn.stage, base_);
-    const Value a = start(w_.add(stage, a_from_), 1);
-    const Value b = start(w_.add(stage, imm(plan_.a_bytes())),
-                          plan_.b_turned ? 1 : static_cast<std::uint32_t>(panel_bytes() / kChunk));
+    const Value a = factor_start(w_, w_.add(stage, a_from_), 1);
+    const Value b = factor_start(w_, w_.add(stage, imm(plan_.a_bytes())),
+                                 plan_.b_turned ? 1 : static_cast<std::uint32_t>(panel_bytes() / kChunk));
     const int b_step = plan_.b_turned ? kStepBytes : step_depth(plan_.type) * kRowBytes;
     c.emit("WARPGROUP.ARRIVE");
     const int steps = plan_.tile_k / step_depth(plan_.type);
@@ -329,9 +296,9 @@ class GroupProduct : public Product {
       for (int h = 0; h < halves(); ++h) {
         const Value factors = c.uniform(4);
         c.emit("UIADD3", {factors, a, imm((h * kGroupRows * kRowBytes + step * kStepBytes) / kChunk), kURZ});
-        c.emit("UMOV", {factors.at(1), imm(kSwizzled | kAtomBytes / kChunk)});
+        c.emit("UMOV", {factors.at(1), imm(kFactorHigh)});
         c.emit("UIADD3", {factors.at(2), b, imm(step * b_step / kChunk), kURZ});
-        c.emit("UMOV", {factors.at(3), imm(kSwizzled | kAtomBytes / kChunk)});
+        c.emit("UMOV", {factors.at(3), imm(kFactorHigh)});
         const Value sum = sums_[static_cast<std::size_t>(h)];
         const bool last = step == steps - 1 && h == halves() - 1;
         Line& line = last ? c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true(), scoreboard(0)})
@@ -363,7 +330,7 @@ class GroupProduct : public Product {
     const Value further = w_.add(tile, imm(plan_.stages * plan_.tile_k)), none = c.predicate();
     c.emit("ISETP.GE.OR", {none, kPT, further, k_, asks_});
     c.branch(meet, none);
-    fetch(to_uniform(further), in_ring(turn.stage), in_ring(turn.barrier, full_at()));
+    fetch(to_uniform(w_, further), in_ring(turn.stage), in_ring(turn.barrier, full_at()));
     c.converge(meet);
   }
 
@@ -373,7 +340,7 @@ class GroupProduct : public Product {
     c.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(1)});
     const Label meet = c.new_label();
     c.diverge(meet);
-    const Value first = w_.compare("EQ", tile, kRZ), none = c.predicate();
+    const Value first = w_.compare("EQ", tile, plan_.parts > 1 ? first_k_ : kRZ), none = c.predicate();
     if (plan_.clustered()) {
       c.emit("ISETP.GE.U32.OR", {none, kPT, lane, imm(plan_.cluster_m * plan_.cluster_n), first});
       c.branch(meet, none);
@@ -437,7 +404,7 @@ class GroupProduct : public Product {
       }
   }
 
-  Value maps_[2], row0_, column0_, asks_, first_work_;
+  Value maps_[2], row0_, column0_, asks_, first_work_, first_k_;
   Value in_m_{-1, 0, File::Uniform}, in_n_{-1, 0, File::Uniform};  ///< of the cluster
   Value have_a_{-1, 0, File::Uniform}, have_b_{-1, 0, File::Uniform}, rows_share_, columns_share_;
   std::vector<Value> sums_;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "hardware/occupancy.h"
+#include "sketch/families/groups.h"
 #include "sketch/families/product.h"
 
 namespace forewarp::sketch {
@@ -212,17 +213,12 @@ class Reader {
     if (!plan_.mma()) throw node.error("needs tensor cores in a sketch", "leave it out for f32");
   }
 
-  void not_with_wgmma(const config::Node& node) const {
-    if (plan_.wgmma) throw node.error("cannot be sketched with wgmma yet", "leave it out, or write math: mma");
-  }
-
   void read_order() {
     if (const auto order = m_.find("order")) plan_.group = static_cast<int>(order->integer(1, 1 << 16));
     if (const auto parts = m_.find("split_k")) {
       plan_.parts = static_cast<int>(parts->integer(1, 64));
       if (plan_.parts > 1) {
         only_tensor(*parts);
-        not_with_wgmma(*parts);
         if (plan_.type == Type::Tf32 || plan_.type == Type::S8)
           throw parts->error("takes f16 or bf16 in a sketch", "leave it out");
         if (plan_.group > 1)
@@ -265,25 +261,6 @@ class Reader {
   Draft& draft_;
   const GpuModel& model_;
 };
-
-/// The map of a matrix, in boxes with rows of 128 bytes.
-Argument map_of(int buffer, Type type, std::int64_t rows, std::int64_t columns, int box_rows) {
-  TensorMap map;
-  map.type = type == Type::Bf16 ? TensorType::Bf16 : TensorType::F16;
-  map.swizzle = TensorSwizzle::B128;
-  map.rank = 2;
-  map.shape = {static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), 1, 1, 1};
-  map.strides[0] = element_bytes(map.type);
-  map.strides[1] = map.shape[0] * map.strides[0];
-  map.box = {64, static_cast<std::uint32_t>(box_rows), 1, 1, 1};
-  const auto encoded = encode_tensor_map(map);
-  Argument argument;
-  argument.kind = ArgumentKind::TensorMap;
-  argument.bytes.assign(encoded.begin(), encoded.end());
-  argument.pointers.push_back({0, {buffer, 0}});
-  argument.maps.push_back(0);
-  return argument;
-}
 
 /// Blocks that are resident at once.
 std::uint32_t resident(const Kernel& kernel, const Launch& launch, const GpuModel& model) {
