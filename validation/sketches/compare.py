@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sketches beside what an H200 measured for the kernels that they describe.
 
-    validation/sketches/compare.py build/release/forewarp [elementwise.yaml ...] [--precision PERCENT]
+    validation/sketches/compare.py build/release/forewarp [elementwise.yaml ...] [--precision PERCENT] [--budget SECONDS]
 
 A sketch is called like its case in validation/profiles/h200-sxm. Prints cycles of each launch, its error, and the mean
 and worst of each file, with Spearman's correlation of the ranks.
@@ -28,11 +28,10 @@ def measured():
     return found
 
 
-def sketched(forewarp, path, precision):
+def sketched(forewarp, path, options):
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [forewarp, "sketch", str(path), "--gpu", "h200-sxm", "--threads", "1", "--json", out.name]
-        if precision:
-            command += ["--precision", precision]
+        command += [word for name, value in options.items() if value for word in (f"--{name}", value)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return json.load(open(out.name))["cases"]
 
@@ -52,12 +51,14 @@ def main():
     parser.add_argument("forewarp")
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     parser.add_argument("--precision")
+    parser.add_argument("--budget")
     arguments = parser.parse_args()
+    options = {"precision": arguments.precision, "budget": arguments.budget}
     reference = measured()
     for path in arguments.files or sorted(HERE.glob("*.yaml")):
         pairs = []
         print(f"{path.name:46s} {'sketch':>12s} {'measured':>12s} {'error':>8s}")
-        for case in sketched(arguments.forewarp, path, arguments.precision):
+        for case in sketched(arguments.forewarp, path, options):
             key = (case["id"], case["launch"])
             predicted = case["metrics"][CYCLES]
             if key not in reference:  # launches of a kernel that was measured before in the same case are left out
