@@ -7,7 +7,7 @@
   tables.py --front RESULT.json...  the front page: the launches of the first result, and a row a suite
 
 Markdown goes to standard output. With --write it replaces what stands between the markers of validation/README.md, or
-of README.md for --front.
+of README.md for --front; with --some too, what it says of other suites stays.
 """
 import json
 import re
@@ -112,8 +112,46 @@ def front(results):
     return "\n".join(lines) + "\n"
 
 
+def cells(line):
+    return line.strip("| ").split(" | ")
+
+
+def some(old, new):
+    """The new rows, sections and columns in place of the old ones of the same suites, or behind the old ones."""
+    def parts(text):
+        """{first line: lines} of the paragraphs and their tables; a table belongs to the paragraph before it."""
+        found, at = {}, None
+        for line in text.strip().splitlines():
+            if line and not line.startswith("|"):
+                at = found.setdefault(line, [])
+            elif line:
+                at.append(line)
+        return found
+
+    merged, fresh = parts(old), parts(new)
+    for title, lines in fresh.items():
+        kept = merged.get(title)
+        if kept is None or "by kernel class" in title or not lines:
+            merged[title] = lines
+        elif title.startswith("Counters"):
+            columns = {}
+            for table in (kept, lines):
+                for i, name in enumerate(cells(table[0])[1:], 1):
+                    columns[name] = {cells(line)[0]: cells(line)[i] for line in table[2:]}
+            merged[title] = [row("counter", *columns), "|---|" + "--:|" * len(columns)] + \
+                            [row(name, *(column.get(name, "-") for column in columns.values()))
+                             for name in dict.fromkeys(cells(line)[0] for line in kept[2:] + lines[2:])]
+        elif cells(lines[0])[0] == "suite":
+            rows = {cells(line)[0]: line for line in kept[2:] + lines[2:]}
+            merged[title] = kept[:2] + list(rows.values())
+    # A suite's classes stand behind those of the suite before it, and counters last.
+    last = [title for title in merged if title.startswith("Counters")]
+    order = [title for title in merged if title not in last] + last
+    return "\n\n".join("\n".join([title, "", *merged[title]] if merged[title] else [title]) for title in order) + "\n"
+
+
 def main(words):
-    write, waves, front_page = (word in words for word in ("--write", "--waves", "--front"))
+    write, waves, front_page, part = (word in words for word in ("--write", "--waves", "--front", "--some"))
     paths = [word for word in words if not word.startswith("--")]
     if not paths:
         sys.exit(__doc__.strip())
@@ -126,6 +164,8 @@ def main(words):
     begin, end = (FRONT_BEGIN, END) if front_page else (WAVES_BEGIN, WAVES_END) if waves else (BEGIN, END)
     readme = page.read_text(encoding="utf-8")
     before, rest = readme.split(begin)
+    if part:
+        text = some(rest.split(end)[0], text)
     page.write_text(before + begin + "\n\n" + text + "\n" + end + rest.split(end)[1], encoding="utf-8")
 
 

@@ -18,6 +18,19 @@ class Front(unittest.TestCase):
         self.assertIn("| ladder | 2 | 2.0 % | 2.0 % | 3.0 % | 3.0 % | 0.5000 |\n", text)
 
 
+class Some(unittest.TestCase):
+    def test_what_other_suites_say_stays(self):
+        def result(suite, mean):
+            cycles = {"launches": 2, "mean_pct": mean, "median_pct": mean, "p90_pct": mean, "worst_pct": mean}
+            counters = {tables.COUNTERS[0]: {"launches": 2, "mean_pct": mean}}
+            return {"suite": suite, "cache": "cold", "cycles": cycles, "kinds": {"strided": cycles}, "failures": [], "counters": counters}
+        both = tables.tables([result("ladder", 1.0), result("field", 2.0)])
+        self.assertEqual(tables.some(both, both), both)
+        self.assertEqual(tables.some(both, tables.tables([result("field", 3.0)])),
+                         tables.tables([result("ladder", 1.0), result("field", 3.0)]))
+        self.assertEqual(tables.some(tables.tables([result("ladder", 1.0)]), tables.tables([result("field", 2.0)])), both)
+
+
 class Jumps(unittest.TestCase):
     def test_one_block_more_than_whole_waves(self):
         def case(blocks, measured, predicted):
