@@ -91,7 +91,8 @@ Disassembly read_document(const std::string& origin, const json& document) {
   const json version = document[0].value("/SM/version"_json_pointer, json::object());
   if (version.is_object()) {
     const int major = version.value("major", 0), minor = version.value("minor", 0);
-    if (major < 0 || major > 99 || minor < 0 || minor > 9) fail(origin, "it is for no compute capability that there is");
+    if (major < 0 || major > 99 || minor < 0 || minor > 9)
+      fail(origin, "it is for no compute capability that there is");
     result.sm = major * 10 + minor;
   }
   for (const json& function : document[1]) result.functions.push_back(read_function(function, origin));

@@ -182,8 +182,9 @@ bool is_dense(const AccessPattern& box) {
   return true;
 }
 
-/// What is read of a row and a line: a sector of which the row has a part is asked for alone (kernels/micro phases.rows:
-/// of rows of 128 bytes 1 request where they begin at a line, 1.5 at 64 bytes, 1.75 at any sector, 2.63 at any 16 bytes).
+/// What is read of a row and a line: a sector of which the row has a part is asked for alone (kernels/micro
+/// phases.rows: of rows of 128 bytes 1 request where they begin at a line, 1.5 at 64 bytes, 1.75 at any sector, 2.63 at
+/// any 16 bytes).
 void ask_for_row(std::int64_t line, std::int64_t from, std::int64_t to, std::vector<LineSectors>& found) {
   while (from < to) {
     const std::int64_t sector = from / kSectorBytes, whole_to = to / kSectorBytes * kSectorBytes;

@@ -294,7 +294,8 @@ TEST_CASE("clusters that no GPU launches are refused") {
     wire::Decoder in(out.bytes);
     return decode_launch(in).cluster;
   };
-  for (const Dim3& cluster : {Dim3{0, 0, 0}, Dim3{1, 1, 1}, Dim3{4, 2, 1}, Dim3{8, 2, 1}}) CHECK(decoded(cluster) == cluster);
+  for (const Dim3& cluster : {Dim3{0, 0, 0}, Dim3{1, 1, 1}, Dim3{4, 2, 1}, Dim3{8, 2, 1}})
+    CHECK(decoded(cluster) == cluster);
   for (const Dim3& cluster : {Dim3{0, 1, 1}, Dim3{3, 1, 1}, Dim3{16, 1, 1}, Dim3{8, 3, 1}, Dim3{1, 1, 2}})
     CHECK_THROWS_AS(decoded(cluster), wire::Malformed);
 }

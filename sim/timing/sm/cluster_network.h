@@ -114,8 +114,8 @@ class ClusterNetwork {
     if (to.here) messages_.push({kind, at, order_++, to, record});
   }
   void release_if_all(Cluster& cluster, Cycle now);
-  /// Through the port of the one, the switch of its CPC, and the port of the other. An SM has no more than one access on
-  /// its way to them, so that all three are queues in the order of accesses.
+  /// Through the port of the one, the switch of its CPC, and the port of the other. An SM has no more than one access
+  /// on its way to them, so that all three are queues in the order of accesses.
   Cycle carry(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, int bytes_per_cycle, Cycle now) {
     const std::size_t source = from - first_sm_, target = to - first_sm_;
     const FineCycle cost = fine_cost(bytes_per_cycle, bytes);

@@ -177,7 +177,8 @@ TEST_CASE("words that lie in sectors of their own take a sector's time each", "[
   code.insert(code.begin(), memory_instruction(Opcode::LD, MemorySpace::Generic, MemoryKind::Load, 0));
   const auto ends = [&](int apart) {
     AccessPattern pattern = words(MemoryKind::Load);
-    for (std::size_t lane = 0; lane < kWarpLanes; ++lane) pattern.offsets[lane] = static_cast<std::int32_t>(lane) * apart;
+    for (std::size_t lane = 0; lane < kWarpLanes; ++lane)
+      pattern.offsets[lane] = static_cast<std::int32_t>(lane) * apart;
     PairOfBlocks pair(code, 1), own(code, 1);
     pair.record(0, remote_address(1, 0), pattern);
     own.record(0, 0, pattern);
