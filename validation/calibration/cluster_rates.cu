@@ -18,6 +18,20 @@ struct Row {
   int sm, cycles;
 };
 
+__device__ void keep(Row* rows, long long cycles) {
+  int sm;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  rows[blockIdx.x] = {sm, static_cast<int>(cycles)};
+}
+
+// When all warps of the block are done; its shared memory stays until the others are, too.
+__device__ void finish(Row* rows, long long start) {
+  __syncthreads();
+  const long long end = clock64();
+  cluster_sync();
+  if (threadIdx.x == 0) keep(rows, end - start);
+}
+
 enum Work { kStores, kLoads, kAtomics };
 
 template <Work kWork>
@@ -42,14 +56,7 @@ __global__ void __launch_bounds__(kThreads) moves(Row* rows, int size, int away)
     }
   }
   if (sum == 12345) quads[0].x = sum;
-  __syncthreads();
-  const long long end = clock64();
-  cluster_sync();
-  if (threadIdx.x == 0) {
-    int sm;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    rows[blockIdx.x] = {sm, static_cast<int>(end - start)};
-  }
+  finish(rows, start);
 }
 
 // The histogram's way: each word goes to a block that a hash names.
@@ -64,14 +71,7 @@ __global__ void __launch_bounds__(kThreads) scattered(Row* rows, int size, int) 
     at = at * 1664525u + 1013904223u;
     atomicAdd(in_block(words + (at >> 8) % 2048, (at >> 20) % size), 1u);
   }
-  __syncthreads();
-  const long long end = clock64();
-  cluster_sync();
-  if (threadIdx.x == 0) {
-    int sm;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    rows[blockIdx.x] = {sm, static_cast<int>(end - start)};
-  }
+  finish(rows, start);
 }
 
 enum Fence { kBlock, kCluster, kGpu, kSequential };
@@ -103,9 +103,7 @@ __global__ void __launch_bounds__(64) fences(Row* rows, Beside beside, char* mem
     for (int i = 0; i < fenced; ++i) fence<kFence>();
     const long long end = clock64();
     if (threadIdx.x == 0) {
-      int sm;
-      asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-      rows[blockIdx.x] = {sm, static_cast<int>((end - start) / fenced)};
+      keep(rows, (end - start) / fenced);
       done = 1;
     }
     return;

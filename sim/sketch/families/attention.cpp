@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "sketch/families/groups.h"
@@ -48,20 +49,28 @@ void read_lengths(const config::Node& node, AttentionPlan& plan) {
 
 int size_of_row(const AttentionPlan& plan) { return plan.row_bytes() / kChunk; }
 
+struct Extent {
+  int least, most;
+};
+/// The tile, where the sketch gives one.
+std::optional<config::Node> read_tile(config::Map& m, AttentionPlan& plan, Extent queries, Extent keys) {
+  auto tile = m.find("tile");
+  if (!tile) return tile;
+  const std::vector<config::Node> both = tile->list(2, 2);
+  plan.tile_q = power_of_two(both[0], queries.least, queries.most);
+  plan.tile_k = power_of_two(both[1], keys.least, keys.most);
+  return tile;
+}
+
 void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
   AttentionPlan& plan = sizes.plan;
   const bool by_fma = plan.type == Type::F32;
   plan.tile_q = by_fma ? 64 : 128;
   plan.tile_k = sizes.flash || by_fma ? 64 : 128;
   plan.warps = by_fma ? 8 : 4;
-  const auto tile = m.find("tile");
-  if (tile) {
-    const std::vector<config::Node> both = tile->list(2, 2);
-    plan.tile_q = power_of_two(both[0], 16, 256);
-    plan.tile_k = power_of_two(both[1], 16, 256);
-  } else {
+  const auto tile = read_tile(m, plan, {16, 256}, {16, 256});
+  if (!tile)
     draft.assume("tile: " + std::to_string(plan.tile_q) + " queries, " + std::to_string(plan.tile_k) + " keys a step");
-  }
   const config::Node& about = tile ? *tile : m.node();
   if (by_fma) {
     if (plan.tile_q != plan.tile_k || plan.tile_q < 32 || plan.tile_q > 128)
@@ -92,14 +101,8 @@ void read_tiles_of_groups(config::Map& m, const config::Node& head, Sizes& sizes
                      "take 64, 128 or 256, or write math: mma");
   plan.tile_q = 128;
   plan.tile_k = plan.size > 128 ? 64 : 128;  // more sums of O leave fewer registers for those of S
-  const auto tile = m.find("tile");
-  if (tile) {
-    const std::vector<config::Node> both = tile->list(2, 2);
-    plan.tile_q = power_of_two(both[0], 64, 128);
-    plan.tile_k = power_of_two(both[1], 64, 256);
-  } else {
-    draft.assume("tile: 128 queries, " + std::to_string(plan.tile_k) + " keys a step");
-  }
+  const auto tile = read_tile(m, plan, {64, 128}, {64, 256});
+  if (!tile) draft.assume("tile: 128 queries, " + std::to_string(plan.tile_k) + " keys a step");
   plan.warps = (1 + plan.tile_q / kGroupRows) * kGroupThreads / kWarpLanes;
   if (const auto warps = m.find("warps"); warps && warps->integer(1, 16) != plan.warps)
     throw warps->error("is not what wgmma takes: a warpgroup that fetches and one for each 64 queries",
@@ -117,14 +120,9 @@ void read_tiles_back(config::Map& m, Sizes& sizes, Draft& draft) {
   plan = sizes.plan;
   plan.tile_q = plan.size > 64 ? 32 : 64;  // the sums of dK and dV take twice the registers
   plan.tile_k = 128, plan.warps = 8;
-  const auto tile = m.find("tile");
-  if (tile) {
-    const std::vector<config::Node> both = tile->list(2, 2);
-    plan.tile_q = power_of_two(both[0], 16, 128);
-    plan.tile_k = power_of_two(both[1], 32, 256);
-  } else {
+  const auto tile = read_tile(m, plan, {16, 128}, {32, 256});
+  if (!tile)
     draft.assume("tile: " + std::to_string(plan.tile_q) + " queries a step, 128 keys a block; forward 128 and 64");
-  }
   const config::Node& about = tile ? *tile : m.node();
   plan.warps = plan.tile_k / kStrip;
   if (const auto warps = m.find("warps"); warps && warps->integer(1, 16) != plan.warps)

@@ -7,7 +7,7 @@
 namespace forewarp::sketch {
 namespace {
 
-constexpr std::uint32_t kInfinity = 0x7f800000, kMinusInfinity = 0xff800000;
+constexpr std::uint32_t kInfinity = 0x7f800000;
 
 class FlashBackward {
  public:

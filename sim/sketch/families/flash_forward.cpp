@@ -8,9 +8,6 @@
 namespace forewarp::sketch {
 namespace {
 
-constexpr int kGridX = 0xc;  ///< gridDim.x in bank 0
-constexpr std::uint32_t kMinusInfinity = 0xff800000;
-
 class FlashForward {
  public:
   FlashForward(const AttentionPlan& plan, const GpuModel& model, const std::string& name)

@@ -11,8 +11,6 @@
 namespace forewarp::sketch {
 namespace {
 
-constexpr int kGridX = 0xc;  ///< gridDim.x in bank 0
-constexpr std::uint32_t kMinusInfinity = 0xff800000;
 constexpr int kStages = 2;
 constexpr std::uint32_t kParity = 0x80000000;
 constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;  ///< of 168 that 384 threads begin with

@@ -202,7 +202,7 @@ void Product::store(std::size_t group, const std::vector<Value>& sums, int colum
           break;
         case AfterSum::Mask: {
           const Value later = w_.compare("GT", w_.add(first_column_, imm(column + e)), row_);
-          x = w_.fp("FSEL", x, imm(0xff800000u), !later);
+          x = w_.fp("FSEL", x, imm(kMinusInfinity), !later);
           break;
         }
       }

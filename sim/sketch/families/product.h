@@ -8,8 +8,6 @@
 
 namespace forewarp::sketch {
 
-inline constexpr int kGridX = 0xc;  ///< gridDim.x in bank 0
-
 /// What happens to a result between its sum and its store, in order.
 enum class AfterSum : std::uint8_t { Bias, Relu, Gelu, Residual, Scale, Mask };
 

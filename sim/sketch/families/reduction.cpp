@@ -10,7 +10,6 @@ namespace forewarp::sketch {
 namespace {
 
 constexpr int kSlots = 32;  ///< of a reduction of the block: a float a warp
-constexpr std::uint32_t kMinusInfinity = 0xff800000;
 
 class RowKernel {
  public:
