@@ -137,6 +137,8 @@ BOX_CASES = [(box, ahead, grid, "l2") for box, ahead in ((8, 1), (64, 1), (256, 
             [(box, ahead, 132, "dram") for box, ahead in ((64, 4), (128, 4), (256, 4))]
 # Rows that begin anywhere in a line by 16, 32 and 64 bytes, or at a line, with others between them.
 ROW_PITCHES = (144, 160, 192, 256)
+ROW_BOXES = ((64, 1), (64, 4))
+ROW_GROUPS = (1, 4, 16, 132)
 # SMs that read the same lines: so many, so far apart, so long behind each other.
 SHARED_BYTES, SHARED_TRIPS = 128 * KIB, (32, 128)
 SHARED_KINDS = ("loads", "copies", "boxes")
@@ -175,9 +177,9 @@ def micro():
         return counted(f"shared_{kind}_{group}_s{stride}_d{delay}" + (f"_p{pitch}" if pitch != 128 else ""), f"shared_{kind}",
                        SHARED_TRIPS, sms, threads, 128, lambda n: (*first(n), mask, group, stride, delay),
                        {"in": uniform(rows * pitch // 2, 1, "bf16"), "out": zero(sms * threads)})
-    pitched = [one for pitch in ROW_PITCHES for box, ahead in ((64, 1), (64, 4)) for grid in (1, sms)
+    pitched = [one for pitch in ROW_PITCHES for box, ahead in ROW_BOXES for grid in (1, sms)
                for one in boxes(box, ahead, grid, small, "l2", pitch)]
-    pitched_together = [one for pitch in ROW_PITCHES for group in (1, 4, 16, 132) for one in read_together("boxes", group, 1, 0, pitch)]
+    pitched_together = [one for pitch in ROW_PITCHES for group in ROW_GROUPS for one in read_together("boxes", group, 1, 0, pitch)]
     together = [one for kind in SHARED_KINDS for of in SHARED_SETS for one in read_together(kind, *of)]
 
     def sent(kernel, box, ahead, grid, rows, place, kind="bf16"):

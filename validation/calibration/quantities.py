@@ -517,10 +517,19 @@ def tensor_tiles():
             for kind in ("held", "matrix", "word") for rows, columns in launches.TILES for warps in (4, 8)]
 
 
+def read_together(case):
+    return slope(case, hopper_launches.SHARED_TRIPS, 8 * KIB, "bytes/cycle of an SM",
+                 "crossbar.gpc_response_bytes_per_cycle crossbar.gpc_fanout_bytes_per_cycle l2.coalescer_requests l2.coalescer_cycles", rate=True)
+
+
 def l2_shared():
-    return [slope(f"shared_{kind}_{group}_s{stride}_d{delay}", hopper_launches.SHARED_TRIPS, 8 * KIB, "bytes/cycle of an SM",
-                  "crossbar.gpc_response_bytes_per_cycle crossbar.gpc_fanout_bytes_per_cycle l2.coalescer_requests l2.coalescer_cycles", rate=True)
+    return [read_together(f"shared_{kind}_{group}_s{stride}_d{delay}")
             for kind in hopper_launches.SHARED_KINDS for group, stride, delay in hopper_launches.SHARED_SETS]
+
+
+def l2_shared_rows():
+    return [read_together(f"shared_boxes_{group}_s1_d0_p{pitch}")
+            for pitch in hopper_launches.ROW_PITCHES for group in hopper_launches.ROW_GROUPS]
 
 
 def of_all(case, count, unit, leaves, **more):
@@ -540,10 +549,17 @@ def warpgroup():
 def phases():
     single = [slope(case, hopper_launches.PHASE_TRIPS, 1, "cycles/trip", leaves) for case, leaves in (
         ("arrive_wait", "async.phase_complete_cycles"), ("ping_pong", "async.phase_complete_cycles"), ("arrive_only", "async.phase_interval"))]
-    return single + [
-        slope(f"boxes_{box}_{ahead}_b{grid}_{place}", hopper_launches.PHASE_TRIPS, 1, "cycles/box",
-              "async.box_start_cycles async.box_line_x16 async.box_complete_cycles", metric=CYCLES)
-        for box, ahead, grid, place in hopper_launches.BOX_CASES]
+    return single + [boxes(f"boxes_{box}_{ahead}_b{grid}_{place}") for box, ahead, grid, place in hopper_launches.BOX_CASES]
+
+
+def boxes(case):
+    return slope(case, hopper_launches.PHASE_TRIPS, 1, "cycles/box",
+                 "async.box_start_cycles async.box_line_x16 async.box_complete_cycles")
+
+
+def phases_rows():
+    return [boxes(f"boxes_{box}_{ahead}_b{grid}_l2_p{pitch}") for pitch in hopper_launches.ROW_PITCHES
+            for box, ahead in hopper_launches.ROW_BOXES for grid in (1, SMS)]
 
 
 def box_store():
@@ -594,7 +610,8 @@ def all_quantities():
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
              "micro_l2_shared": l2_shared, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores,
-             "micro_warpgroup": warpgroup, "micro_phases": phases, "micro_box_store": box_store, "micro_product_boxes": product_boxes,
+             "micro_warpgroup": warpgroup, "micro_phases": phases,
+             "micro_phases.rows": phases_rows, "micro_l2_shared.rows": l2_shared_rows, "micro_box_store": box_store, "micro_product_boxes": product_boxes,
              "micro_clusters": clusters}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
