@@ -20,6 +20,24 @@ const PathLoop& loop_of(const Warp& warp, const Loops& loops) {
 
 std::uint64_t instructions_ahead(const Warp& warp) { return warp.alive ? warp.cursor.ahead() : 0; }
 
+/// Warps of a block that are in the same loop: as many iterations of as many instructions.
+struct Part {
+  std::uint32_t iterations = 0;
+  std::uint64_t instructions = 0;
+  double position = 0;
+  int warps = 0;
+};
+
+void add_to_part(std::vector<Part>& parts, const PathLoop& loop, double position) {
+  const auto same = [&](const Part& part) {
+    return part.iterations == loop.iterations && part.instructions == loop.instructions;
+  };
+  auto part = std::find_if(parts.begin(), parts.end(), same);
+  if (part == parts.end()) part = parts.insert(part, {loop.iterations, loop.instructions});
+  part->position += position;
+  ++part->warps;
+}
+
 /// The part of a block's way that lies behind it.
 double done(const Sm& sm, const ResidentBlock& block, const KernelTrace& trace) {
   std::uint64_t ahead = 0, all = 0;
@@ -165,6 +183,7 @@ std::optional<std::uint64_t> loops_in_flight(const Gpu& gpu, const Loops& loops)
 
 LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
   LoopProgress total;
+  std::vector<Part> parts;
   for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
     const Sm& sm = gpu.sm(id);
     const auto live = static_cast<std::uint32_t>(sm.live_warps());
@@ -176,6 +195,7 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
       block.slot = resident.slot;
       block.sm_warps = live;
       int warps = 0;
+      parts.clear();
       for (const std::uint16_t index : resident.warps) {
         const Warp& warp = sm.warp(index);
         if (!warp.alive) continue;
@@ -184,13 +204,16 @@ LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {
         const double part = 1 - static_cast<double>(warp.cursor.run_length() - warp.cursor.behind_in_run()) /
                                     static_cast<double>(warp.cursor.run_length());
         block.cls = warp.cls;
-        block.position += (run + part) / loop.period;
+        const double position = (run + part) / loop.period;
+        block.position += position;
+        add_to_part(parts, loop, position);
         block.least_remaining = std::min(block.least_remaining, loop.iterations - run / loop.period - 1);
         block.iteration_instructions += loop.instructions;
         block.phase_period = std::lcm(block.phase_period, loop.phase_period);
         ++warps;
       }
       block.position /= std::max(1, warps);
+      for (const Part& part : parts) block.parts.push_back(part.position / part.warps);
       total.iteration_instructions += block.iteration_instructions;
       total.blocks.push_back(block);
     }

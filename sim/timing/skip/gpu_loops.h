@@ -21,9 +21,9 @@ std::optional<std::uint64_t> loops_in_flight(const Gpu&, const Loops&);
 /// Where blocks are in their loops, all being inside.
 LoopProgress loop_progress(const Gpu&, const Loops&);
 /// Moves each of the blocks on by so many iterations, a multiple of its phase_period, and its barriers in shared memory
-/// by their phases. A block whose warps do not agree on those stays, and its count becomes 0; blocks of a cluster move on
-/// as far as the one of them that moves least. L2 is touched for what they would have read and written, and L1 holds what
-/// the last of them leave in it.
+/// by their phases. A block whose warps do not agree on those stays, and its count becomes 0; blocks of a cluster move
+/// on as far as the one of them that moves least. L2 is touched for what they would have read and written, and L1 holds
+/// what the last of them leave in it.
 L2Traffic skip_iterations(Gpu&, const LaunchContext&, const Loops&, const LoopProgress&,
                           std::span<std::uint32_t> counts);
 std::vector<BlockProgress> blocks_in_flight(const Gpu&, const KernelTrace&);

@@ -17,7 +17,8 @@ constexpr double kInStep = 0.2;
 // second: those whose data nobody else fetches, or everybody (sgemm_coarsened_1d_777: of 13 rows of blocks the one that
 // has no block on an SM of its own falls behind by 9 % all the way to its end).
 constexpr double kOther = 0.02, kAllAlong = 0.03;
-constexpr double kApart = 0.5;  // ... and so many iterations: warps of blocks in step are not in one place of theirs
+constexpr double kApart = 0.5;     // ... and so many iterations: warps of blocks in step are not in one place of theirs
+constexpr double kPartsApart = 2;  // iterations by which a ring of stages lets those who fill it run ahead
 
 /// How many older blocks each has beside it on its SM.
 std::vector<std::uint32_t> ages(const LoopProgress& progress) {
@@ -59,6 +60,21 @@ std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgres
   std::vector<double> moved(later.blocks.size());
   for (std::size_t b = 0; b < moved.size(); ++b) moved[b] = later.blocks[b].position - earlier.blocks[b].position;
   return moved;
+}
+
+bool keep_step(const LoopProgress& earlier, const LoopProgress& later) {
+  for (std::size_t b = 0; b < later.blocks.size(); ++b) {
+    const std::vector<double>&before = earlier.blocks[b].parts, &after = later.blocks[b].parts;
+    if (after.size() < 2) continue;
+    double least = after[0] - before[0], most = least;
+    for (std::size_t part = 1; part < after.size(); ++part) {
+      const double moved = after[part] - before[part];
+      least = std::min(least, moved);
+      most = std::max(most, moved);
+    }
+    if (most - least > kPartsApart && most - least > kInStep * most) return false;
+  }
+  return true;
 }
 
 std::vector<double> steady_moves(const LoopProgress& progress, std::span<const double> moved,

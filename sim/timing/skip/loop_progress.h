@@ -17,6 +17,7 @@ struct BlockLoop {
   std::uint16_t sm = 0, slot = 0;
   std::uint32_t sm_warps = 0;  ///< warps on its SM
   double position = 0;         ///< iterations begun, mean of its warps, with the part of the last one
+  std::vector<double> parts;   ///< the same of its warps in one loop, in another, ...
   std::uint32_t least_remaining =
       ~std::uint32_t{0};                     ///< whole iterations that the first of its warps to leave has left
   std::uint64_t iteration_instructions = 0;  ///< of one iteration of every warp
@@ -31,6 +32,10 @@ struct LoopProgress {
 
 /// Iterations by which each block moved on from one look to the next.
 std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgress& later);
+
+/// Do the warps of each block go round as often, whatever loops they are in? Where a part of them multiplies and the
+/// rest does arithmetic of its own, no number of iterations moves all of them on.
+bool keep_step(const LoopProgress& earlier, const LoopProgress& later);
 
 /// What each block is to be reckoned to move on in the time in which `moved` was seen: the mean of the blocks of its
 /// class on SMs that hold as many warps. That a block was ahead of those by a little does not last: one that leads

@@ -79,3 +79,23 @@ TEST_CASE("blocks of a cluster move on together, by whole rounds of all their ri
   keep_clusters_together(progress, counts);
   CHECK(counts == std::vector<std::uint32_t>{24, 24, 0, 0, 10});
 }
+
+TEST_CASE("warps of a block in different loops keep step, or no number of iterations moves them on") {
+  LoopProgress earlier, later;
+  earlier.blocks = {block(0, 8, 0), block(0, 8, 0)};
+  later.blocks = earlier.blocks;
+  earlier.blocks[0].parts = earlier.blocks[1].parts = {10, 11.5};
+  later.blocks[0].parts = later.blocks[1].parts = {30, 30};
+  CHECK(keep_step(earlier, later));
+  // A ring of stages lets one run ahead by a few.
+  later.blocks[1].parts = {12, 15.4};
+  CHECK(keep_step(earlier, later));
+  later.blocks[1].parts = {12, 16};
+  CHECK_FALSE(keep_step(earlier, later));
+  later.blocks[1].parts = {30, 40};
+  CHECK_FALSE(keep_step(earlier, later));
+  // Warps that are all in one loop drift apart as they like.
+  earlier.blocks[1].parts = {10};
+  later.blocks[1].parts = {90};
+  CHECK(keep_step(earlier, later));
+}

@@ -119,6 +119,7 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
     if (2 * width > n) return std::nullopt;
   }
   const Mark& from = marks_[n - width];
+  if (!keep_step(from.progress, now.progress)) return std::nullopt;
   Steady steady;
   steady.progress = now.progress;
   steady.moved = moved(from, now);
