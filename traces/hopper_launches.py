@@ -145,6 +145,21 @@ SHARED_KINDS = ("loads", "copies", "boxes")
 SHARED_SETS = [(1, 1, 0), (2, 1, 0), (4, 1, 0), (8, 1, 0), (16, 1, 0), (132, 1, 0), (2, 2, 0), (4, 4, 0), (2, 66, 0), (4, 33, 0),
                (4, 1, 16), (4, 1, 64), (132, 1, 4)]
 
+# Arithmetic beside products: 64 operations so many times while a group multiplies for 512 cycles, which take longer or less
+# than the products.
+BESIDE_TRIPS = (10, 50)
+BESIDE_MANY = {"ffma": 14, "ffma_3": 12, "fadd": 14, "fmul_1": 14, "fmnmx": 8, "lop3": 8, "imad": 8, "ex2": 2, "pack": 8, "weights": 5}
+BESIDE_FEW = {"ffma": 6, "ffma_3": 5, "fmnmx": 3, "ex2": 1, "weights": 2}
+BESIDE_PRODUCTS = ("ss_64", "ss_128", "ss_256", "rs_64", "rs_128")
+# operation, products (none: the arithmetic alone), warps of arithmetic a sub-partition, trips
+BESIDE_CASES = [(kind, products, 1, trips) for kind, trips in BESIDE_MANY.items() for products in ("none", *BESIDE_PRODUCTS)] + \
+               [(kind, products, 1, trips) for kind, trips in BESIDE_FEW.items() for products in BESIDE_PRODUCTS] + \
+               [(kind, products, 2, BESIDE_MANY[kind]) for kind in ("ffma_3", "ex2", "weights") for products in ("none", "ss_128", "rs_128")]
+
+
+def beside_name(kind, products, warps, trips):
+    return f"beside_{kind}_{products}_w{warps}_t{trips}"
+
 
 def micro():
     """Launches that calibrate: a quantity is the slope between two trip counts."""
@@ -157,6 +172,10 @@ def micro():
     products = [one for columns in (128, 256) for kind in ("1", "2", "4", "8") for groups in (1, 2)
                 for one in counted(f"wgmma_{columns}_{kind}_g{groups}", f"wgmma_{columns}_{kind}", TRIPS, sms, 128 * groups, 72,
                                    lambda n: ("out", n), {"out": zero(sms * 256)})]
+    arithmetic = [one for of in BESIDE_CASES for kind, beside, warps, trips in (of,)
+                  for one in counted(beside_name(*of), f"{kind}_{'ss_128' if beside == 'none' else beside}", BESIDE_TRIPS, sms,
+                                     128 + 128 * warps, 72, lambda n, beside=beside, trips=trips: ("out", 0 if beside == "none" else n, n * trips),
+                                     {"out": zero(sms * 384)})]
     phases = [one for kernel, threads in (("arrive_wait", 32), ("ping_pong", 64), ("arrive_only", 32))
               for one in counted(kernel, kernel, PHASE_TRIPS, sms, threads, 0, lambda n: ("out", n), {"out": zero(sms * 2)})]
 
@@ -223,5 +242,6 @@ def micro():
                                    {"out": zero(blocks * 512)})] + \
              clustered("far_ping_pong", "far_ping_pong", 2, 2, 32, 0, plain, {"out": zero(64)}) + \
              [one for size, blocks in ((1, 1), (2, 2), (2, sms), (4, 4), (4, 128), (8, 128)) for one in multicast(size, blocks)]
-    return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products, "micro_phases": phases + copies,
+    return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products,
+            "micro_warpgroup_beside": arithmetic, "micro_phases": phases + copies,
             "micro_phases.rows": pitched, "micro_l2_shared": together, "micro_l2_shared.rows": pitched_together}

@@ -120,6 +120,13 @@ def beside():
     return {"micro_beside": cases}
 
 
+EXPONENTIALS = [f"exp_{kind}_{ahead}" for kind in ("add", "scaled_add") for ahead in (0, 1, 2, 3, 5)]
+
+
+def exponentials():
+    return {"micro_exponentials": [text for kernel in EXPONENTIALS for warps in (1, 8) for text in per_sm(kernel, (40, 200), warps=warps)]}
+
+
 def order():
     cases = []
     for kernel, iterations in [("order_chain", 40), ("order_two_chains", 40), ("order_independent", 20), ("order_shift", 20), ("order_special", 20)]:
@@ -786,7 +793,7 @@ def tensor_tiles():
 
 
 def micro():
-    parts = (launch_costs, code_size, issue, opcodes, wide, operands, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
+    parts = (launch_costs, code_size, issue, opcodes, wide, operands, exponentials, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
              scoreboards, last, ports, copy_async, copy_rows, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix)

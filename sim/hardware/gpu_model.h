@@ -72,6 +72,9 @@ struct TensorSpec {
 /// What an SM does beside its warps: products of warpgroups, barriers in shared memory, copies of boxes. sm_90.
 struct AsyncSpec {
   int product_result_cycles = 0;  ///< from the end of a group's arithmetic until who waits for it goes on
+  int slab_columns = 0;           ///< of a product whose sums are read and written together
+  int slab_port_cycles = 0;       ///< in which they hold the register ports if they are four registers a lane
+  int factor_fetch_cycles = 0;    ///< before the first of them, where the first factor is in registers
   int group_release_cycles = 0;   ///< from the last warp of a warpgroup that comes to WARPGROUP.ARRIVE
   int phase_interval = 0;         ///< between two operations on barriers
   int phase_check_cycles = 0;     ///< from the issue of a wait whose phase is over to its predicate

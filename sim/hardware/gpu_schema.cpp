@@ -211,6 +211,9 @@ void read_tensor(Group& g, TensorSpec& s) {
 
 void read_async(Group& g, AsyncSpec& s) {
   s.product_result_cycles = g.cycles("product_result_cycles", 1, 1024);
+  s.slab_columns = g.integer("slab_columns", "columns", 8, 256);
+  s.slab_port_cycles = g.cycles("slab_port_cycles", 0, 64);
+  s.factor_fetch_cycles = g.cycles("factor_fetch_cycles", 0, 64);
   s.group_release_cycles = g.cycles("group_release_cycles", 1, 1024);
   s.phase_interval = g.cycles("phase_interval", 1, 1024);
   s.phase_check_cycles = g.cycles("phase_check_cycles", 1, 1024);

@@ -44,6 +44,18 @@ int matrix_interval(const TensorSpec& spec, const MatrixWork& work, int shared_b
 
 int matrix_fetch(const TensorSpec& spec, const MatrixWork& work) { return fetch_cycles(spec, work); }
 
+MatrixSlabs matrix_slabs(const GpuModel& gpu, const MatrixWork& work, int sum_registers) {
+  const AsyncSpec& spec = gpu.async;
+  const int cycles = matrix_interval(gpu.tensor, work, gpu.l1.data_bytes_per_cycle);
+  MatrixSlabs slabs;
+  slabs.count = std::clamp(spec.slab_columns > 0 ? work.columns / spec.slab_columns : 1, 1, cycles);
+  slabs.cycles = cycles / slabs.count;
+  slabs.lead_cycles = cycles % slabs.count;
+  slabs.fetch_cycles = work.first_shared ? 0 : spec.factor_fetch_cycles;
+  slabs.port_cycles = std::min(slabs.cycles, round_up(sum_registers * spec.slab_port_cycles, 4 * slabs.count));
+  return slabs;
+}
+
 int matrix_latency(const TensorSpec& spec, const MatrixWork& work) {
   return arithmetic_cycles(spec, work) + spec.fp64_result_cycles;
 }

@@ -14,6 +14,15 @@ int matrix_interval(const TensorSpec&, const MatrixWork&, int shared_bytes_per_c
 /// The part of it in which the operands come; what else reads registers meanwhile makes it longer.
 int matrix_fetch(const TensorSpec&, const MatrixWork&);
 
+/// The slabs of a warp group's product.
+struct MatrixSlabs {
+  int count = 0, cycles = 0;
+  int lead_cycles = 0;   ///< before the first, for factors that take longer than the arithmetic
+  int fetch_cycles = 0;  ///< by which the first takes longer: a factor in registers
+  int port_cycles = 0;   ///< of each, in which the sums hold the register ports
+};
+MatrixSlabs matrix_slabs(const GpuModel&, const MatrixWork&, int sum_registers);
+
 /// Cycles until a product of doubles releases its scoreboard.
 int matrix_latency(const TensorSpec&, const MatrixWork&);
 

@@ -76,3 +76,27 @@ TEST_CASE("a scoreboard says when doubles are summed") {
   CHECK(matrix_latency(h, product(8, 4, 64)) == 8 + 18);
   CHECK(matrix_latency(h, product(16, 4, 64)) == 16 + 18);
 }
+
+TEST_CASE("a warp group's product goes in slabs, whose sums hold the register ports") {
+  const GpuModel model = load_gpu_model("h200-sxm");
+  MatrixWork work = product(64, 16, 16);
+  work.columns = 128;
+  work.first_shared = true;
+  MatrixSlabs slabs = matrix_slabs(model, work, 64);
+  CHECK(slabs.count == 16);
+  CHECK(slabs.cycles == 4);
+  CHECK(slabs.lead_cycles == 0);
+  CHECK(slabs.fetch_cycles == 0);
+  CHECK(slabs.port_cycles == model.async.slab_port_cycles);
+  // Sums of halves are half as many registers.
+  CHECK(matrix_slabs(model, work, 32).port_cycles == (model.async.slab_port_cycles + 1) / 2);
+  work.first_shared = false;
+  CHECK(matrix_slabs(model, work, 64).fetch_cycles == model.async.factor_fetch_cycles);
+  // Three slabs in the 22 cycles in which the factors come: one more before the first.
+  work.columns = 24;
+  work.first_shared = true;
+  slabs = matrix_slabs(model, work, 12);
+  CHECK(slabs.count == 3);
+  CHECK(slabs.cycles == 7);
+  CHECK(slabs.lead_cycles == 1);
+}

@@ -474,6 +474,11 @@ def tensor_chains():
             for form, chains, warps in launches.mma_chains()]
 
 
+def exponentials():
+    return [slope(f"{kernel}_w{warps}", (40, 200), 64 * of_sub_partition(warps), "cycles/exponential of a sub-partition",
+                  "latency.mufu pipes.xu.interval") for kernel in launches.EXPONENTIALS for warps in (1, 8)]
+
+
 def tensor_operands():
     return ([slope(f"{kernel}_w1", launches.TENSOR_TRIPS, 32, "cycles/link", "") for kernel in launches.MMA_CHAINS] +
             [slope(f"{kernel}_w{warps}", launches.TENSOR_TRIPS, 32 * of_sub_partition(warps), PRODUCT, TENSOR)
@@ -546,6 +551,11 @@ def warpgroup():
             for columns in (128, 256) for count in (1, 2, 4, 8) for groups in (1, 2)]
 
 
+def warpgroup_beside():
+    return [slope(hopper_launches.beside_name(*of), hopper_launches.BESIDE_TRIPS, 1, "cycles/trip", "tensor.product_bits")
+            for of in hopper_launches.BESIDE_CASES]
+
+
 def phases():
     single = [slope(case, hopper_launches.PHASE_TRIPS, 1, "cycles/trip", leaves) for case, leaves in (
         ("arrive_wait", "async.phase_complete_cycles"), ("ping_pong", "async.phase_complete_cycles"), ("arrive_only", "async.phase_interval"))]
@@ -601,7 +611,7 @@ def l1_stores():
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
-             "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_beside": beside, "micro_branch": branch, "micro_loops": loops,
+             "micro_opcodes": opcodes, "micro_wide": wide, "micro_operands": operands, "micro_exponentials": exponentials, "micro_beside": beside, "micro_branch": branch, "micro_loops": loops,
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
@@ -610,7 +620,7 @@ def all_quantities():
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
              "micro_l2_shared": l2_shared, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores,
-             "micro_warpgroup": warpgroup, "micro_phases": phases,
+             "micro_warpgroup": warpgroup, "micro_warpgroup_beside": warpgroup_beside, "micro_phases": phases,
              "micro_phases.rows": phases_rows, "micro_l2_shared.rows": l2_shared_rows, "micro_box_store": box_store, "micro_product_boxes": product_boxes,
              "micro_clusters": clusters}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]

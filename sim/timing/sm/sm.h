@@ -124,6 +124,7 @@ class Sm {
     std::array<std::uint16_t, kWarpSlots> warp{};       ///< index into warps_
     std::array<std::uint64_t, kWarpSlots> order{};      ///< lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
+    GroupProducts products;
     Cycle factors_at = 0;                   ///< when the last product of matrices has its operands
     std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves
     Cycle dispatch_free = 0;                ///< an earlier instruction holds dispatch until then
@@ -224,7 +225,8 @@ class Sm {
   void finish_remote(const Release&, Cycle now);
   void meet_cluster(Warp&, const TimedInstruction&, const Access& record, Cycle now);
   void wake_waiter(const PhaseBarriers::Waiter&, Cycle at, Cycle now);
-  void multiply_group(SubPartition&, Warp&, const TimedInstruction&, Cycle now);
+  Cycle multiply_group(SubPartition&, Warp&, const TimedInstruction&, Cycle now);
+  bool awaits_products(SubPartition&, Warp&, Cycle now) const;
   void meet_group(Warp&, Cycle now);
   void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
   /// All that a warp waits for before its next instruction: visit(cycle at which it ends, its name), in the order in

@@ -24,6 +24,13 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
   }
   feed_lines(sub, now);
   if (sub.dispatch_free > now) return sub.next = sub.dispatch_free;
+  if (sub.products.busy()) {
+    sub.products.advance(now);
+    if (const Cycle until = sub.products.burst_until(); until > now && ready_slots(sub, now) != 0) {
+      sub.held += until - now;
+      return sub.next = sub.dispatch_free = until;
+    }
+  }
   std::uint32_t refused = 0;
   const int slot = choose(sub, now, refused);
   if (slot >= 0) issue(sub, slot, now, gpc);
@@ -115,6 +122,11 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
     const int best = prefer(sub, candidates);
     const auto slot = static_cast<std::size_t>(best);
     Warp& warp = warps_[sub.warp[slot]];
+    if (awaits_products(sub, warp, now)) {
+      sub.ready[slot] = warp.fixed_at;
+      candidates &= ~(1u << best);
+      continue;
+    }
     Cycle until = count_down(sub, warp, now);
     if (until > now) {
       sub.ready[slot] = until;
@@ -404,6 +416,7 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   sub.order[static_cast<std::size_t>(slot)] = issue_order(warp.age, now);
   const bool reads = in.path == Path::Fixed || in.path == Path::Scoreboarded;
   warp.conflict = reads ? read_operands(sub, warp_index, in, now) : 0;
+  if (sub.products.busy() && in.reads_registers) sub.products.read_until(now + 1 + warp.conflict);
   const Cycle held = in.dispatch - 1u + warp.conflict;
   if (held > 0) {
     sub.held += held;
@@ -422,8 +435,9 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
       send_to_memory(sub, warp, warp_index, in, now);
       break;
     case Path::Queued: {
-      const Cycle start = std::max(now, sub.pipe_free[static_cast<std::size_t>(in.pipe)]);
-      occupy_pipe(sub, in, now);
+      Cycle start = std::max(now, sub.pipe_free[static_cast<std::size_t>(in.pipe)]);
+      if (sub.products.busy()) start += sub.products.wait_for_ports();
+      occupy_pipe(sub, in, start);
       set_scoreboards(warp, in, start + in.latency, start + in.interval);
       break;
     }
@@ -448,14 +462,15 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
       commit_boxes(warp, warp_index, in, now);
       break;
     case Path::GroupProduct:
-      multiply_group(sub, warp, in, now);
-      set_scoreboards(warp, in, warp.product_done, now);
+      set_scoreboards(warp, in, multiply_group(sub, warp, in, now), now);
       break;
     case Path::GroupWait: {
       // Groups end in order: the one before the last `count` decides.
       if (warp.group_count <= in.count || in.count >= warp.groups.size()) break;
-      const Cycle done = warp.groups[(warp.group_count - 1 - in.count) % warp.groups.size()];
+      const GroupProducts::Number last = warp.groups[(warp.group_count - 1 - in.count) % warp.groups.size()];
+      const Cycle done = sub.products.done(last) + static_cast<Cycle>(gpu.async.product_result_cycles);
       if (done > warp.fixed_at) {
+        warp.awaits_product = last;
         warp.fixed_at = done;
         warp.fixed_reason = Stall::Gmma;
       }

@@ -7,6 +7,7 @@
 
 #include "hardware/gpu_model.h"
 #include "program/program.h"
+#include "timing/sm/group_products.h"
 #include "trace/events.h"
 
 namespace forewarp {
@@ -62,6 +63,7 @@ struct TimedInstruction {
   bool commits = false;             ///< GroupProduct: the last of a group
   bool block_fence = false;         ///< MEMBAR of the block alone: waits for no store
   bool fences_all = false;          ///< MEMBAR.ALL beyond the block: waits for boxes, too
+  bool reads_registers = false;     ///< over the ports of the register file
   bool control = false;             ///< may leave the straight line
   bool passes_barrier = false;      ///< may issue while its warp waits at a barrier
   bool constant_operand = false;    ///< reads c[][] as an ALU operand
@@ -75,6 +77,7 @@ struct TimedInstruction {
   bool matrix = false;
   std::uint8_t pairs[3] = {0, 0, 0};
   std::uint8_t metadata_pairs = 0;  ///< of a sparse factor
+  GroupProductShape group_product;  ///< GroupProduct
 };
 
 class TimedProgram {

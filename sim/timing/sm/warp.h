@@ -7,6 +7,7 @@
 
 #include "base/types.h"
 #include "timing/result.h"
+#include "timing/sm/group_products.h"
 #include "trace/events.h"
 
 namespace forewarp {
@@ -49,10 +50,11 @@ struct Warp {
   bool waits_cluster = false;          ///< there
   Cycle remote_at = 0;                 ///< when what it has stored in other blocks' shared memory is there
   Stall released_reason = Stall::Barrier;
-  // Products of its warpgroup: when those issued last are done, and the groups that were committed, the oldest first.
-  Cycle product_done = 0;
-  std::array<Cycle, 8> groups{};
+  // Products of its warpgroup: the last of each group that was committed, the oldest first, and the one that it waits
+  // for.
+  std::array<GroupProducts::Number, 8> groups{};
   std::uint32_t group_count = 0;
+  GroupProducts::Number awaits_product = 0;
   bool alive = false;
   bool first = true;                               ///< has not issued yet
   bool needs_fetch = false;                        ///< its first instruction has not been asked for
