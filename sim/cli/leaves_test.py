@@ -35,6 +35,8 @@ LAUNCHES = {
                 "micro_tensor_chains f16_1688_f32_c4_w16_n5"],
     "async.": ["micro_phases ping_pong_n50", "micro_warpgroup wgmma_128_1_g1_n100", "micro_phases boxes_64_4_b132_l2_n50",
                "micro_phases boxes_8_4_b1_l2_n50"],
+    "async.slab": ["micro_warpgroup_beside beside_fmnmx_ss_128_w1_t3_n10"],
+    "async.factor_fetch": ["micro_warpgroup_beside beside_fmnmx_rs_64_w1_t3_n10"],
     "async.phase_interval": ["micro_phases arrive_only_n50"],
     "cluster.": ["micro_clusters meet_fenced_c2_w1_n50", "micro_clusters far_loads_c2_b2_n50", "micro_clusters multicast_c2_b2_n50"],
     "cluster.hop": ["micro_clusters far_chase_c2_a1_n50"],
