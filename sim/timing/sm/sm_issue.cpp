@@ -24,16 +24,11 @@ Cycle Sm::tick_sub_partition(SubPartition& sub, int index, Cycle now, SharedInst
   }
   feed_lines(sub, now);
   if (sub.dispatch_free > now) return sub.next = sub.dispatch_free;
-  if (sub.products.busy()) {
-    sub.products.advance(now);
-    if (const Cycle until = sub.products.burst_until(); until > now && ready_slots(sub, now) != 0) {
-      sub.held += until - now;
-      return sub.next = sub.dispatch_free = until;
-    }
-  }
+  if (sub.products.busy()) sub.products.advance(now);
   std::uint32_t refused = 0;
   const int slot = choose(sub, now, refused);
   if (slot >= 0) issue(sub, slot, now, gpc);
+  if (sub.dispatch_free > now + 1 && slot < 0) return sub.next = sub.dispatch_free;
   Cycle next = kNever;
   for (std::size_t s = 0; s < kWarpSlots; ++s)
     if ((refused >> s & 1u) == 0) next = std::min(next, sub.ready[s]);
@@ -114,6 +109,7 @@ Cycle Sm::count_down(const SubPartition& sub, Warp& warp, Cycle now) {
 int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
   std::uint32_t candidates = ready_slots(sub, now);
   sub.waits_for_queue = false;
+  bool held = false;
   if (sub.queued_memory >= context_.gpu.memory_pipe.queue_entries) {
     refused = turn_away(sub, candidates, now);
     candidates &= ~refused;
@@ -133,6 +129,11 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
       candidates &= ~(1u << best);
       continue;
     }
+    if (sub.products.burst_until() > now && context_.program[warp.pc()].reads_registers) {
+      held = true;
+      candidates &= ~(1u << best);
+      continue;
+    }
     Stall reason{};
     if (structurally_free(sub, context_.program[warp.pc()], now, until, reason)) return best;
     const std::uint64_t cycles = until - now;
@@ -141,6 +142,11 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
     warp.throttled += cycles;
     sub.ready[slot] = until;
     candidates &= ~(1u << best);
+  }
+  if (held) {
+    // Nothing but what needs the register ports could go: dispatch stands until the burst of a product's sums ends.
+    sub.held += sub.products.burst_until() - now;
+    sub.dispatch_free = sub.products.burst_until();
   }
   return -1;
 }
