@@ -39,7 +39,9 @@ class Declared(unittest.TestCase):
                 self.assertEqual(re.search("kernel: .*", low)[0], re.search("kernel: .*", high)[0])
                 if stem != "micro_launch":
                     different = [pair for pair in zip(arguments(low), arguments(high)) if pair[0] != pair[1]]
-                    self.assertEqual(len(different), 1)
+                    # Arithmetic beside products: both go on for as many times as long.
+                    both = stem == "micro_warpgroup_beside" and "_none_" not in quantity.low
+                    self.assertEqual(len(different), 2 if both else 1)
                 self.assertGreater(quantity.count, 0)
 
     def test_every_case_is_used(self):
