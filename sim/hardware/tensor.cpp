@@ -47,13 +47,14 @@ int matrix_fetch(const TensorSpec& spec, const MatrixWork& work) { return fetch_
 MatrixSlabs matrix_slabs(const GpuModel& gpu, const MatrixWork& work, int sum_registers) {
   const AsyncSpec& spec = gpu.async;
   const int cycles = matrix_interval(gpu.tensor, work, gpu.l1.data_bytes_per_cycle);
-  MatrixSlabs slabs;
-  slabs.count = std::clamp(spec.slab_columns > 0 ? work.columns / spec.slab_columns : 1, 1, cycles);
-  slabs.cycles = cycles / slabs.count;
-  slabs.lead_cycles = cycles % slabs.count;
-  slabs.fetch_cycles = work.first_shared ? 0 : spec.factor_fetch_cycles;
-  slabs.port_cycles = std::min(slabs.cycles, round_up(sum_registers * spec.slab_port_cycles, 4 * slabs.count));
-  return slabs;
+  const int count = std::clamp(spec.slab_columns > 0 ? work.columns / spec.slab_columns : 1, 1, cycles);
+  const int each = std::min(cycles / count, 255);
+  const int ports = round_up(sum_registers * spec.slab_port_cycles, 4 * count);
+  return {.count = static_cast<std::uint16_t>(count),
+          .lead_cycles = static_cast<std::uint16_t>(cycles % count),
+          .cycles = static_cast<std::uint8_t>(each),
+          .fetch_cycles = static_cast<std::uint8_t>(work.first_shared ? 0 : spec.factor_fetch_cycles),
+          .port_cycles = static_cast<std::uint8_t>(std::min(each, ports))};
 }
 
 int matrix_latency(const TensorSpec& spec, const MatrixWork& work) {

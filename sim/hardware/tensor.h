@@ -1,6 +1,8 @@
 // How long a product of matrices holds the tensor pipe: the one place that says so.
 #pragma once
 
+#include <cstdint>
+
 #include "hardware/gpu_model.h"
 #include "program/analysis.h"
 
@@ -14,12 +16,13 @@ int matrix_interval(const TensorSpec&, const MatrixWork&, int shared_bytes_per_c
 /// The part of it in which the operands come; what else reads registers meanwhile makes it longer.
 int matrix_fetch(const TensorSpec&, const MatrixWork&);
 
-/// The slabs of a warp group's product.
+/// How a warp group's product holds the tensor pipe and the register ports: in slabs of columns.
 struct MatrixSlabs {
-  int count = 0, cycles = 0;
-  int lead_cycles = 0;   ///< before the first, for factors that take longer than the arithmetic
-  int fetch_cycles = 0;  ///< by which the first takes longer: a factor in registers
-  int port_cycles = 0;   ///< of each, in which the sums hold the register ports
+  std::uint16_t count = 0;
+  std::uint16_t lead_cycles = 0;  ///< before the first, for factors that take longer than the arithmetic
+  std::uint8_t cycles = 0;        ///< of each
+  std::uint8_t fetch_cycles = 0;  ///< by which the first takes longer: a factor in registers
+  std::uint8_t port_cycles = 0;   ///< of each, in which the sums hold the register ports
 };
 MatrixSlabs matrix_slabs(const GpuModel&, const MatrixWork&, int sum_registers);
 

@@ -18,7 +18,7 @@ constexpr double kInStep = 0.2;
 // has no block on an SM of its own falls behind by 9 % all the way to its end).
 constexpr double kOther = 0.02, kAllAlong = 0.03;
 constexpr double kApart = 0.5;     // ... and so many iterations: warps of blocks in step are not in one place of theirs
-constexpr double kPartsApart = 2;  // iterations by which a ring of stages lets those who fill it run ahead
+constexpr double kPartsApart = 2;  // iterations: each end of a move is known to within one
 
 /// How many older blocks each has beside it on its SM.
 std::vector<std::uint32_t> ages(const LoopProgress& progress) {

@@ -10,26 +10,18 @@
 
 #include "base/error.h"
 #include "base/types.h"
+#include "hardware/tensor.h"
 
 namespace forewarp {
-
-/// How a product holds the tensor pipe and the register ports.
-struct GroupProductShape {
-  std::uint16_t slabs = 0;
-  std::uint16_t lead_cycles = 0;  ///< before the first slab, for factors that take longer than the arithmetic
-  std::uint8_t fetch_cycles = 0;  ///< by which the first burst is longer: a factor in registers
-  std::uint8_t slab_cycles = 0;
-  std::uint8_t port_cycles = 0;  ///< of them, in which the ports are held
-};
 
 class GroupProducts {
  public:
   using Number = std::uint32_t;  ///< products are counted from 1
 
   /// Another product, behind all others. What ran until now has been said by advance().
-  Number push(const GroupProductShape& shape, Cycle now) {
+  Number push(const MatrixSlabs& slabs, Cycle now) {
     if (left_ == 0) next_ = std::max(next_, now);
-    queue_.push_back(shape);
+    queue_.push_back(slabs);
     if (left_ == 0) begin();
     return ++last_;
   }
@@ -41,13 +33,12 @@ class GroupProducts {
     while (left_ > 0) {
       const Cycle from = std::max(next_, read_until_);
       if (from >= now) return;
-      const GroupProductShape& shape = queue_.front();
+      const MatrixSlabs& slabs = queue_.front();
       // The first goes alone if a fetch makes it longer.
-      const int fetch = left_ == shape.slabs ? shape.fetch_cycles : 0;
-      const Cycle begun =
-          fetch > 0 ? 1 : std::min<Cycle>(left_, (now - from + shape.slab_cycles - 1) / shape.slab_cycles);
-      next_ = from + begun * shape.slab_cycles + static_cast<Cycle>(fetch);
-      burst_until_ = next_ - shape.slab_cycles + shape.port_cycles;
+      const int fetch = left_ == slabs.count ? slabs.fetch_cycles : 0;
+      const Cycle begun = fetch > 0 ? 1 : std::min<Cycle>(left_, (now - from + slabs.cycles - 1) / slabs.cycles);
+      next_ = from + begun * slabs.cycles + static_cast<Cycle>(fetch);
+      burst_until_ = next_ - slabs.cycles + slabs.port_cycles;
       left_ -= static_cast<std::uint32_t>(begun);
       if (left_ > 0) continue;
       done_[++finished_ % done_.size()] = next_;
@@ -74,24 +65,24 @@ class GroupProducts {
   Cycle done(Number number) const {
     if (finished_ >= number) return finished_ - number < done_.size() ? done_[number % done_.size()] : 0;
     FW_CHECK(number <= last_, "a product that has not been issued is waited for");
-    Cycle at = std::max(next_, read_until_) + left_ * static_cast<Cycle>(queue_.front().slab_cycles) +
-               (left_ == queue_.front().slabs ? queue_.front().fetch_cycles : 0u);
+    Cycle at = std::max(next_, read_until_) + left_ * static_cast<Cycle>(queue_.front().cycles) +
+               (left_ == queue_.front().count ? queue_.front().fetch_cycles : 0u);
     for (Number other = finished_ + 1; other < number; ++other) {
-      const GroupProductShape& shape = queue_[other - finished_];
-      at += shape.lead_cycles + shape.fetch_cycles + static_cast<Cycle>(shape.slabs) * shape.slab_cycles;
+      const MatrixSlabs& slabs = queue_[other - finished_];
+      at += slabs.lead_cycles + slabs.fetch_cycles + static_cast<Cycle>(slabs.count) * slabs.cycles;
     }
     return at;
   }
 
  private:
   void begin() {
-    left_ = queue_.front().slabs;
+    left_ = queue_.front().count;
     next_ += queue_.front().lead_cycles;
   }
 
-  std::deque<GroupProductShape> queue_;  ///< the one under way, and those behind it
-  std::uint32_t left_ = 0;               ///< slabs of the first that have not begun; 0: nothing is under way
-  Cycle next_ = 0;                       ///< when the next may begin
+  std::deque<MatrixSlabs> queue_;  ///< the one under way, and those behind it
+  std::uint32_t left_ = 0;         ///< slabs of the first that have not begun; 0: nothing is under way
+  Cycle next_ = 0;                 ///< when the next may begin
   Cycle read_until_ = 0;
   Cycle burst_until_ = 0;
   Number last_ = 0, finished_ = 0;

@@ -6,7 +6,7 @@ using namespace forewarp;
 
 namespace {
 
-constexpr GroupProductShape kEight{.slabs = 8, .slab_cycles = 4, .port_cycles = 3};
+constexpr MatrixSlabs kEight{.count = 8, .cycles = 4, .port_cycles = 3};
 
 }  // namespace
 
@@ -52,7 +52,7 @@ TEST_CASE("a burst begins in a cycle in which nothing reads registers, and holds
 
 TEST_CASE("many slabs at once are as many one by one") {
   for (const int fetch : {0, 3}) {
-    GroupProductShape shape = kEight;
+    MatrixSlabs shape = kEight;
     shape.fetch_cycles = static_cast<std::uint8_t>(fetch);
     shape.lead_cycles = 5;
     GroupProducts at_once, one_by_one;
@@ -74,7 +74,7 @@ TEST_CASE("many slabs at once are as many one by one") {
 
 TEST_CASE("a first factor in registers makes the first burst longer") {
   GroupProducts products;
-  GroupProductShape shape = kEight;
+  MatrixSlabs shape = kEight;
   shape.fetch_cycles = 3;
   const auto number = products.push(shape, 0);
   products.advance(1);

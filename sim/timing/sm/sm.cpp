@@ -548,22 +548,12 @@ void Sm::commit_boxes(Warp& warp, std::uint16_t warp_index, const TimedInstructi
 /// Goes to the tensor pipe behind what its sub-partition has given it; the warp goes on. Returns when its sums are
 /// there if nothing holds it up.
 Cycle Sm::multiply_group(SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now) {
-  const GroupProducts::Number number = sub.products.push(in.group_product, now);
+  const GroupProducts::Number number = sub.products.push(in.slabs, now);
   const Cycle done = sub.products.done(number);
   sub.pipe_free[static_cast<std::size_t>(in.pipe)] = done;
   sub.pipe_cycles[static_cast<std::size_t>(in.pipe)] += in.interval;
   if (in.commits) warp.groups[warp.group_count++ % warp.groups.size()] = number;
   return done + static_cast<Cycle>(context_.gpu.async.product_result_cycles);
-}
-
-/// Has the product that a warp waits for not ended? Others may have held it up since that was asked.
-bool Sm::awaits_products(SubPartition& sub, Warp& warp, Cycle now) const {
-  if (warp.awaits_product == 0) return false;
-  warp.fixed_at = sub.products.done(warp.awaits_product) + static_cast<Cycle>(context_.gpu.async.product_result_cycles);
-  warp.held_before = sub.held;
-  if (warp.fixed_at > now) return true;
-  warp.awaits_product = 0;
-  return false;
 }
 
 /// A fence that waits for nothing more. The SM's fences follow one another; those of all kinds of accesses take their

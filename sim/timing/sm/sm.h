@@ -192,7 +192,7 @@ class Sm {
   static std::uint32_t ready_slots(const SubPartition&, Cycle now);
   std::uint32_t turn_away(SubPartition&, std::uint32_t ready, Cycle now);
   int prefer(const SubPartition&, std::uint32_t candidates) const;
-  static Cycle count_down(const SubPartition&, Warp&, Cycle now);
+  Cycle count_down(const SubPartition&, Warp&, Cycle now) const;
   int choose(SubPartition&, Cycle now, std::uint32_t& refused);
   bool structurally_free(SubPartition&, const TimedInstruction&, Cycle now, Cycle& until, Stall& reason);
   static std::uint32_t operand_key(std::uint16_t warp, std::uint8_t source) {
@@ -226,7 +226,6 @@ class Sm {
   void meet_cluster(Warp&, const TimedInstruction&, const Access& record, Cycle now);
   void wake_waiter(const PhaseBarriers::Waiter&, Cycle at, Cycle now);
   Cycle multiply_group(SubPartition&, Warp&, const TimedInstruction&, Cycle now);
-  bool awaits_products(SubPartition&, Warp&, Cycle now) const;
   void meet_group(Warp&, Cycle now);
   void advance(Warp&, const TimedInstruction&, Cycle now, SharedInstructionCache&);
   /// All that a warp waits for before its next instruction: visit(cycle at which it ends, its name), in the order in

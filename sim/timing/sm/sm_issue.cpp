@@ -97,7 +97,14 @@ int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
 
 /// While dispatch is held, stall counts stand still: the end of the warp's, moved by what was held since it was set. Of
 /// a count that ended before, this is not after now, as what was held since has passed, too.
-Cycle Sm::count_down(const SubPartition& sub, Warp& warp, Cycle now) {
+/// A product that the warp waits for may have been held up since its end was asked for, and counts by itself.
+Cycle Sm::count_down(const SubPartition& sub, Warp& warp, Cycle now) const {
+  if (warp.awaits_product != 0) {
+    const Cycle result = static_cast<Cycle>(context_.gpu.async.product_result_cycles);
+    warp.fixed_at = sub.products.done(warp.awaits_product) + result;
+    warp.held_before = sub.held;
+    if (warp.fixed_at <= now) warp.awaits_product = 0;
+  }
   const Cycle end = warp.fixed_at + (sub.held - warp.held_before);
   if (end > now) {
     warp.fixed_at = end;
@@ -118,11 +125,6 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
     const int best = prefer(sub, candidates);
     const auto slot = static_cast<std::size_t>(best);
     Warp& warp = warps_[sub.warp[slot]];
-    if (awaits_products(sub, warp, now)) {
-      sub.ready[slot] = warp.fixed_at;
-      candidates &= ~(1u << best);
-      continue;
-    }
     Cycle until = count_down(sub, warp, now);
     if (until > now) {
       sub.ready[slot] = until;

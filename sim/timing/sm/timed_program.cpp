@@ -189,14 +189,7 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
     for (int i = 0; i < 3; ++i) out.pairs[i] = static_cast<std::uint8_t>((operand_width(in, i + 1) + 1) / 2);
     out.metadata_pairs = matrix->sparse ? 1 : 0;
   }
-  if (out.path == Path::GroupProduct) {
-    const MatrixSlabs slabs = matrix_slabs(gpu, *matrix, operand_width(in, 0));
-    out.group_product = {.slabs = static_cast<std::uint16_t>(slabs.count),
-                         .lead_cycles = static_cast<std::uint16_t>(slabs.lead_cycles),
-                         .fetch_cycles = static_cast<std::uint8_t>(slabs.fetch_cycles),
-                         .slab_cycles = static_cast<std::uint8_t>(std::min(slabs.cycles, 255)),
-                         .port_cycles = static_cast<std::uint8_t>(std::min(slabs.port_cycles, 255))};
-  }
+  if (out.path == Path::GroupProduct) out.slabs = matrix_slabs(gpu, *matrix, operand_width(in, 0));
   const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));
   out.constant_operand = constant && out.path != Path::ConstantLoad;
   if (out.path == Path::Queued || out.path == Path::Scoreboarded || out.path == Path::Index)

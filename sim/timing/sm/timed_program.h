@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "hardware/gpu_model.h"
+#include "hardware/tensor.h"
 #include "program/program.h"
-#include "timing/sm/group_products.h"
 #include "trace/events.h"
 
 namespace forewarp {
@@ -77,7 +77,7 @@ struct TimedInstruction {
   bool matrix = false;
   std::uint8_t pairs[3] = {0, 0, 0};
   std::uint8_t metadata_pairs = 0;  ///< of a sparse factor
-  GroupProductShape group_product;  ///< GroupProduct
+  MatrixSlabs slabs;                ///< GroupProduct
 };
 
 class TimedProgram {
