@@ -552,7 +552,8 @@ def warpgroup():
 
 
 def warpgroup_beside():
-    return [slope(hopper_launches.beside_name(*of), hopper_launches.BESIDE_TRIPS, 1, "cycles/trip", "tensor.product_bits")
+    return [slope(hopper_launches.beside_name(*of), hopper_launches.BESIDE_TRIPS, 1, "cycles/trip",
+                  "async.slab_port_cycles async.factor_fetch_cycles")
             for of in hopper_launches.BESIDE_CASES]
 
 
