@@ -29,45 +29,11 @@ constexpr int kPanelBytes = 128 * kSwizzledRow;  // 64 columns of 128 rows
       : SUMS_64(sums) \
       : "l"(a), "l"(b), "r"(add))
 
-// 64 x 64 or 64 x 128 of O += 64 x 16 of P, in registers, times as many columns of V, across k.
-#define WEIGHED_64(type, sums, a, b, add) \
-  asm volatile( \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n" \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31" \
-      "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}\n" \
-      : SUMS_32(sums, 0) \
-      : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "l"(b), "r"(add))
-
-#define WEIGHED_128(type, sums, a, b, add) \
-  asm volatile( \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n" \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63" \
-      "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n}\n" \
-      : SUMS_64(sums) \
-      : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "l"(b), "r"(add))
-
 template <class T>
 __device__ __forceinline__ void scores(float (&sums)[64], uint64_t q, uint64_t k, int add) {
   if constexpr (__is_same(T, __half)) SCORES_128("f16", sums, q, k, add);
   else SCORES_128("bf16", sums, q, k, add);
 }
-template <class T>
-__device__ __forceinline__ void weigh(float (&sums)[32], const uint32_t* p, uint64_t v, int add) {
-  if constexpr (__is_same(T, __half)) WEIGHED_64("f16", sums, p, v, add);
-  else WEIGHED_64("bf16", sums, p, v, add);
-}
-template <class T>
-__device__ __forceinline__ void weigh(float (&sums)[64], const uint32_t* p, uint64_t v, int add) {
-  if constexpr (__is_same(T, __half)) WEIGHED_128("f16", sums, p, v, add);
-  else WEIGHED_128("bf16", sums, p, v, add);
-}
-
 __device__ __forceinline__ float exp2_of(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -197,7 +163,7 @@ __device__ __forceinline__ void attend(const CUtensorMap& q, const CUtensorMap& 
     const uint64_t from = factor_across_k(v_ring + stage * kTileBytes, kPanelBytes);
 #pragma unroll
     for (int step = 0; step < kKeys / 16; ++step)
-      weigh<T>(out, p + step * 4, further(from, step * 16 * kSwizzledRow), add + step);
+      multiply<T>(out, p + step * 4, further(from, step * 16 * kSwizzledRow), add + step);
     commit_products();
   };
 

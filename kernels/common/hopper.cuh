@@ -180,6 +180,29 @@ __device__ __forceinline__ void wait_for_products() {
       : SUMS_128(sums) \
       : "l"(a), "l"(b), "r"(add))
 
+// 64 x 64 or 64 x 128 of C += 64 x 16 of A, in registers, times as many columns of B, across k.
+#define HELD_PRODUCT_64(type, sums, a, b, add) \
+  asm volatile( \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n" \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31" \
+      "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}\n" \
+      : SUMS_32(sums, 0) \
+      : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "l"(b), "r"(add))
+
+#define HELD_PRODUCT_128(type, sums, a, b, add) \
+  asm volatile( \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n" \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63" \
+      "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n}\n" \
+      : SUMS_64(sums) \
+      : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "l"(b), "r"(add))
+
 template <class T>
 __device__ __forceinline__ void multiply(float (&sums)[64], uint64_t a, uint64_t b, int add) {
   if constexpr (sizeof(T) == 2 && __is_same(T, __half)) PRODUCT_128("f16", sums, a, b, add);
@@ -189,6 +212,16 @@ template <class T>
 __device__ __forceinline__ void multiply(float (&sums)[128], uint64_t a, uint64_t b, int add) {
   if constexpr (sizeof(T) == 2 && __is_same(T, __half)) PRODUCT_256("f16", sums, a, b, add);
   else PRODUCT_256("bf16", sums, a, b, add);
+}
+template <class T>
+__device__ __forceinline__ void multiply(float (&sums)[32], const uint32_t* a, uint64_t b, int add) {
+  if constexpr (__is_same(T, __half)) HELD_PRODUCT_64("f16", sums, a, b, add);
+  else HELD_PRODUCT_64("bf16", sums, a, b, add);
+}
+template <class T>
+__device__ __forceinline__ void multiply(float (&sums)[64], const uint32_t* a, uint64_t b, int add) {
+  if constexpr (__is_same(T, __half)) HELD_PRODUCT_128("f16", sums, a, b, add);
+  else HELD_PRODUCT_128("bf16", sums, a, b, add);
 }
 
 __device__ __forceinline__ uint32_t pack(float low, float high, __half) {

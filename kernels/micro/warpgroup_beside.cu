@@ -3,7 +3,7 @@
 //
 // Isolates  dispatch beside wgmma: how much later arithmetic of one, two and three registers goes while the tensor pipes read
 //           and write their sums, and whether it holds up the products. Factors out of shared memory (ss), or A in registers (rs).
-// Supports  tensor.*, issue.*, pipes.*.
+// Supports  async.slab_port_cycles, async.factor_fetch_cycles.
 // Launch    132 blocks (one an SM) of 256 or 384 threads: the first 128 multiply, the others do arithmetic.
 // Args      out[threads], iterations of 512 cycles of products (none: 0), trips of 64 operations.
 
@@ -16,22 +16,6 @@
                "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, 1, 1, 1, 0, 1;\n" \
                : SUMS_32(sums, 0)                                                                                           \
                : "l"(a), "l"(b))
-#define PRODUCT_64_OF_REGISTERS(type, sums, a, b)                                                                           \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {"                                             \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                     \
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "                          \
-               "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;\n"                                                                   \
-               : SUMS_32(sums, 0)                                                                                           \
-               : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "l"(b))
-#define PRODUCT_128_OF_REGISTERS(type, sums, a, b)                                                                          \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {"                                            \
-               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                     \
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                           \
-               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                           \
-               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "                          \
-               "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;\n"                                                                   \
-               : SUMS_64(sums)                                                                                              \
-               : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "l"(b))
 
 // Products of so many columns, whose factors' words are all zero.
 template <int kColumns, bool kOfRegisters>
@@ -46,8 +30,7 @@ struct Products {
 #pragma unroll
     for (int i = 0; i < 1024 / kColumns; ++i) {
       const uint64_t from = further(b, i % 4 * 2048);
-      if constexpr (kOfRegisters && kColumns == 64) PRODUCT_64_OF_REGISTERS("bf16", sums, held, from);
-      else if constexpr (kOfRegisters) PRODUCT_128_OF_REGISTERS("bf16", sums, held, from);
+      if constexpr (kOfRegisters) multiply<__nv_bfloat16>(sums, held, from, 1);
       else if constexpr (kColumns == 64) PRODUCT_64("bf16", sums, further(a, i % 4 * 32), from);
       else multiply<__nv_bfloat16>(sums, further(a, i % 4 * 32), from, 1);
     }
