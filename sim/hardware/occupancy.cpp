@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -132,11 +133,18 @@ Occupancy compute_occupancy(const GpuModel& gpu, const Kernel& kernel, const Dim
   return o;
 }
 
-std::uint64_t blocks_at_once(const ChipSpec& chip, int blocks_per_sm, std::uint64_t cluster_blocks) {
+int tpcs_without_clusters(const GpuModel& gpu, std::uint64_t cluster_blocks) {
+  if (cluster_blocks <= static_cast<std::uint64_t>(gpu.chip.sms_per_tpc)) return 0;
+  return std::min(gpu.launch.tpcs_apart, gpu.chip.tpcs_per_gpc.front());
+}
+
+std::uint64_t blocks_at_once(const GpuModel& gpu, int blocks_per_sm, std::uint64_t cluster_blocks) {
   const std::uint64_t together = std::max<std::uint64_t>(1, cluster_blocks);
+  int without = tpcs_without_clusters(gpu, cluster_blocks);
   std::uint64_t sum = 0;
-  for (const int tpcs : chip.tpcs_per_gpc)
-    sum += static_cast<std::uint64_t>(tpcs * chip.sms_per_tpc * blocks_per_sm) / together * together;
+  for (const int tpcs : gpu.chip.tpcs_per_gpc)
+    sum += static_cast<std::uint64_t>((tpcs - std::exchange(without, 0)) * gpu.chip.sms_per_tpc * blocks_per_sm) /
+           together * together;
   return sum;
 }
 

@@ -25,7 +25,11 @@ struct Occupancy {
 Occupancy compute_occupancy(const GpuModel&, const Kernel&, const Dim3& grid, const Dim3& block,
                             std::uint32_t dynamic_shared_bytes);
 
+/// TPCs of the first GPC, its last ones, that take no block of a cluster: those that stand apart, where a cluster is
+/// more than the SMs of one.
+int tpcs_without_clusters(const GpuModel&, std::uint64_t cluster_blocks);
+
 /// Blocks of a grid that run at a time. Those of a cluster share a GPC, so that what is left of one stays empty.
-std::uint64_t blocks_at_once(const ChipSpec&, int blocks_per_sm, std::uint64_t cluster_blocks);
+std::uint64_t blocks_at_once(const GpuModel&, int blocks_per_sm, std::uint64_t cluster_blocks);
 
 }  // namespace forewarp

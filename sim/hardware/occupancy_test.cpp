@@ -149,11 +149,21 @@ TEST_CASE("a block that does not fit is an error that says why") {
 }
 
 TEST_CASE("clusters leave what is over of a GPC empty", "[cluster]") {
-  const ChipSpec chip{132, 2, {8, 8, 8, 8, 8, 8, 9, 9}, 1980};
-  CHECK(blocks_at_once(chip, 1, 0) == 132);
-  CHECK(blocks_at_once(chip, 1, 2) == 132);
-  CHECK(blocks_at_once(chip, 1, 4) == 128);
-  CHECK(blocks_at_once(chip, 1, 16) == 128);
-  CHECK(blocks_at_once(chip, 3, 8) == 384);
-  CHECK(blocks_at_once(chip, 3, 4) == 6 * 48 + 2 * 52);
+  GpuModel gpu;
+  gpu.chip = {132, 2, {8, 8, 8, 8, 8, 8, 9, 9}, 1980};
+  CHECK(blocks_at_once(gpu, 1, 0) == 132);
+  CHECK(blocks_at_once(gpu, 1, 2) == 132);
+  CHECK(blocks_at_once(gpu, 1, 4) == 128);
+  CHECK(blocks_at_once(gpu, 1, 16) == 128);
+  CHECK(blocks_at_once(gpu, 3, 8) == 384);
+  CHECK(blocks_at_once(gpu, 3, 4) == 6 * 48 + 2 * 52);
+}
+
+TEST_CASE("TPCs that stand apart take clusters of their own two SMs alone", "[cluster]") {
+  // An H200 has room for 30 clusters of 4 blocks of an SM each and for 15 of 8.
+  const GpuModel gpu = load_gpu_model("h200-sxm");
+  CHECK(blocks_at_once(gpu, 1, 0) == 132);
+  CHECK(blocks_at_once(gpu, 1, 2) == 132);
+  CHECK(blocks_at_once(gpu, 1, 4) == 30 * 4);
+  CHECK(blocks_at_once(gpu, 1, 8) == 15 * 8);
 }

@@ -480,7 +480,7 @@ double idle_cycles(const GpuModel& model, const std::vector<BlockSpan>& spans) {
 
 double tail_cycles(const Inputs& in) {
   const auto blocks = in.trace.launch.grid.count();
-  const std::uint64_t wave = blocks_at_once(in.model.chip, in.occupancy.blocks_per_sm, in.trace.launch.cluster.count());
+  const std::uint64_t wave = blocks_at_once(in.model, in.occupancy.blocks_per_sm, in.trace.launch.cluster.count());
   const Waves waves = make_waves(in);
   const double outside = in.model.launch.start_cycles + in.model.launch.end_cycles;
   const double body = std::max(0.0, in.cycles - outside);

@@ -164,7 +164,7 @@ void add_launch_metrics(const Inputs& in, MetricSet& m) {
   m.set("launch__waves_per_multiprocessor", o.waves);
   if (const std::uint64_t together = launch.cluster.count(); together > 0) {
     m.set("launch__cluster_size", number(together));
-    m.set("launch__cluster_max_active", number(blocks_at_once(in.model.chip, o.blocks_per_sm, together) / together));
+    m.set("launch__cluster_max_active", number(blocks_at_once(in.model, o.blocks_per_sm, together) / together));
   }
   m.set("sm__maximum_warps_per_active_cycle_pct", o.theoretical_pct);
   m.set("sm__maximum_warps_avg_per_active_cycle", o.theoretical_pct / 100 * in.model.occupancy.max_warps);

@@ -46,7 +46,7 @@ Waves make_waves(const Inputs& in) {
   Waves w;
   w.blocks = in.trace.launch.grid.count();
   w.blocks_per_sm = in.occupancy.blocks_per_sm;
-  w.blocks_per_wave = blocks_at_once(in.model.chip, w.blocks_per_sm, in.trace.launch.cluster.count());
+  w.blocks_per_wave = blocks_at_once(in.model, w.blocks_per_sm, in.trace.launch.cluster.count());
   if (w.blocks_per_wave > 0) {
     w.full_waves = w.blocks / w.blocks_per_wave;
     w.last_wave_blocks = w.blocks % w.blocks_per_wave;

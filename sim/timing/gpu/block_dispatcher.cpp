@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hardware/occupancy.h"
+
 namespace forewarp {
 
 namespace {
@@ -51,8 +53,12 @@ BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int 
     const int gpc = gpc_[static_cast<std::size_t>(sm)];
     if (std::find(gpc_order_.begin(), gpc_order_.end(), gpc) == gpc_order_.end()) gpc_order_.push_back(gpc);
   }
+  const int apart = tpcs_without_clusters(gpu, static_cast<std::uint64_t>(cluster_blocks_)) * sms_per_tpc_;
+  const int first = gpu.chip.tpcs_per_gpc.front() * sms_per_tpc_;
+  for (int sm = first - apart; sm < first; ++sm) room_[static_cast<std::size_t>(sm)] = 0;
+  total_free_ -= apart * blocks_per_sm;
   free_in_.resize(gpu.chip.tpcs_per_gpc.size());
-  for (const int gpc : gpc_) free_in_[static_cast<std::size_t>(gpc)] += blocks_per_sm;
+  for (std::size_t sm = 0; sm < gpc_.size(); ++sm) free_in_[static_cast<std::size_t>(gpc_[sm])] += room_[sm];
   even_ = cluster_blocks_ > 1 && blocks_ < static_cast<std::uint64_t>(total_free_);
   if (cluster_blocks_ > 1 || blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
   spread_evenly(order_of_tpcs(gpu, false),

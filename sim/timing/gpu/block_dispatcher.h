@@ -8,7 +8,8 @@
 // l2_drift; FINDINGS.md, launch and dispatch).
 //
 // The blocks of a cluster go out at once into one GPC, when that has room for all of them: to the SMs that hold the
-// fewest, both SMs of a TPC before the next. What is left of a GPC when no further cluster fits stays empty.
+// fewest, both SMs of a TPC before the next. What is left of a GPC when no further cluster fits stays empty, and so do
+// the TPCs of the first GPC that stand apart, unless a cluster is no more than the SMs of one (cluster_rates.csv).
 #pragma once
 
 #include <cstdint>

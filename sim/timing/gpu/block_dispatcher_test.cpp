@@ -135,18 +135,18 @@ int gpc_of(int sm) { return sm < 96 ? sm / 16 : 6 + (sm - 96) / 18; }
 
 TEST_CASE("the blocks of a cluster go to one GPC, to both SMs of a TPC first", "[cluster]") {
   const std::vector<int> sms = dealt(h200_like(), 4000, 1, 4);
-  REQUIRE(sms.size() == 128);  // of a GPC of 18 SMs two stay empty
-  CHECK(std::vector<int>(sms.begin(), sms.begin() + 4) == std::vector<int>{8, 9, 10, 11});
-  CHECK(std::vector<int>(sms.begin() + 8, sms.begin() + 12) == std::vector<int>{0, 1, 2, 3});
+  REQUIRE(sms.size() == 120);  // of a GPC of 18 SMs two stay empty, of the first the eight that stand apart
+  CHECK(std::vector<int>(sms.begin(), sms.begin() + 4) == std::vector<int>{0, 1, 2, 3});
+  CHECK(std::vector<int>(sms.begin() + 8, sms.begin() + 12) == std::vector<int>{16, 17, 18, 19});
   std::map<int, int> in_gpc;
   for (std::size_t i = 0; i < sms.size(); ++i) {
     CHECK(gpc_of(sms[i]) == gpc_of(sms[i / 4 * 4]));
     ++in_gpc[gpc_of(sms[i])];
   }
-  for (const auto& [gpc, blocks] : in_gpc) CHECK(blocks == 16);
-  CHECK(dealt(h200_like(), 4000, 1, 16).size() == 128);
+  for (const auto& [gpc, blocks] : in_gpc) CHECK(blocks == (gpc == 0 ? 8 : 16));
+  CHECK(dealt(h200_like(), 4000, 1, 16).size() == 7 * 16);
   CHECK(dealt(h200_like(), 4000, 1, 2).size() == 132);
-  CHECK(dealt(h200_like(), 4000, 3, 8).size() == 6 * 48 + 2 * 48);
+  CHECK(dealt(h200_like(), 4000, 3, 8).size() == 24 + 7 * 48);
 }
 
 TEST_CASE("a cluster waits until its GPC has room for all of it", "[cluster]") {

@@ -36,7 +36,7 @@ Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned thre
     gpc.end_sm = sm + 1;
   }
   if (const std::uint64_t together = context.trace.launch.cluster.count(); together > 0) {
-    if (blocks_at_once(context.gpu.chip, context.blocks_per_sm, together) == 0)
+    if (blocks_at_once(context.gpu, context.blocks_per_sm, together) == 0)
       throw InputError("a cluster of " + std::to_string(together) + " blocks does not fit a GPC of " +
                            context.gpu.name + ", with " + std::to_string(context.blocks_per_sm) + " blocks on an SM",
                        "use smaller clusters, or blocks that need less");

@@ -115,7 +115,7 @@ class SteadyState {
         saturated_(before != nullptr),
         watch_(gpu_, loops_, longest_line_period(loops_), options.detailed_instructions) {
     const std::uint64_t capacity =
-        blocks_at_once(context.gpu.chip, context.blocks_per_sm, context.trace.launch.cluster.count());
+        blocks_at_once(context.gpu, context.blocks_per_sm, context.trace.launch.cluster.count());
     const std::uint64_t grid = context.trace.launch.grid.count();
     blocks_ = options.blocks > 0 ? std::min(options.blocks, grid) : grid;
     wave_ = std::min(capacity, blocks_);
@@ -752,8 +752,7 @@ class SteadyState {
     // SMs on which no cluster fits stay empty.
     const auto room = static_cast<std::uint64_t>(context_.blocks_per_sm);
     const std::uint64_t used =
-        (blocks_at_once(context_.gpu.chip, context_.blocks_per_sm, context_.trace.launch.cluster.count()) + room - 1) /
-        room;
+        (blocks_at_once(context_.gpu, context_.blocks_per_sm, context_.trace.launch.cluster.count()) + room - 1) / room;
     for (std::size_t sm = left.size(); sm-- > 0 && left.size() > used;)
       if (left[sm].empty()) left.erase(left.begin() + static_cast<std::ptrdiff_t>(sm));
     const std::uint64_t first = gpu_.dispatcher().dispatched();
