@@ -169,7 +169,14 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
   return rest;
 }
 
-void set_residence(TimingCounters& counters, const TimingCounters& before, const RestTime& rest, int warps_per_block) {
+double observed_warps(const TimingCounters& later, const TimingCounters& earlier, int warps_per_block, double held) {
+  const auto blocks = static_cast<double>(later.sm_active_cycles - earlier.sm_active_cycles) * held;
+  const auto warps = static_cast<double>(later.warp_cycles - earlier.warp_cycles);
+  return blocks > 0 ? std::min<double>(warps_per_block, warps / blocks) : warps_per_block;
+}
+
+void set_residence(TimingCounters& counters, const TimingCounters& before, const RestTime& rest,
+                   double warps_per_block) {
   const auto whole = [](double value) { return static_cast<std::uint64_t>(std::llround(value)); };
   const std::uint64_t in_proportion = counters.sm_active_cycles - before.sm_active_cycles;
   const std::uint64_t sub_partitions = counters.smsp_active_cycles - before.smsp_active_cycles;

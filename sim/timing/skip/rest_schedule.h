@@ -74,6 +74,9 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
 /// `counters` holds `before` and the rest's events in proportion to its instructions: puts the schedule's cycles of SMs
 /// and warps in place of those. What warps wait for by themselves stays in proportion; what they wait for because
 /// others are there takes up what remains.
-void set_residence(TimingCounters& counters, const TimingCounters& before, const RestTime&, int warps_per_block);
+void set_residence(TimingCounters& counters, const TimingCounters& before, const RestTime&, double warps_per_block);
+
+/// Warps in flight of a block in flight, in the mean: some may end before the others. `held` as for observed_rate().
+double observed_warps(const TimingCounters& later, const TimingCounters& earlier, int warps_per_block, double held);
 
 }  // namespace forewarp

@@ -133,6 +133,17 @@ TEST_CASE("an SM that holds fewer blocks gives less, but more than in proportion
   CHECK(rate.with(5) > 1);
 }
 
+TEST_CASE("warps that end before the others of their block are not in flight") {
+  TimingCounters before, counters;
+  before.sm_active_cycles = 100;
+  before.warp_cycles = 1000;
+  counters.sm_active_cycles = 300;
+  counters.warp_cycles = 1000 + 200 * 2 * 9;
+  CHECK(observed_warps(counters, before, 12, 2) == Approx(9));
+  CHECK(observed_warps(counters, before, 12, 1) == Approx(12));
+  CHECK(observed_warps(before, before, 12, 1) == Approx(12));
+}
+
 TEST_CASE("warps in flight and their waiting follow the schedule") {
   TimingCounters before, counters;
   before.sm_active_cycles = 100;

@@ -637,7 +637,8 @@ class SteadyState {
     add_scaled(result.counters, now.counters, reference.counters, factor);
     const Cycle so_far = result.elapsed_cycles;
     const SmShape shape{context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions};
-    SmRate rate = observed_rate(now.counters, reference.counters, seen, shape, blocks_held(reference, now));
+    const double held = blocks_held(reference, now);
+    SmRate rate = observed_rate(now.counters, reference.counters, seen, shape, held);
     L2Traffic traffic = gpu_.drain();
     if (context_.blocks_per_sm > 1) rate.by_blocks.front() = rate_alone();
     rate.shares = shares_so_far(now);
@@ -650,7 +651,8 @@ class SteadyState {
     traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
     set_traffic(result.counters.memory, before, traffic);
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
-    set_residence(result.counters, now.counters, rest, context_.warps_per_block);
+    set_residence(result.counters, now.counters, rest,
+                  observed_warps(now.counters, reference.counters, context_.warps_per_block, held));
     result.skipped.push_back({so_far, result.elapsed_cycles});
     const auto looks =
         static_cast<std::uint64_t>(std::count_if(checkpoints_.begin(), checkpoints_.end(), [&](const Mark& mark) {
