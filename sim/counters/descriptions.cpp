@@ -30,7 +30,7 @@ constexpr Row kTimed[] = {
     {"smsp__average_warp_latency_per_inst_issued.ratio", "cycle",
      "cycles a warp is resident for each instruction it issues"},
     {"smsp__average_warps_issue_stalled_<reason>_per_issue_active.ratio", "",
-     "warps that wait for the reason, for each issuing cycle"},
+     "warps that wait for the reason, for each issuing cycle; barrier: for a warpgroup's products, too"},
     {"l1tex__t_sector_hit_rate.pct", "%", "sectors found in L1, of those looked up"},
     {"l1tex__t_sectors_lookup_<hit|miss>.sum", "sector", "sectors found in L1, and not"},
     {"l1tex__m_xbar2l1tex_read_sectors.sum", "sector", "sectors that came from L2 to L1"},

@@ -194,6 +194,10 @@ bool copies_outward(const Instruction& instruction) {
   return slice == Slice::CopyOut || (slice == Slice::CopyStated && instruction.modifier_list[0] == Modifier::G);
 }
 
+bool waits_for_phase(const Instruction& instruction) {
+  return traits(instruction.opcode).unit.timing == Timing::Phase && instruction.has(Modifier::TRYWAIT);
+}
+
 bool is_branch(Opcode opcode) {
   const Flow flow = traits(opcode).flow;
   return flow == Flow::Jump || flow == Flow::Indirect;

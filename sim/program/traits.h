@@ -169,6 +169,8 @@ bool is_control(Opcode);
 bool takes_target(const Instruction&);
 /// An asynchronous copy from shared to global memory. UBLKCP.G.S says so in the order of its modifiers.
 bool copies_outward(const Instruction&);
+/// It may wait for the end of a phase of a barrier in shared memory.
+bool waits_for_phase(const Instruction&);
 /// BRA, BRX and their like, not calls.
 bool is_branch(Opcode);
 

@@ -85,6 +85,7 @@ bool is_latency(Stall reason) {
     case Stall::Wait:
     case Stall::BranchResolving:
     case Stall::Gmma:
+    case Stall::Products:
     case Stall::Drain:
     case Stall::Misc:
     case Stall::Sleeping:
@@ -148,9 +149,9 @@ std::vector<std::size_t> waited_for(const Kernel& kernel, std::size_t waiter, St
     }
     found.push_back(at - 1);
   }
-  // A wait for several is named after the slowest: global memory, or anything else.
+  // A wait for several is named after the slowest: global memory or a phase's end, or anything else.
   const auto is_far = [&](std::size_t i) {
-    return code[i].memory != MemoryKind::None && code[i].space != MemorySpace::Shared;
+    return (code[i].memory != MemoryKind::None && code[i].space != MemorySpace::Shared) || waits_for_phase(code[i]);
   };
   const auto wrong = [&](std::size_t i) { return is_far(i) != (reason == Stall::LongScoreboard); };
   if (std::any_of(found.begin(), found.end(), [&](std::size_t i) { return !wrong(i); })) std::erase_if(found, wrong);

@@ -35,6 +35,19 @@ TEST_CASE("metrics that need time follow Nsight Compute's definitions") {
   CHECK(m.get("launch__occupancy_limit_shared_mem") == 2);
 }
 
+TEST_CASE("waits for products are among those at barriers, as Nsight Compute counts them") {
+  const GpuModel gpu = testing::small_gpu();
+  const KernelTrace trace = testing::small_trace();
+  TimingResult timing = testing::small_timing();
+  const auto barrier = [&] {
+    return predict(gpu, trace, timing).metrics.get("smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio");
+  };
+  timing.counters.stalls[static_cast<std::size_t>(Stall::Barrier)] = 1200;
+  CHECK(barrier() == 10);
+  timing.counters.stalls[static_cast<std::size_t>(Stall::Products)] = 600;
+  CHECK(barrier() == 15);
+}
+
 TEST_CASE("the stalls of a launch add up to its warps' time") {
   double sum = 0;
   for (const StallShare& s : testing::small_prediction().stalls) sum += s.share_pct;

@@ -52,9 +52,13 @@ void add_scheduler(const Inputs& in, MetricSet& m) {
   m.set("sm__inst_executed.avg.per_cycle_active", ratio(executed, number(c.sm_active_cycles)));
   m.set("sm__inst_executed.avg.per_cycle_elapsed", executed / (in.sms * in.cycles));
   m.set("smsp__average_warp_latency_per_inst_issued.ratio", ratio(warps, issued));
+  const auto stalled = [&](Stall reason) { return number(c.stalls[static_cast<std::size_t>(reason)]); };
   for (std::size_t r = 0; r < kStallReasons; ++r) {
-    const std::string name = stall_name(static_cast<Stall>(r));
-    m.set("smsp__average_warps_issue_stalled_" + name + "_per_issue_active.ratio", ratio(number(c.stalls[r]), issued));
+    const auto reason = static_cast<Stall>(r);
+    if (reason == Stall::Products) continue;
+    const std::string name = stall_name(reason);
+    const double waiting = stalled(reason) + (reason == Stall::Barrier ? stalled(Stall::Products) : 0);
+    m.set("smsp__average_warps_issue_stalled_" + name + "_per_issue_active.ratio", ratio(waiting, issued));
   }
 }
 

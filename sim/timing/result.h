@@ -14,23 +14,25 @@
 namespace forewarp {
 
 /// Why a warp did not issue in a cycle, by Nsight Compute's names
-/// (smsp__average_warps_issue_stalled_<name>_per_issue_active.ratio).
+/// (smsp__average_warps_issue_stalled_<name>_per_issue_active.ratio), which has none of its own for `products` and
+/// counts them as `barrier`.
 #define FW_STALL_REASONS(X)                                                                                \
   X(Selected, "selected", "issued an instruction")                                                         \
   X(Barrier, "barrier", "waited for the other warps of its block at a barrier")                            \
   X(BranchResolving, "branch_resolving", "waited for a branch target to be computed")                      \
-  X(Gmma, "gmma", "waited for the other warps of its warpgroup, or for the group's products")              \
+  X(Gmma, "gmma", "waited for the other warps of its warpgroup")                                           \
   X(DispatchStall, "dispatch_stall", "waited because the dispatcher held the warp back (register ports)")  \
   X(Drain, "drain", "waited after EXIT for its stores to leave")                                           \
   X(ImcMiss, "imc_miss", "waited for a miss of the immediate constant cache")                              \
   X(LgThrottle, "lg_throttle", "waited for room in the queue of local and global memory instructions")     \
-  X(LongScoreboard, "long_scoreboard", "waited for data from global or local memory")                      \
+  X(LongScoreboard, "long_scoreboard", "waited for data from global or local memory, or at an mbarrier")   \
   X(MathPipeThrottle, "math_pipe_throttle", "waited for an execution pipe to be free")                     \
   X(Membar, "membar", "waited at a memory barrier")                                                        \
   X(MioThrottle, "mio_throttle", "waited for room in the queue of shared-memory and special instructions") \
   X(Misc, "misc", "waited for another reason")                                                             \
   X(NoInstruction, "no_instruction", "waited for its next instruction to be fetched")                      \
   X(NotSelected, "not_selected", "was ready, but another warp issued")                                     \
+  X(Products, "products", "waited for its warpgroup's products (Nsight Compute: barrier)")                 \
   X(ShortScoreboard, "short_scoreboard", "waited for shared memory, special functions or a constant load") \
   X(Sleeping, "sleeping", "slept (NANOSLEEP)")                                                             \
   X(TexThrottle, "tex_throttle", "waited for room in the texture queue")                                   \
@@ -78,7 +80,7 @@ struct Coverage {
   /// Warp instructions after which the run began to leave some out; kAll where it was to simulate every one.
   std::uint64_t detailed_instructions = 0;
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
-  std::string method;          ///< one clause: how the rest was obtained
+  std::string method;  ///< one clause: how the rest was obtained
   double cycles_low = 0,
          cycles_high = 0;  ///< 95 % confidence interval of the cycles; both are them if all was simulated
   /// Half of that interval, in percent of its middle.

@@ -205,6 +205,23 @@ TEST_CASE("an arrival at another block's barrier takes its time", "[cluster]") {
   CHECK(pair.end(gpu, 1) > 90 + 40);
 }
 
+TEST_CASE("a wait for the end of a phase counts as one for global memory", "[cluster]") {
+  const auto run = [](bool polls) {
+    Instruction third = phase(0);
+    if (polls) third.modifiers.set(static_cast<std::size_t>(Modifier::TRYWAIT));
+    PairOfBlocks pair({phase(), phase(), third, waiting(plain(Pipe::Fma, 10), 0), exit_instruction()}, 0);
+    pair.record(0, begin(1).packed()).record(0, arrive().packed(), 2).record(0, begin(1, 8).packed());
+    pair.record(1, begin(1).packed()).record(1, begin(1, 8).packed()).record(1, await().packed());
+    return pair.run(two_sms());
+  };
+  const TimingResult poll = run(true), other = run(false);
+  CHECK(poll.elapsed_cycles == other.elapsed_cycles);
+  CHECK(stalled(poll, Stall::LongScoreboard) > 90);
+  CHECK(stalled(poll, Stall::ShortScoreboard) == 0);
+  CHECK(stalled(other, Stall::LongScoreboard) == 0);
+  CHECK(stalled(other, Stall::ShortScoreboard) == stalled(poll, Stall::LongScoreboard));
+}
+
 TEST_CASE("a copy to two blocks is read once and completes both barriers", "[cluster]") {
   Instruction copy = memory_instruction(Opcode::UTMALDG, MemorySpace::Global, MemoryKind::AsyncCopy);
   copy.pipe = Pipe::Tma;

@@ -471,7 +471,7 @@ void Sm::operate_on_phase(Warp& warp, std::uint16_t warp_index, const TimedInstr
       }
       ++warp.pending[s];
       warp.scoreboard_at[s] = std::max(warp.scoreboard_at[s], checked);
-      warp.long_mask = static_cast<std::uint8_t>(warp.long_mask & ~(1u << s));
+      mark_scoreboard(warp, in, s);
       phases.await({warp_index, s, record.barrier, record.phase});
       return;
     }

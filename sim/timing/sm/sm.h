@@ -203,6 +203,7 @@ class Sm {
   Cycle read_matrices(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);
   void account(const SubPartition&, Warp&, const TimedInstruction&, Cycle now);
+  static void mark_scoreboard(Warp&, const TimedInstruction&, std::uint8_t scoreboard);
   void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
   void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
   static void read_amid_product(SubPartition&, Cycle now);

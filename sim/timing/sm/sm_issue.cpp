@@ -337,11 +337,17 @@ void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in
   warp.first = false;
 }
 
+/// What is waited for at a scoreboard is named after the last instruction that has set it.
+void Sm::mark_scoreboard(Warp& warp, const TimedInstruction& in, std::uint8_t scoreboard) {
+  const auto bit = static_cast<std::uint8_t>(1u << scoreboard);
+  warp.long_mask = static_cast<std::uint8_t>(in.long_wait ? warp.long_mask | bit : warp.long_mask & ~bit);
+}
+
 void Sm::set_scoreboards(Warp& warp, const TimedInstruction& in, Cycle result_at, Cycle read_at) {
   const auto set = [&](std::uint8_t scoreboard, Cycle at) {
     if (scoreboard == kNoScoreboard) return;
     warp.scoreboard_at[scoreboard] = std::max(warp.scoreboard_at[scoreboard], at);
-    warp.long_mask = static_cast<std::uint8_t>(warp.long_mask & ~(1u << scoreboard));
+    mark_scoreboard(warp, in, scoreboard);
   };
   set(in.write_barrier, result_at);
   set(in.read_barrier, read_at);
@@ -378,8 +384,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   const auto mark = [&](std::uint8_t scoreboard) {
     if (scoreboard == kNoScoreboard) return;
     ++warp.pending[scoreboard];
-    const auto bit = static_cast<std::uint8_t>(1u << scoreboard);
-    warp.long_mask = static_cast<std::uint8_t>(in.long_wait ? warp.long_mask | bit : warp.long_mask & ~bit);
+    mark_scoreboard(warp, in, scoreboard);
   };
   mark(in.write_barrier);
   mark(in.read_barrier);
@@ -480,7 +485,7 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
       if (done > warp.fixed_at) {
         warp.awaits_product = last;
         warp.fixed_at = done;
-        warp.fixed_reason = Stall::Gmma;
+        warp.fixed_reason = Stall::Products;
       }
       break;
     }

@@ -182,7 +182,7 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   if (out.path == Path::Copy) out.bypass_l1 = in.has(Modifier::BYPASS);
   out.memory_queue =
       out.path == Path::Memory || out.path == Path::Shuffle || out.path == Path::Copy || out.path == Path::CopyCommit;
-  out.long_wait = out.memory_queue && out.path != Path::Shuffle && in.space != MemorySpace::Shared;
+  out.long_wait = out.memory_queue ? out.path != Path::Shuffle && in.space != MemorySpace::Shared : waits_for_phase(in);
   if (matrix) {
     out.matrix = true;
     out.fetch = static_cast<std::uint8_t>(std::clamp(matrix_fetch(gpu.tensor, *matrix), 1, 255));

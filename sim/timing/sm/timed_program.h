@@ -58,7 +58,7 @@ struct TimedInstruction {
   std::uint8_t depbar_scoreboard = 0;
   bool memory_queue = false;        ///< takes a place of the sub-partition's queue to the memory pipe
   bool bypass_l1 = false;           ///< .STRONG.GPU and stronger loads go to L2
-  bool long_wait = false;           ///< its scoreboards count as long (global, local) rather than short
+  bool long_wait = false;           ///< its scoreboards count as long (global, local, a phase's end) rather than short
   bool prefetch = false;            ///< Box: to L2 alone
   bool commits = false;             ///< GroupProduct: the last of a group
   bool block_fence = false;         ///< MEMBAR of the block alone: waits for no store

@@ -36,7 +36,7 @@ struct Warp {
   std::uint32_t sent_before = 0;  ///< SubPartition::memory_sent when it was refused
   Stall refused_reason = Stall::LgThrottle;
   Stall fixed_reason = Stall::Wait;
-  std::uint8_t long_mask = 0;  ///< scoreboards last set by a global or local access
+  std::uint8_t long_mask = 0;  ///< scoreboards last set by an instruction with long_wait
   std::uint8_t sub_partition = 0;
   std::uint8_t slot = 0;  ///< within its sub-partition
   std::uint16_t block_slot = 0;
