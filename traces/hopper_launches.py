@@ -139,9 +139,14 @@ BOX_CASES = [(box, ahead, grid, "l2") for box, ahead in ((8, 1), (64, 1), (256, 
 ROW_PITCHES = (144, 160, 192, 256)
 ROW_BOXES = ((64, 1), (64, 4))
 ROW_GROUPS = (1, 4, 16, 132)
+APART_PITCHES, APART_GROUPS = (1040, 1088, 1184), (4, 16)  # rows that share no line
 # SMs that read the same lines: so many, so far apart, so long behind each other.
 SHARED_BYTES, SHARED_TRIPS = 128 * KIB, (32, 128)
 SHARED_KINDS = ("loads", "copies", "boxes")
+# sectors read first, and after so many times 4 cycles; of four SMs and of two
+SECTOR_CASES = [(first, 0, 0) for first in (15, 14, 8, 6, 3, 1)] + \
+               [(1, second, gap) for second in (14, 12) for gap in (0, 8, 16, 32, 64, 256)] + [(3, 12, gap) for gap in (0, 16, 256)] + \
+               [(first, second, gap) for first, second in ((15, 15), (3, 3), (15, 3), (3, 15)) for gap in (0, 16, 64)]
 SHARED_SETS = [(1, 1, 0), (2, 1, 0), (4, 1, 0), (8, 1, 0), (16, 1, 0), (132, 1, 0), (2, 2, 0), (4, 4, 0), (2, 66, 0), (4, 33, 0),
                (4, 1, 16), (4, 1, 64), (132, 1, 4)]
 
@@ -196,9 +201,14 @@ def micro():
         return counted(f"shared_{kind}_{group}_s{stride}_d{delay}" + (f"_p{pitch}" if pitch != 128 else ""), f"shared_{kind}",
                        SHARED_TRIPS, sms, threads, 128, lambda n: (*first(n), mask, group, stride, delay),
                        {"in": uniform(rows * pitch // 2, 1, "bf16"), "out": zero(sms * threads)})
+    sectors = [one for group in (2, 4) for first, second, gap in SECTOR_CASES
+               for one in counted(f"shared_sectors_{group}_{first}_{second}_g{gap}", "shared_sectors", SHARED_TRIPS, sms, 128, 128,
+                                  lambda n: ("out", n, "in", SHARED_BYTES - 1, group, first, second, gap),
+                                  {"in": uniform(sms * SHARED_BYTES // 2, 1, "bf16"), "out": zero(sms * 128)})]
     pitched = [one for pitch in ROW_PITCHES for box, ahead in ROW_BOXES for grid in (1, sms)
                for one in boxes(box, ahead, grid, small, "l2", pitch)]
-    pitched_together = [one for pitch in ROW_PITCHES for group in ROW_GROUPS for one in read_together("boxes", group, 1, 0, pitch)]
+    pitched_together = [one for pitches, groups in ((ROW_PITCHES, ROW_GROUPS), (APART_PITCHES, APART_GROUPS)) for pitch in pitches
+                        for group in groups for one in read_together("boxes", group, 1, 0, pitch)]
     together = [one for kind in SHARED_KINDS for of in SHARED_SETS for one in read_together(kind, *of)]
 
     def sent(kernel, box, ahead, grid, rows, place, kind="bf16"):
@@ -244,4 +254,5 @@ def micro():
              [one for size, blocks in ((1, 1), (2, 2), (2, sms), (4, 4), (4, 128), (8, 128)) for one in multicast(size, blocks)]
     return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products,
             "micro_warpgroup_beside": arithmetic, "micro_phases": phases + copies,
-            "micro_phases.rows": pitched, "micro_l2_shared": together, "micro_l2_shared.rows": pitched_together}
+            "micro_phases.rows": pitched, "micro_l2_shared": together, "micro_l2_shared.rows": pitched_together,
+            "micro_l2_shared.sectors": sectors}

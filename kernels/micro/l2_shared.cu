@@ -4,9 +4,12 @@
 //           neighbours or SMs of different TPCs and GPCs, in step or behind each other, by loads, cp.async and boxes of TMA.
 // Supports  crossbar.{gpc_response_bytes_per_cycle,sm_response_bytes_per_cycle}, l2.{coalescer_requests,coalescer_cycles}.
 // Launch    132 blocks, one an SM (their shared memory sees to it); everything read lies in L2 after the first time round.
+//           sectors: the same lines asked for twice, for some of their sectors and then for others.
 // Args      loads, copies: out[threads], trips, in, mask, group, stride, delay. boxes: a map of `in` in rows of 128 bytes, then the
 //           same without `in`. Blocks group x stride in a row are `stride` sets of `group` blocks, `stride` apart; a set walks
 //           through mask + 1 bytes of its own, over and over, its members `delay` x 4 cycles behind each other. A trip is 8 KiB.
+//           sectors: out[threads], trips, in, mask, group, first, second (sectors, bits), gap: a trip reads `first` of 16 lines a
+//           warp, and `gap` x 4 cycles later `second` of the same (none: 0).
 
 #include "../common/hopper.cuh"
 #include "micro.cuh"
@@ -66,6 +69,46 @@ extern "C" __global__ void __launch_bounds__(512) shared_copies(float* out, int 
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
   out[thread_of_grid()] = x + shared[threadIdx.x];
+}
+
+// The sector of its eighth of a warp that a lane reads, in bytes: the lanes share out those of `sectors`.
+static __device__ __forceinline__ int sector_of(int lane, int sectors) {
+  int nth = lane % max(__popc(sectors), 1), at = sectors;
+  for (; nth > 0; --nth) at &= at - 1;
+  return (__ffs(at) - 1) * 32;
+}
+
+static __device__ __forceinline__ unsigned load_word(const char* at) {
+  unsigned v;
+  asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(at));
+  return v;
+}
+
+// 128 threads: a warp's load reads four lines.
+extern "C" __global__ void __launch_bounds__(128) shared_sectors(float* out, int trips, const char* in, int mask, int group, int first,
+                                                                 int second, int gap) {
+  const auto [set, rank] = member(group, 1);
+  const char* region = in + static_cast<long long>(set) * (mask + 1) + threadIdx.x / 8 * 128;
+  const char *early = region + sector_of(threadIdx.x % 8, first), *late = region + sector_of(threadIdx.x % 8, second);
+  float x = 1;
+  unsigned sum = 0;
+  int at = 0;
+#pragma unroll 1
+  for (int trip = 0; trip < trips; ++trip) {
+    unsigned v[2 * kAhead] = {};
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) v[k] = load_word(early + ((at + k * 2048) & mask));
+    if (second != 0) {
+      x += wait_for_turn(gap);
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) v[kAhead + k] = load_word(late + ((at + k * 2048) & mask));
+    }
+    at = (at + kTrip) & mask;
+#pragma unroll
+    for (unsigned one : v) sum ^= one;
+    __syncthreads();
+  }
+  out[thread_of_grid()] = x + sum;
 }
 
 // One thread, boxes of 64 rows of 128 bytes.

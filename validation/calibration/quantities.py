@@ -534,7 +534,15 @@ def l2_shared():
 
 def l2_shared_rows():
     return [read_together(f"shared_boxes_{group}_s1_d0_p{pitch}")
-            for pitch in hopper_launches.ROW_PITCHES for group in hopper_launches.ROW_GROUPS]
+            for pitches, groups in ((hopper_launches.ROW_PITCHES, hopper_launches.ROW_GROUPS),
+                                    (hopper_launches.APART_PITCHES, hopper_launches.APART_GROUPS))
+            for pitch in pitches for group in groups]
+
+
+def l2_shared_sectors():
+    return [slope(f"shared_sectors_{group}_{first}_{second}_g{gap}", hopper_launches.SHARED_TRIPS, SMS, "sectors/trip",
+                  "l2.coalescer_requests l2.coalescer_cycles", metric="lts__t_sectors_srcunit_tex_op_read.sum")
+            for group in (2, 4) for first, second, gap in hopper_launches.SECTOR_CASES]
 
 
 def of_all(case, count, unit, leaves, **more):
@@ -620,7 +628,7 @@ def all_quantities():
              "micro_tensor_beside": tensor_beside, "micro_tensor_tiles": tensor_tiles, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
-             "micro_l2_shared": l2_shared, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores,
+             "micro_l2_shared": l2_shared, "micro_l2_shared.sectors": l2_shared_sectors, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores,
              "micro_warpgroup": warpgroup, "micro_warpgroup_beside": warpgroup_beside, "micro_phases": phases,
              "micro_phases.rows": phases_rows, "micro_l2_shared.rows": l2_shared_rows, "micro_box_store": box_store, "micro_product_boxes": product_boxes,
              "micro_clusters": clusters}
