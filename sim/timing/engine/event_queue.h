@@ -77,6 +77,17 @@ class EventQueue {
     return true;
   }
 
+  /// visit(event) for what is due before `limit`, a few cycles ahead, as far as it is known yet.
+  template <class Visit>
+  void for_each_before(Cycle limit, Visit&& visit) const {
+    limit = std::min(limit, now_ + kBuckets);
+    for (Cycle at = next(); at < limit; ++at) {
+      const std::uint32_t bucket = static_cast<std::uint32_t>(at) % kBuckets;
+      for (std::uint32_t id = buckets_[bucket].head; id != kNone; id = chunks_[id].next)
+        for (std::uint32_t i = 0; i < chunks_[id].count; ++i) visit(chunks_[id].events[i]);
+    }
+  }
+
   /// Moves the current time forward; no event may lie before it.
   void advance(Cycle now) {
     if (now <= now_) return;

@@ -99,3 +99,21 @@ TEST_CASE("many events of one cycle keep their order") {
     CHECK(q.size() == 0);
   }
 }
+
+TEST_CASE("what is due soon can be seen before it is taken") {
+  EventQueue q;
+  q.push(3, {1, 0, 0, 0});
+  q.push(7, {3, 0, 0, 0});
+  q.push(3, {2, 0, 0, 0});
+  q.push(EventQueue::kBuckets + 5, {4, 0, 0, 0});
+  const auto before = [&](Cycle limit) {
+    std::vector<std::uint32_t> seen;
+    q.for_each_before(limit, [&](const Event& e) { seen.push_back(e.subject); });
+    return seen;
+  };
+  CHECK(before(3).empty());
+  CHECK(before(4) == std::vector<std::uint32_t>{1, 2});
+  CHECK(before(8) == std::vector<std::uint32_t>{1, 2, 3});
+  CHECK(before(kNever) == std::vector<std::uint32_t>{1, 2, 3});
+  CHECK(q.size() == 4);
+}

@@ -134,8 +134,6 @@ void Gpu::step(Gpc& gpc, int id, Cycle now, std::vector<StallCycles>& stalls) {
   // 1. Data arrives at the SMs.
   gpc.replies.clear();
   memory_.take_answers(id, now, gpc.replies);
-  for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_miss(reply);
-  for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_line(reply);
   for (const MemoryReply& reply : gpc.replies) {
     sms_[reply.sm]->reply(reply, now, memory_);
     sm_next_[reply.sm] = now;
@@ -167,6 +165,11 @@ void Gpu::step(Gpc& gpc, int id, Cycle now, std::vector<StallCycles>& stalls) {
 void Gpu::run_gpc(int id, Cycle end, std::vector<StallCycles>& stalls) {
   Gpc& gpc = *gpcs_[static_cast<std::size_t>(id)];
   gpc.ticks = 0;
+  gpc.replies.clear();
+  memory_.answers_before(id, end, gpc.replies);
+  for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_miss(reply);
+  for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_line(reply);
+  for (const MemoryReply& reply : gpc.replies) sms_[reply.sm]->memory_pipe().prefetch_load(reply);
   for (;;) {
     gpc.next = gpc.network != nullptr ? gpc.network->next() : kNever;
     for (std::size_t sm = gpc.first_sm; sm < gpc.end_sm; ++sm) gpc.next = std::min(gpc.next, sm_next_[sm]);

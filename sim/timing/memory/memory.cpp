@@ -320,6 +320,12 @@ void MemorySystem::take_answers(int gpc, Cycle now, std::vector<MemoryReply>& re
   }
 }
 
+void MemorySystem::answers_before(int gpc, Cycle limit, std::vector<MemoryReply>& replies) const {
+  state_->ports_[static_cast<std::size_t>(gpc)].answers.for_each_before(limit, [&](const Event& e) {
+    replies.push_back({e.subject, e.unit, e.sectors});
+  });
+}
+
 Cycle MemorySystem::next_event() {
   exchange();
   Cycle next = std::min(next_below(), next_of_channels());

@@ -86,6 +86,8 @@ class MemorySystem {
   /// Replies that reach the GPC's SMs up to and including `now`, in a fixed order. Writes and reductions are
   /// acknowledged too, by a reply with their tag, since EXIT and MEMBAR wait for them.
   void take_answers(int gpc, Cycle now, std::vector<MemoryReply>& replies);
+  /// Replies on their way that may reach the GPC's SMs before `limit`, to prefetch what they will touch.
+  void answers_before(int gpc, Cycle limit, std::vector<MemoryReply>& replies) const;
 
   /// Sectors that have reached an SM of the GPC go to another one as well; the cycle in which it has the last of them.
   Cycle deliver_also(std::uint16_t sm, int sectors, Cycle now);

@@ -26,30 +26,6 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
   for (std::size_t s = 0; s < queues_.size(); ++s) turns_.push_back(static_cast<std::uint8_t>(s));
 }
 
-std::uint32_t MemoryPipe::allocate_load() {
-  ++live_loads_;
-  if (free_load_ == kNone) {
-    loads_.emplace_back();
-    return static_cast<std::uint32_t>(loads_.size() - 1);
-  }
-  const std::uint32_t index = free_load_;
-  free_load_ = loads_[index].next_free;
-  loads_[index] = Load{};
-  return index;
-}
-
-std::uint32_t MemoryPipe::allocate_miss() {
-  ++miss_lines_;
-  if (free_miss_ == kNone) {
-    misses_.emplace_back();
-    return static_cast<std::uint32_t>(misses_.size() - 1);
-  }
-  const std::uint32_t index = free_miss_;
-  free_miss_ = misses_[index].next_free;
-  misses_[index] = Miss{};
-  return index;
-}
-
 void MemoryPipe::release_queue(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
   releases.push_back({Release::Kind::QueueSlot, operation.warp, kNoScoreboard, now, 0, in.long_wait});
@@ -117,7 +93,8 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
   if (cached != nullptr && cached->miss != L1Cache::kNoMiss) {
     index = cached->miss;
   } else {
-    index = allocate_miss();
+    index = misses_.take();
+    ++miss_lines_;
     misses_[index].line = line;
     misses_[index].fills = cached != nullptr;
     if (cached != nullptr) cached->miss = static_cast<std::uint16_t>(index);
@@ -135,14 +112,7 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.rounds = timing_[operation.pattern].rounds;
     out_[out_tail_++ & kOutMask] = request;
   }
-  std::uint32_t waiter;
-  if (free_waiter_ == kNone) {
-    waiters_.emplace_back();
-    waiter = static_cast<std::uint32_t>(waiters_.size() - 1);
-  } else {
-    waiter = free_waiter_;
-    free_waiter_ = waiters_[waiter].next;
-  }
+  const std::uint32_t waiter = waiters_.take();
   waiters_[waiter] = {current_load_, miss.waiters, sectors};
   miss.waiters = waiter;
   ++loads_[current_load_].waiting;
@@ -279,7 +249,8 @@ void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t b
 
 void MemoryPipe::open_load(const MemoryOperation& operation) {
   const TimedInstruction& in = *operation.instruction;
-  current_load_ = allocate_load();
+  current_load_ = loads_.take();
+  ++live_loads_;
   Load& load = loads_[current_load_];
   load.warp = operation.warp;
   load.open = true;
@@ -369,8 +340,7 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
     release.box = load.box;
     release.fanned_at = load.fanned_at;
     if (load.owner != Owner::Prefetch) releases.push_back(release);
-    load.next_free = free_load_;
-    free_load_ = index;
+    loads_.give(index);
     --live_boxes_;
     return;
   }
@@ -389,15 +359,13 @@ void MemoryPipe::finish(std::uint32_t index, Cycle now, std::vector<Release>& re
   else if (load.scoreboard != kNoScoreboard)
     releases.push_back({Release::Kind::Write, load.warp, load.scoreboard,
                         start + static_cast<Cycle>(gpu_.l1.hit_cycles) - lead_ + extra});
-  load.next_free = free_load_;
-  free_load_ = index;
+  loads_.give(index);
   --live_loads_;
 }
 
 void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, const LineSectors& part) {
   const std::uint8_t sectors = part.sectors;
-  const std::uint32_t index = allocate_miss();
-  --miss_lines_;
+  const std::uint32_t index = misses_.take();
   Miss& miss = misses_[index];
   miss.line = line;
   miss.boxed = true;
@@ -413,22 +381,14 @@ void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, const LineSe
   request.full_sectors = part.whole_sectors();
   request.bytes = part.bytes;
   out_[out_tail_++ & kOutMask] = request;
-  std::uint32_t waiter;
-  if (free_waiter_ == kNone) {
-    waiters_.emplace_back();
-    waiter = static_cast<std::uint32_t>(waiters_.size() - 1);
-  } else {
-    waiter = free_waiter_;
-    free_waiter_ = waiters_[waiter].next;
-  }
+  const std::uint32_t waiter = waiters_.take();
   waiters_[waiter] = {box.load, kNone, sectors};
   misses_[index].waiters = waiter;
   ++loads_[box.load].waiting;
 }
 
 void MemoryPipe::open_box(Box& box) {
-  box.load = allocate_load();
-  --live_loads_;
+  box.load = loads_.take();
   ++live_boxes_;
   Load& load = loads_[box.load];
   load.owner = box.request != RequestKind::Read ? Owner::StoredBox : box.counts ? Owner::Box : Owner::Prefetch;
@@ -486,16 +446,14 @@ void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>
     }
     const std::uint32_t done = *link;
     *link = waiter.next;
-    waiter.next = free_waiter_;
-    free_waiter_ = done;
+    waiters_.give(done);
     Load& load = loads_[waiter.load];
     if (--load.waiting == 0 && !load.open) finish(waiter.load, now, releases);
   }
   if (miss.pending != 0) return;
   FW_CHECK(miss.waiters == kNone, "a load waits for sectors that nobody requested");
   if (cached != nullptr) cached->miss = L1Cache::kNoMiss;
-  miss.next_free = free_miss_;
-  free_miss_ = reply.tag;
+  misses_.give(reply.tag);
   miss_lines_ -= miss.boxed ? 0 : 1;
   stores_in_flight_ -= miss.sends ? 1 : 0;
 }
@@ -504,8 +462,7 @@ void MemoryPipe::reply(const MemoryReply& reply, Cycle now, std::vector<Release>
 /// and to be written take equally long, 85 cycles for 8 lines, less than the way to L2 and back).
 void MemoryPipe::line_left(Miss& miss, Cycle now, std::vector<Release>& releases) {
   Waiter& waiter = waiters_[miss.waiters];
-  waiter.next = free_waiter_;
-  free_waiter_ = miss.waiters;
+  waiters_.give(miss.waiters);
   miss.waiters = kNone;
   Load& load = loads_[waiter.load];
   if (--load.waiting == 0 && !load.open) finish(waiter.load, now, releases);

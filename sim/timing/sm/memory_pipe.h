@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hardware/gpu_model.h"
+#include "timing/engine/pool.h"
 #include "timing/memory/memory.h"
 #include "timing/sm/l1_cache.h"
 #include "timing/sm/timed_program.h"
@@ -118,15 +119,19 @@ class MemoryPipe {
   }
   /// Those data reach another SM at `at`.
   void fanned(std::uint32_t load, Cycle at) { loads_[load].fanned_at = std::max(loads_[load].fanned_at, at); }
-  /// Prefetches what a reply will touch: first its entry, then what that refers to.
+  /// Prefetches what a reply will touch: first its entry, then what that refers to, then who waits.
   void prefetch_miss(const MemoryReply& reply) const {
-    if ((reply.tag & kStoreTag) == 0) __builtin_prefetch(&misses_[reply.tag]);
+    if ((reply.tag & kStoreTag) == 0) misses_.prefetch(reply.tag);
   }
   void prefetch_line(const MemoryReply& reply) const {
     if ((reply.tag & kStoreTag) != 0) return;
     const Miss& miss = misses_[reply.tag];
     if (miss.fills) l1_.prefetch(miss.line);
-    if (miss.waiters != kNone) __builtin_prefetch(&waiters_[miss.waiters]);
+    if (miss.waiters != kNone) waiters_.prefetch(miss.waiters);
+  }
+  void prefetch_load(const MemoryReply& reply) const {
+    if ((reply.tag & kStoreTag) != 0 || misses_[reply.tag].waiters == kNone) return;
+    loads_.prefetch(waiters_[misses_[reply.tag].waiters].load);
   }
 
   const MemoryPipeCounters& counters() const { return counters_; }
@@ -149,8 +154,7 @@ class MemoryPipe {
     std::uint8_t wide = 0;  ///< registers of a lane beyond the first
     bool open = false;      ///< not all of its lines have been looked up yet
     bool past_l1 = false;   ///< Copy: its data go from L2 into shared memory at once
-    std::uint32_t next_free = 0;
-    BoxOwner box{};  ///< Box, StoredBox
+    BoxOwner box{};         ///< Box, StoredBox
     Cycle fanned_at = 0;
   };
   struct Queue {  ///< of a sub-partition, a ring
@@ -169,7 +173,7 @@ class MemoryPipe {
   };
   struct Miss {
     std::uint64_t line = 0;
-    std::uint32_t waiters = kNone, next_free = kNone;
+    std::uint32_t waiters = kNone;
     std::uint8_t pending = 0;
     bool fills = false;  ///< data goes into L1
     bool boxed = false;  ///< of a box, which takes no place of L1's misses
@@ -212,8 +216,6 @@ class MemoryPipe {
     return taken_tail_ - taken_head_ >= static_cast<std::uint32_t>(gpu_.memory_pipe.shared_queue_entries);
   }
   bool out_full() const { return out_tail_ - out_head_ >= static_cast<std::uint32_t>(gpu_.l1.out_requests); }
-  std::uint32_t allocate_load();
-  std::uint32_t allocate_miss();
 
   const GpuModel& gpu_;
   const CoalescedPatterns& patterns_;
@@ -249,13 +251,10 @@ class MemoryPipe {
   int fences_ = 0;                         ///< warps at a fence
   bool store_was_last_ = false;            ///< the last request to the crossbar was a store
 
-  std::vector<Load> loads_;
-  std::uint32_t free_load_ = kNone;
+  Pool<Load> loads_;
   int live_loads_ = 0, miss_lines_ = 0;
-  std::vector<Miss> misses_;
-  std::uint32_t free_miss_ = kNone;
-  std::vector<Waiter> waiters_;
-  std::uint32_t free_waiter_ = kNone;
+  Pool<Miss> misses_;
+  Pool<Waiter> waiters_;
 
   std::vector<Box> boxes_;  ///< in order; those before boxes_head_ have asked for all their lines
   std::size_t boxes_head_ = 0;
