@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -198,8 +199,14 @@ void Store::open() {
   database_.reset(database);
   if (code != SQLITE_OK) fail(database, path_);
   sqlite3_busy_timeout(database, kWaitMilliseconds);
-  // A log beside the file: commits are cheap, survive the process, and do not wait for readers.
-  Statement(database, path_, "PRAGMA journal_mode = WAL").step();
+  // A log beside the file: commits are cheap, survive the process, and do not wait for readers. SQLite does not wait
+  // where two processes that have just made the file both change its mode, so we do.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kWaitMilliseconds);
+  int changed;
+  while ((changed = sqlite3_exec(database, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr)) == SQLITE_BUSY &&
+         std::chrono::steady_clock::now() < until)
+    sqlite3_sleep(5);
+  if (changed != SQLITE_OK) fail(database, path_);
   Statement(database, path_, "PRAGMA synchronous = NORMAL").step();
 }
 
