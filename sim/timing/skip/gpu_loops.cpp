@@ -10,7 +10,7 @@
 namespace forewarp {
 namespace {
 
-constexpr std::uint32_t kRefills = 4;  // times L1's lines that are accessed again: warps share some of them
+constexpr std::size_t kRefills = 4;  // times L1's lines that are looked up again: warps share some of them
 
 /// The one that a warp is in.
 const PathLoop& loop_of(const Warp& warp, const Loops& loops) {
@@ -83,34 +83,55 @@ struct Moved {
   std::uint32_t iterations = 0;
 };
 
+/// Which of the next accesses of a warp, those of one iteration, look for their lines in L1.
+std::vector<std::uint32_t> l1_lookups(const Warp& warp, const PathLoop& loop, const LaunchContext& context) {
+  std::vector<std::uint32_t> found;
+  std::uint32_t at = 0;
+  warp.cursor.for_each_record(context.program.events(),
+                              [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t) {
+                                for (const Access& access : records) {
+                                  if (at == loop.accesses) return false;
+                                  const bool lines = context.patterns.effect(access.pattern).to_lines() &&
+                                                     !is_box(context.trace.patterns[access.pattern]);
+                                  if (lines && !context.program[pc].bypass_l1) found.push_back(at);
+                                  ++at;
+                                }
+                                return at < loop.accesses;
+                              });
+  return found;
+}
+
 /// L1 holds what the last of the iterations leave in it.
 void refill_l1(Sm& sm, const LaunchContext& context, const Loops& loops, std::span<const Moved> blocks) {
   struct MovedWarp {
     const Warp* warp;
     const PathLoop* loop;
     const Moved* moved;
+    std::vector<std::uint32_t> lookups;  ///< of an iteration's accesses, from where the warp is
   };
   std::vector<MovedWarp> warps;
-  std::uint32_t accesses = 0, iterations = 0;  // of one iteration of all; most
+  std::size_t lines = 0;         // that one iteration of all looks up
+  std::uint32_t iterations = 0;  // most
   for (const Moved& moved : blocks) {
     for (const std::uint16_t index : moved.block.warps) {
       const Warp& warp = sm.warp(index);
+      if (!warp.alive) continue;
       const PathLoop& loop = loop_of(warp, loops);
-      if (!warp.alive || !loop.finds_l1 || loop.accesses == 0) continue;
-      warps.push_back({&warp, &loop, &moved});
-      accesses += loop.accesses;
+      warps.push_back({&warp, &loop, &moved, l1_lookups(warp, loop, context)});
+      for (const std::uint32_t a : warps.back().lookups)
+        lines += context.patterns.lines((warp.cursor.records() + a)->pattern).size();
       iterations = std::max(iterations, moved.iterations);
     }
   }
-  if (warps.empty()) return;
-  iterations = std::min(iterations, 1 + kRefills * context.l1_bytes / kLineBytes / accesses);
+  if (lines == 0) return;
+  const std::size_t enough = 1 + kRefills * context.l1_bytes / kLineBytes / lines;
+  iterations = static_cast<std::uint32_t>(std::min<std::size_t>(iterations, enough));
   for (std::uint32_t ago = iterations; ago > 0; --ago) {
     for (const MovedWarp& m : warps) {
       if (ago > m.moved->iterations) continue;
-      for (std::uint32_t a = 0; a < m.loop->accesses; ++a) {
+      for (const std::uint32_t a : m.lookups) {
         const Access& access = *(m.warp->cursor.records() - std::size_t{ago} * m.loop->accesses + a);
         const AccessEffect effect = context.patterns.effect(access.pattern);
-        if (!effect.to_lines() || is_box(context.trace.patterns[access.pattern])) continue;
         for (const LineSectors& part : context.patterns.lines(access.pattern))
           sm.touch_l1(line_of(m.moved->block, access, part), part, effect);
       }

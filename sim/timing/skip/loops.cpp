@@ -13,14 +13,6 @@ constexpr std::size_t kMostComparisons = 8'000'000;
 constexpr std::size_t kWorthLooking = 8, kMostLoops = 64;
 constexpr std::uint32_t kMostStages = 32;  // of a ring of barriers
 
-/// False: loads go past L1.
-bool finds_l1(const WarpPath& path, const TimedProgram& program, std::size_t first, std::size_t last) {
-  for (std::size_t r = first; r < last; ++r)
-    for (std::uint32_t i = 0; i < path.runs[r].count; ++i)
-      if (program[path.runs[r].first + i].bypass_l1) return false;
-  return true;
-}
-
 /// Iterations after which the accesses of a warp in its loop have moved by whole lines: until then the same line is
 /// read again, so that a rate has to be measured over a multiple of them.
 std::uint32_t find_line_period(const PathLoop& loop, const WarpTrace& warp, const KernelTrace& trace) {
@@ -129,7 +121,6 @@ PathLoops find_loops(const WarpPath& path, const TimedProgram& program) {
     const std::size_t end = loop.first_run + loop.period;
     loop.accesses_before = static_cast<std::uint32_t>(program.events().records(all.first(loop.first_run)));
     loop.accesses = static_cast<std::uint32_t>(program.events().records(all.subspan(loop.first_run, loop.period)));
-    loop.finds_l1 = finds_l1(path, program, loop.first_run, end);
     for (std::size_t r = loop.first_run; r < end; ++r) loop.instructions += runs[r].count;
   }
   return loops;

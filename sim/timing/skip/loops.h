@@ -17,7 +17,6 @@ struct PathLoop {
   std::uint32_t accesses_before = 0;  ///< ... executed before the loop
   std::uint64_t instructions = 0;     ///< warp instructions of one iteration
   std::uint32_t line_period = 1;      ///< iterations after which every access has moved by whole lines
-  bool finds_l1 = true;               ///< its loads look for their data in L1
   std::uint32_t phase_period = 1;     ///< iterations after which the barriers in shared memory come round; 0: never
 };
 

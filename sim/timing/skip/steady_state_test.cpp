@@ -159,26 +159,35 @@ TEST_CASE("a ring of barriers that two warps pass on to each other is left out, 
 }
 
 TEST_CASE("L1 holds what skipped iterations leave in it") {
-  // After its loop a warp reads the last lines again.
+  // After its loop a warp reads the last lines again. Its loop may have loads that go past L1, too.
+  const std::uint32_t past_l1 = GENERATE(0u, 1u);
   constexpr int kIterations = 400, kAgain = 40, kWarps = 8;
   const GpuModel gpu = sm_model(4);
   const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  Instruction strong = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 1);
+  strong.modifiers.set(static_cast<std::size_t>(Modifier::STRONG));
+  strong.modifiers.set(static_cast<std::size_t>(Modifier::GPU));
   Instruction branch = plain(Pipe::Cbu, 5);
   branch.opcode = Opcode::BRA;
-  std::vector<Instruction> code{plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch};
+  std::vector<Instruction> code{plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0)};
+  if (past_l1 > 0) code.push_back(strong);
+  code.push_back(branch);
   for (int i = 0; i < kAgain; ++i) code.insert(code.end(), {load, waiting(plain(Pipe::Fma, 4), 0)});
   code.push_back(exit_instruction());
   HandMadeTrace made(code, kWarps, 4);
-  std::vector<Run> runs{{0, 4}};
-  for (int i = 1; i < kIterations; ++i) runs.push_back({1, 3});
-  runs.push_back({4, 2 * kAgain + 1});
+  std::vector<Run> runs{{0, 4 + past_l1}};
+  for (int i = 1; i < kIterations; ++i) runs.push_back({1, 3 + past_l1});
+  runs.push_back({4 + past_l1, 2 * kAgain + 1});
   made.runs(runs);
   for (int w = 0; w < kWarps; ++w) {
     const auto read = [&](int i) {
       made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kIterations + i) * kLineBytes), 4,
                   MemorySpace::Global);
     };
-    for (int i = 0; i < kIterations; ++i) read(i);
+    for (int i = 0; i < kIterations; ++i) {
+      read(i);
+      if (past_l1 > 0) made.access(w, std::uint64_t{1} << 23, 4, MemorySpace::Global);
+    }
     for (int i = kIterations - kAgain; i < kIterations; ++i) read(i);
   }
   made.trace().slopes.push_back({std::int64_t{kWarps} * kIterations * kLineBytes, 0, 0});
