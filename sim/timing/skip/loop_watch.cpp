@@ -40,6 +40,7 @@ std::optional<LoopWatch::Steady> LoopWatch::look(double known) {
   }
   if (residents_ != now) {
     restart(0, 0);
+    entered_ = marks_.back().counters;
     settling_ = false;
     return std::nullopt;
   }
@@ -102,7 +103,7 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   const double last = rate(marks_[n - 1], now);
   std::size_t width = 1;
   double other = 0;
-  bool alone = false;
+  bool alone = false, agrees = true;
   if (known > 0 && agree(last, known, kAgreeKnown)) {
     other = known;
   } else if (before_ > 0 && n == 1 && agree(last, before_, limit_)) {
@@ -110,13 +111,18 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   } else if (n == 1 && before_ == 0 && kAlone * window > budget_) {
     other = last;
     alone = true;
+    agrees = false;
   } else {
     // Where SMs keep step, rates swing: longer and longer stretches are compared.
     for (; 2 * width <= n; width *= 2) {
       other = rate(marks_[n - 2 * width], marks_[n - width]);
       if (agree(rate(marks_[n - width], now), other, dear ? kAgreeDear : kAgree)) break;
     }
-    if (2 * width > n) return std::nullopt;
+    if (2 * width > n) {
+      agrees = false;
+      width = n;
+      other = rate(marks_.front(), marks_[(n + 1) / 2]);
+    }
   }
   const Mark& from = marks_[n - width];
   if (!keep_step(from.progress, now.progress)) return std::nullopt;
@@ -127,6 +133,8 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   steady.other = other;
   steady.dear = dear;
   steady.alone = alone;
+  steady.agrees = agrees;
+  steady.entered = entered_;
   steady.loops = residents_->loops;
   steady.cycles = now.at - from.at;
   steady.since = from.counters;

@@ -24,10 +24,12 @@ class LoopWatch {
     double moved = 0;              ///< ... the mean of all
     double rate = 0, other = 0;    ///< iterations a cycle of the mean; what it agrees with
     bool dear = false;             ///< to look again would cost more than the budget
-    bool alone = false;            ///< it agrees with nothing yet
+    bool alone = false;            ///< it is the first
+    bool agrees = true;            ///< with another; else it is all that was seen of these loops
     std::uint64_t loops = 0;       ///< of loops_in_flight()
     Cycle cycles = 0;
-    TimingCounters since;  ///< when it began
+    TimingCounters since;    ///< when it began
+    TimingCounters entered;  ///< when the blocks in flight entered these loops
   };
   /// To be called now and then, every warp being simulated. `known`: the rate of an earlier wave, which a stretch need
   /// only confirm; 0: none.
@@ -68,6 +70,7 @@ class LoopWatch {
   std::uint32_t line_period_ = 1;
   double budget_ = 0;
   std::optional<Residents> residents_;  ///< of the marks; none: not all were inside their loops
+  TimingCounters entered_;              ///< when these were all inside
   std::vector<Mark> marks_;             ///< windows lie between them
   bool settling_ = false;               ///< just after blocks were moved on
   double target_ = 0;                   ///< iterations that the window under way is to last, once known

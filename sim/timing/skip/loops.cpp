@@ -1,8 +1,10 @@
 #include "timing/skip/loops.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <span>
+#include <tuple>
 
 namespace forewarp {
 namespace {
@@ -77,6 +79,23 @@ std::uint32_t find_phase_period(const PathLoop& loop, const WarpTrace& warp, con
   return 0;
 }
 
+/// Numbers the bodies of the loops. Loops that begin at another place of their body have the same one.
+void number_bodies(Loops& loops, const KernelTrace& trace) {
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> bodies;
+  for (std::size_t c = 0; c < loops.size(); ++c) {
+    for (std::size_t p = 0; p < loops[c].size(); ++p) {
+      const std::vector<Run>& runs = trace.classes[c].paths[p].runs;
+      for (PathLoop& loop : loops[c][p]) {
+        std::uint32_t first = ~std::uint32_t{0};
+        for (std::uint32_t r = loop.first_run; r < loop.first_run + loop.period; ++r)
+          first = std::min(first, runs[r].first);
+        const auto number = static_cast<std::uint32_t>(bodies.size());
+        loop.body = bodies.try_emplace({first, loop.period, loop.instructions}, number).first->second;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 PathLoops find_loops(const WarpPath& path, const TimedProgram& program) {
@@ -121,6 +140,7 @@ PathLoops find_loops(const WarpPath& path, const TimedProgram& program) {
     const std::size_t end = loop.first_run + loop.period;
     loop.accesses_before = static_cast<std::uint32_t>(program.events().records(all.first(loop.first_run)));
     loop.accesses = static_cast<std::uint32_t>(program.events().records(all.subspan(loop.first_run, loop.period)));
+    for (std::size_t r = 0; r < loop.first_run; ++r) loop.instructions_before += runs[r].count;
     for (std::size_t r = loop.first_run; r < end; ++r) loop.instructions += runs[r].count;
   }
   return loops;
@@ -151,6 +171,7 @@ Loops find_loops(const KernelTrace& trace, const TimedProgram& program) {
     for (PathLoops& of_path : loops[c])
       std::erase_if(of_path, [](const PathLoop& loop) { return loop.phase_period == 0; });
   }
+  number_bodies(loops, trace);
   return loops;
 }
 

@@ -13,11 +13,13 @@ struct PathLoop {
   std::uint32_t first_run = 0;  ///< where the repetition starts
   std::uint32_t period = 0;     ///< runs of one iteration; 0: nothing repeats
   std::uint32_t iterations = 0;
-  std::uint32_t accesses = 0;         ///< memory instructions of one iteration
-  std::uint32_t accesses_before = 0;  ///< ... executed before the loop
-  std::uint64_t instructions = 0;     ///< warp instructions of one iteration
-  std::uint32_t line_period = 1;      ///< iterations after which every access has moved by whole lines
-  std::uint32_t phase_period = 1;     ///< iterations after which the barriers in shared memory come round; 0: never
+  std::uint32_t accesses = 0;             ///< memory instructions of one iteration
+  std::uint32_t accesses_before = 0;      ///< ... executed before the loop
+  std::uint64_t instructions = 0;         ///< warp instructions of one iteration
+  std::uint64_t instructions_before = 0;  ///< ... executed before the loop
+  std::uint32_t body = 0;                 ///< the same number: loops of the launch that do the same in an iteration
+  std::uint32_t line_period = 1;          ///< iterations after which every access has moved by whole lines
+  std::uint32_t phase_period = 1;         ///< iterations after which the barriers in shared memory come round; 0: never
 };
 
 /// The loops of a path in the order in which a warp goes through them, one after another: the one that repeats most of

@@ -9,6 +9,7 @@
 #include "timing/skip/block_footprint.h"
 #include "timing/skip/estimate.h"
 #include "timing/skip/gpu_loops.h"
+#include "timing/skip/loop_bodies.h"
 #include "timing/skip/loop_watch.h"
 #include "timing/skip/loops.h"
 #include "timing/skip/rest_schedule.h"
@@ -45,6 +46,9 @@ constexpr double kMostMargin = 3;  // ... in iterations, at most
 constexpr double kUnseen = 0.04;
 // ... and of the rest of a launch that did not settle, of which nothing was seen.
 constexpr double kUnsettled = 0.1;
+// A last part is taken for the rest if so little of what it did is other than what remains; else the part is that did
+// most nearly the same.
+constexpr double kAlike = 0.1;
 constexpr std::uint64_t kBatches = 8;  // parts of what a rest is taken to be like, for its variance
 constexpr std::size_t kManyWaves = 6;  // waves, or times of several short ones, that make a rate
 // Blocks that stream fall into step and out of it again in about eight waves (kernels of 64 Mi elements in --full), and
@@ -113,7 +117,8 @@ class SteadyState {
         gpu_(context, before, options.threads, {0, options.blocks > 0 ? options.blocks : ~std::uint64_t{0}}),
         loops_(find_loops(context.trace, context.program)),
         saturated_(before != nullptr),
-        watch_(gpu_, loops_, longest_line_period(loops_), options.detailed_instructions) {
+        watch_(gpu_, loops_, longest_line_period(loops_), options.detailed_instructions),
+        bodies_(context_, loops_) {
     const std::uint64_t capacity =
         blocks_at_once(context.gpu, context.blocks_per_sm, context.trace.launch.cluster.count());
     const std::uint64_t grid = context.trace.launch.grid.count();
@@ -137,6 +142,7 @@ class SteadyState {
     next_mark_ = mark_blocks_;
     marks_.emplace_back();
     checkpoints_.emplace_back();
+    left_.push_back(bodies_.left(gpu_));
   }
 
   TimingResult run() {
@@ -171,8 +177,8 @@ class SteadyState {
   }
 
   /// Processor seconds spent so far, at a nominal speed.
-  double seconds() const {
-    const TimingCounters c = gpu_.counters();
+  double seconds() const { return seconds(gpu_.counters()); }
+  static double seconds(const TimingCounters& c) {
     return static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
            static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
            static_cast<double>(c.memory.read_requests + c.memory.write_requests) * kSecondsARequest;
@@ -318,6 +324,7 @@ class SteadyState {
       work_ = work();
       if (out_of_patience()) return false;
       checkpoints_.push_back(mark_now());
+      left_.push_back(bodies_.left(gpu_));
     }
     return true;
   }
@@ -496,19 +503,21 @@ class SteadyState {
   void try_skip_iterations() {
     const std::optional<LoopWatch::Steady> steady = watch_.look(last_rate_);
     if (!steady) return;
+    const bool hurry = have_had_their_share(*steady);
+    if (!steady->agrees && !steady->alone && !hurry) return;
     const double ahead = iterations_ahead(*steady);
     double most = ahead;
     const double until_full = saturated_ ? most : iterations_until_full(*steady);
-    const bool fills = until_full < most;
+    const bool fills = until_full < most && !hurry;
     if (fills) most = until_full;
     saturated_ = saturated_ || until_full <= 0;
     if (most < kLeastSkip) return;
     // One stretch is enough until L2 is full where that is soon: the rate of so short a part hardly counts.
-    if (steady->alone && !(fills && most < kShort * ahead)) return;
+    if (steady->alone && !hurry && !(fills && most < kShort * ahead)) return;
     correct_open_skip(*steady);
     // Where looking is dear, or much has been spent: once on the way to L2's filling or half way, and not again.
     const bool dear = steady->dear || gpu_.issued() > kManyLooks * options_.detailed_instructions;
-    const double step = std::max(kLeastSkip, steady->alone            ? most
+    const double step = std::max(kLeastSkip, steady->alone || hurry   ? most
                                              : !dear                  ? kGrowth * mean_position(steady->progress)
                                              : looked_again_ || fills ? most
                                                                       : most / 2);
@@ -528,6 +537,13 @@ class SteadyState {
     since_full_ = fills;
     last_rate_ = fills ? 0 : steady->rate;
     watch_.restart(fills ? steady->rate : 0, steady->dear ? LoopWatch::kAgreeFullDear : LoopWatch::kAgreeFull);
+  }
+
+  /// Other loops are still to be seen, and the ways there: these have had as much of half a first wave's budget as they
+  /// are of the launch.
+  bool have_had_their_share(const LoopWatch::Steady& steady) const {
+    const double share = bodies_.share_in_flight(gpu_), spent = seconds() - seconds(steady.entered);
+    return share < 1 - kAlike && spent > share * kFirstWave * options_.effort.seconds / 2;
   }
 
   static double mean_position(const LoopProgress& progress) {
@@ -610,6 +626,17 @@ class SteadyState {
     return since < options_.detailed_instructions ? done / 2 : std::min(done / 2, since);
   }
 
+  /// Where the part begins that the rest is taken to be like: the last half, or where blocks did something else then
+  /// than they will (other loops of their way), the part between a checkpoint and now that did most nearly the same.
+  Mark representative_start(const Mark& now) {
+    const std::uint64_t start = now.instructions - representative_part(now.instructions);
+    const BodyVector left = bodies_.left(gpu_);
+    std::size_t last = checkpoints_.size();
+    while (last > 1 && checkpoints_[last - 1].instructions > start) --last;
+    if (unlikeness(between(left, left_[last - 1]), left) <= kAlike) return mark_at(start, now);
+    return checkpoints_[most_alike(left_, left)];
+  }
+
   /// How far the launch was when it had done so many instructions, between the checkpoints (and `now`).
   Mark mark_at(std::uint64_t instructions, const Mark& now) const {
     const auto after = std::upper_bound(checkpoints_.begin(), checkpoints_.end(), instructions,
@@ -629,7 +656,7 @@ class SteadyState {
   /// The rest runs at the rate of the last part of what was simulated; what it moves is found by touching L2.
   void extrapolate_rest(TimingResult& result) {
     const Mark now = mark_now();
-    const Mark reference = mark_at(now.instructions - representative_part(now.instructions), now);
+    const Mark reference = representative_start(now);
     const std::uint64_t seen = now.instructions - reference.instructions;
     const double factor =
         static_cast<double>(instructions_ - std::min(instructions_, now.instructions)) / static_cast<double>(seen);
@@ -640,7 +667,8 @@ class SteadyState {
     const double held = blocks_held(reference, now);
     SmRate rate = observed_rate(now.counters, reference.counters, seen, shape, held);
     L2Traffic traffic = gpu_.drain();
-    if (context_.blocks_per_sm > 1) rate.by_blocks.front() = rate_alone();
+    // Where SMs hold one block each, its rate is known.
+    if (held > 1) rate.by_blocks.front() = rate_alone();
     rate.shares = shares_so_far(now);
     const RestTime rest = remaining_time(now.in_flight, rate);
     const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
@@ -797,12 +825,14 @@ class SteadyState {
   TimingCounters skipped_;
   std::vector<Mark> marks_;  ///< the launch's start, then waves
   std::vector<Mark> checkpoints_;
+  std::vector<BodyVector> left_;  ///< at the checkpoints
   std::vector<Skip> skips_;
   std::optional<BlockFootprint> footprint_;
   bool misses_known_ = true;       ///< L2 was touched for all that was left out
   std::size_t many_ = kManyWaves;  ///< marks that make a rate
   bool saturated_ = false, unsteady_ = false, looked_again_ = false, since_full_ = false, settling_ = false;
   LoopWatch watch_;
+  LoopBodies bodies_;
   OpenSkip open_skip_;
 };
 
