@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "program/analysis.h"
 #include "sketch/test_support.h"
 
 namespace forewarp::sketch {
@@ -83,21 +84,29 @@ TEST_CASE("attention by warpgroups equals the host's", "[sketch]") {
 
 TEST_CASE("gradients of attention equal the host's", "[sketch]") {
   struct Row {
-    const char* algorithm;
+    std::string design;
     Shape shape;
     double most;
   };
+  const std::string flash = "algorithm: flash", unfused = "algorithm: unfused", groups = "math: wgmma";
   for (const char* on : {"h200-sxm", "a100-sxm4-80gb"})
-    for (const auto& [algorithm, s, most_off] :
-         {Row{"flash", {128, 128, 1, 64, 1, false}, 4e-3}, Row{"flash", {72, 72, 4, 64, 2, true}, 4e-3},
-          Row{"flash", {165, 165, 1, 64, 1, true}, 4e-3}, Row{"flash", {80, 130, 1, 32, 1, false}, 4e-3},
-          Row{"flash", {72, 72, 1, 128, 1, true}, 4e-3}, Row{"unfused", {128, 128, 1, 64, 1, false}, 8e-3},
-          Row{"unfused", {136, 136, 2, 64, 1, true}, 8e-3}, Row{"unfused", {75, 200, 2, 128, 1, false}, 8e-3}}) {
-      CAPTURE(on, algorithm, s.queries, s.keys, s.size);
-      const Run run("a: {attention: {direction: backward, algorithm: " + std::string(algorithm) + ", length: [" +
-                        std::to_string(s.queries) + ", " + std::to_string(s.keys) +
-                        "], heads: " + std::to_string(s.heads) + ", head: " + std::to_string(s.size) +
-                        ", group: " + std::to_string(s.group) + ", causal: " + (s.causal ? "true" : "false") + "}}",
+    for (const auto& [design, s, most_off] :
+         {Row{flash, {128, 128, 1, 64, 1, false}, 4e-3}, Row{flash, {72, 72, 4, 64, 2, true}, 4e-3},
+          Row{flash, {165, 165, 1, 64, 1, true}, 4e-3}, Row{flash, {80, 130, 1, 32, 1, false}, 4e-3},
+          Row{flash, {72, 72, 1, 128, 1, true}, 4e-3}, Row{unfused, {128, 128, 1, 64, 1, false}, 8e-3},
+          Row{unfused, {136, 136, 2, 64, 1, true}, 8e-3}, Row{unfused, {75, 200, 2, 128, 1, false}, 8e-3},
+          Row{groups, {128, 128, 1, 64, 1, false}, 4e-3}, Row{groups, {200, 200, 4, 64, 2, true}, 4e-3},
+          Row{groups, {72, 300, 2, 64, 1, false}, 4e-3}, Row{groups, {264, 264, 2, 128, 1, true}, 4e-3},
+          Row{groups, {300, 130, 2, 128, 2, false}, 4e-3},
+          Row{groups + ", tile: [128, 64]", {200, 200, 1, 64, 1, true}, 4e-3},
+          Row{groups + ", tile: [64, 128]", {200, 200, 1, 64, 1, true}, 4e-3},
+          Row{groups + ", tile: [64, 64]", {136, 136, 1, 64, 1, true}, 4e-3}}) {
+      if (design.starts_with(groups) && on[0] == 'a') continue;
+      CAPTURE(on, design, s.queries, s.keys, s.size);
+      const Run run("a: {attention: {direction: backward, " + design + ", length: [" + std::to_string(s.queries) +
+                        ", " + std::to_string(s.keys) + "], heads: " + std::to_string(s.heads) +
+                        ", head: " + std::to_string(s.size) + ", group: " + std::to_string(s.group) +
+                        ", causal: " + (s.causal ? "true" : "false") + "}}",
                     gpu(on));
       const auto q = halves(run.start("q")), k = halves(run.start("k")), v = halves(run.start("v")),
                  d_o = halves(run.start("d_o"));
@@ -140,6 +149,78 @@ TEST_CASE("gradients of attention equal the host's", "[sketch]") {
     }
 }
 
+bool meet(const SpanList& a, const SpanList& b) {
+  for (const RegisterSpan& x : a)
+    for (const RegisterSpan& y : b)
+      if (x.first < y.first + y.count && y.first < x.first + x.count) return true;
+  return false;
+}
+
+TEST_CASE("registers of products under way are left alone", "[sketch]") {
+  for (const char* design : {"head: 64", "head: 128, causal: true", "head: 64, group: 2, causal: true",
+                             "head: 64, tile: [128, 64]", "head: 64, tile: [64, 64]"}) {
+    CAPTURE(design);
+    const Sketches sketches = parse_sketches(
+        "a: {attention: {length: 1000, heads: 2, math: wgmma, direction: backward, " + std::string(design) + "}}",
+        "sketch.yaml", gpu("h200-sxm"));
+    for (const Kernel& kernel : sketches.program->kernels) {
+      CAPTURE(kernel.name);
+      std::vector<std::vector<Effects>> groups(1);  // the last one is being issued
+      int products = 0;
+      for (std::size_t i = 0; i < kernel.instructions.size(); ++i) {
+        const Instruction& in = kernel.instructions[i];
+        const Effects e = effects(in);
+        if (in.opcode == Opcode::WARPGROUP && in.has(Modifier::DEPBAR)) {
+          const std::size_t left = in.operands[1].immediate + 1;
+          if (groups.size() > left) groups.erase(groups.begin(), groups.end() - static_cast<std::ptrdiff_t>(left));
+        }
+        const bool product = in.opcode == Opcode::HGMMA;
+        INFO(kernel.text[i]);
+        for (const auto& group : groups)
+          for (const Effects& of : group) {
+            // Products come one after another, so that one may go on with another's sums.
+            const bool apart = product || (!meet(of.writes.registers, e.value_reads.registers) &&
+                                           !meet(of.writes.registers, e.address_reads.registers) &&
+                                           !meet(of.writes.registers, e.writes.registers));
+            SpanList factor;
+            for (const RegisterSpan& span : of.value_reads.registers)
+              if (!of.writes.registers.contains(span.first)) factor.add(span.first, span.count, kRegisterZero);
+            if (!apart || meet(factor, e.writes.registers)) FAIL_CHECK("is too early");
+          }
+        if (!product) continue;
+        ++products;
+        groups.back().push_back(e);
+        if (in.operands[in.operand_count - 1u].kind == OperandKind::Scoreboard) groups.emplace_back();
+      }
+      CHECK((products > 0) == (kernel.name == "a" || kernel.name == "a_backward"));
+    }
+  }
+}
+
+TEST_CASE("the way back by warpgroups is five products, and adds each tile of dQ once", "[sketch]") {
+  constexpr double kQueries = 512, kKeys = 384, kHeads = 2;
+  for (const int size : {64, 128}) {
+    CAPTURE(size);
+    const Sketches sketches =
+        parse_sketches("a: {attention: {length: [512, 384], heads: 2, math: wgmma, direction: backward, head: " +
+                           std::to_string(size) + "}}",
+                       "sketch.yaml", gpu("h200-sxm"));
+    TraceOptions options;
+    options.value_instructions = options.counted_instructions = 0;
+    const auto trace = trace_launch(*sketches.program, sketches.launches->cases.front(), 2, options);
+    double operations = 0, added = 0;
+    const std::vector<InstructionCount> totals = trace->totals();
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+      const Instruction& in = trace->kernel->instructions[i];
+      if (const auto work = matrix_work(in))
+        operations += static_cast<double>(work->operations()) * static_cast<double>(totals[i].executed);
+      if (in.opcode == Opcode::REDG) added += 32 * static_cast<double>(totals[i].executed);
+    }
+    CHECK(operations == 5 * 2 * kQueries * kKeys * kHeads * size);
+    CHECK(added == kKeys / 128 * kQueries * kHeads * size);
+  }
+}
+
 TEST_CASE("attention in three kernels equals the host's", "[sketch]") {
   const std::string design = ", algorithm: unfused";
   for (const char* on : {"h200-sxm", "a100-sxm4-80gb"}) {
@@ -163,8 +244,14 @@ TEST_CASE("attention that fits nowhere is refused where it stands", "[sketch]") 
   CHECK_THAT(message("tile: [256, 256], warps: 16"), Contains("512 threads leave 128"));
   CHECK_THAT(message("math: wgmma, tile: [128, 256]"), Contains("bytes of shared memory"));
   CHECK_THAT(message("math: wgmma, warps: 4"), Contains("sketch.yaml:2:71: ") && Contains("take 12"));
-  CHECK_THAT(message("math: wgmma, direction: backward"), Contains("flash attention, forward"));
-  CHECK_THAT(message("math: wgmma, algorithm: unfused"), Contains("flash attention, forward"));
+  CHECK_THAT(message("math: wgmma, direction: backward, tile: [64, 64]"),
+             Contains("sketch.yaml:2:14: needs") && Contains("take tile: [64, 128]"));
+  CHECK_THAT(message("math: wgmma, direction: backward, tile: [128, 128]"),
+             Contains("sketch.yaml:2:91: ") && Contains("bytes of shared memory"));
+  CHECK_THAT(message("math: wgmma, direction: backward, warps: 8"), Contains("each 64 keys") && Contains("take 12"));
+  CHECK_THAT(test::refusal("a:\n  attention: {length: 64, heads: 1, head: 256, math: wgmma, direction: backward}"),
+             Contains("sketch.yaml:2:43: ") && Contains("take 64 or 128"));
+  CHECK_THAT(message("math: wgmma, algorithm: unfused"), Contains("flash attention") && Contains("write mma"));
 }
 
 }  // namespace

@@ -13,8 +13,6 @@
 namespace forewarp::sketch {
 namespace {
 
-constexpr double kLog2E = 1.4426950408889634;
-
 struct Sizes {
   AttentionPlan plan;
   AttentionPlan back;  ///< tiles of the way back
@@ -93,26 +91,52 @@ void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
           "take larger tiles, or fewer warps");
 }
 
-/// A warpgroup that fetches, and one for each 64 queries.
-void read_tiles_of_groups(config::Map& m, const config::Node& head, Sizes& sizes, const GpuModel& model, Draft& draft) {
-  AttentionPlan& plan = sizes.plan;
-  if (plan.size < kPanel)
-    throw head.error("makes rows of " + std::to_string(plan.row_bytes()) + " bytes, and wgmma takes 128 of each",
-                     "take 64, 128 or 256, or write math: mma");
+int warps_of_groups(int rows) { return (1 + rows / kGroupRows) * kGroupThreads / kWarpLanes; }
+
+void plan_groups(AttentionPlan& plan) {
   plan.tile_q = 128;
   plan.tile_k = plan.size > 128 ? 64 : 128;  // more sums of O leave fewer registers for those of S
-  const auto tile = read_tile(m, plan, {64, 128}, {64, 256});
-  if (!tile) draft.assume("tile: 128 queries, " + std::to_string(plan.tile_k) + " keys a step");
-  plan.warps = (1 + plan.tile_q / kGroupRows) * kGroupThreads / kWarpLanes;
+  plan.warps = warps_of_groups(plan.tile_q);
+}
+
+void check_groups(config::Map& m, const AttentionPlan& plan, const std::optional<config::Node>& tile, const char* rows,
+                  int bytes, const GpuModel& model) {
   if (const auto warps = m.find("warps"); warps && warps->integer(1, 16) != plan.warps)
-    throw warps->error("is not what wgmma takes: a warpgroup that fetches and one for each 64 queries",
+    throw warps->error(std::string("is not what wgmma takes: a warpgroup that fetches and one for each 64 ") + rows,
                        "take " + std::to_string(plan.warps) + ", or leave it out");
-  const int bytes = flash_groups_shared(plan), most = model.occupancy.shared_block_max_bytes;
+  const int most = model.occupancy.shared_block_max_bytes;
   if (bytes > most)
     throw(tile ? *tile : m.node())
         .error("takes " + std::to_string(bytes) + " bytes of shared memory; " + std::to_string(most) + " are the most",
-               "take fewer keys");
+               "take smaller tiles");
+}
+
+/// A warpgroup that fetches, and one for each 64 queries.
+void read_tiles_of_groups(config::Map& m, Sizes& sizes, const GpuModel& model, Draft& draft) {
+  AttentionPlan& plan = sizes.plan;
+  plan_groups(plan);
+  const auto tile = read_tile(m, plan, {64, 128}, {64, 256});
+  if (!tile) draft.assume("tile: 128 queries, " + std::to_string(plan.tile_k) + " keys a step");
+  plan.warps = warps_of_groups(plan.tile_q);
+  check_groups(m, plan, tile, "queries", flash_groups_shared(plan), model);
   draft.assume("two stages of K and of V");
+}
+
+/// A warpgroup that fetches, and one for each 64 keys.
+void read_tiles_of_groups_back(config::Map& m, Sizes& sizes, const GpuModel& model, Draft& draft) {
+  plan_groups(sizes.plan);
+  sizes.plan.log_sums = true;
+  AttentionPlan& plan = sizes.back;
+  plan = sizes.plan;
+  plan.tile_q = plan.size > 64 ? 64 : 128;  // the sums of dK and dV take twice the registers
+  plan.tile_k = 128;
+  const auto tile = read_tile(m, plan, {64, 128}, {64, 128});
+  if (!tile)
+    draft.assume("tile: " + std::to_string(plan.tile_q) + " queries a step, 128 keys a block; forward 128 and " +
+                 std::to_string(sizes.plan.tile_k));
+  plan.warps = warps_of_groups(plan.tile_k);
+  check_groups(m, plan, tile, "keys", flash_groups_backward_shared(plan), model);
+  draft.assume("two stages of Q, dO and dS; dQ is summed in fp32 by atomics, in the order of the product's registers");
 }
 
 void read_tiles_back(config::Map& m, Sizes& sizes, Draft& draft) {
@@ -159,8 +183,13 @@ Sizes read(config::Map& m, const GpuModel& model, Draft& draft) {
   }
   if (const auto math = m.find("math"); math && math->choice({"mma", "wgmma"}) == 1) {
     if (model.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
-    if (!sizes.flash || sizes.backward)
-      throw math->error("is sketched for flash attention, forward", "write mma, or leave it out");
+    if (!sizes.flash) throw math->error("is sketched for flash attention", "write mma, or take algorithm: flash");
+    const int most = sizes.backward ? 128 : 256;  // dK and dV are both sums in registers
+    if (plan.size < kPanel || plan.size > most)
+      throw head.error(plan.size < kPanel
+                           ? "makes rows of " + std::to_string(plan.row_bytes()) + " bytes, and wgmma takes 128 of each"
+                           : "leaves no registers beside the sums of dK and dV",
+                       std::string("take 64") + (most > 128 ? ", 128 or 256" : " or 128") + ", or write math: mma");
     plan.wgmma = true;
   }
   if (const auto causal = m.find("causal")) plan.causal = causal->boolean();
@@ -174,8 +203,10 @@ Sizes read(config::Map& m, const GpuModel& model, Draft& draft) {
       throw group->error("of heads that share keys has no unfused way back in a sketch",
                          "leave it out, or take algorithm: flash");
   }
-  if (plan.wgmma)
-    read_tiles_of_groups(m, head, sizes, model, draft);
+  if (plan.wgmma && sizes.backward)
+    read_tiles_of_groups_back(m, sizes, model, draft);
+  else if (plan.wgmma)
+    read_tiles_of_groups(m, sizes, model, draft);
   else if (sizes.backward && sizes.flash)
     read_tiles_back(m, sizes, draft);
   else
@@ -200,55 +231,98 @@ struct Buffers {
   int q = 0, k = 0, v = 0, o = 0;
 };
 
+struct Gradients {
+  int d_o = 0, log_sums = 0, delta = 0, dq_sums = 0, dq = 0, dk = 0, dv = 0;
+};
+/// `rows`: of log_sums, delta and dq_sums.
+Gradients gradients(const Sizes& sizes, int log_sums, std::int64_t rows, Draft& draft) {
+  const auto floats = static_cast<std::uint64_t>(rows) * 4;
+  Gradients g;
+  g.log_sums = log_sums;
+  g.d_o = draft.buffer("d_o", sizes.q_bytes, random_fill(sizes.plan.type, 4));
+  g.delta = draft.buffer("delta", floats, FillZero{});
+  g.dq_sums = draft.buffer("dq_sums", floats * static_cast<std::uint64_t>(sizes.plan.size), FillZero{});
+  g.dq = draft.buffer("dq", sizes.q_bytes, FillZero{});
+  g.dk = draft.buffer("dk", sizes.k_bytes, FillZero{});
+  g.dv = draft.buffer("dv", sizes.k_bytes, FillZero{});
+  return g;
+}
+
+Launch launch_of(const std::string& kernel, const SourcePosition& where, std::int64_t blocks, int rows, int threads,
+                 int shared) {
+  Launch l;
+  l.kernel = kernel;
+  l.where = where;
+  l.grid = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(rows), 1};
+  l.block = {static_cast<std::uint32_t>(threads), 1, 1};
+  l.dynamic_shared_bytes = static_cast<std::uint32_t>(shared);
+  return l;
+}
+constexpr int kRowThreads = 256;  ///< of the kernels for delta and dq
+
 void draft_backward(const std::string& id, const Sizes& sizes, const Buffers& buffers, int log_sums,
                     const GpuModel& model, const SourcePosition& where, Draft& draft) {
   const AttentionPlan& plan = sizes.back;
   const std::int64_t rows = plan.heads * plan.queries, elements = rows * plan.size;
-  const int d_o = draft.buffer("d_o", sizes.q_bytes, random_fill(plan.type, 4));
-  const int delta = draft.buffer("delta", static_cast<std::uint64_t>(rows) * 4, FillZero{});
-  const int dq_sums = draft.buffer("dq_sums", static_cast<std::uint64_t>(elements) * 4, FillZero{});
-  const int dq = draft.buffer("dq", sizes.q_bytes, FillZero{}), dk = draft.buffer("dk", sizes.k_bytes, FillZero{}),
-            dv = draft.buffer("dv", sizes.k_bytes, FillZero{});
-  const auto launch = [&](const char* name, Kernel (*write)(const AttentionPlan&, const GpuModel&, const std::string&,
-                                                            const SourcePosition&)) -> Launch& {
-    draft.kernels.push_back(write(plan, model, id + name, where));
-    Launch l;
-    l.kernel = id + name;
-    l.where = where;
-    l.grid = l.block = {1, 1, 1};
-    l.block.x = 256;
-    draft.item.launches.push_back(std::move(l));
-    return draft.item.launches.back();
-  };
-  Launch& of_delta = launch("_delta", flash_delta);
-  of_delta.grid.x = static_cast<std::uint32_t>(ceiling(rows, 8));
-  of_delta.arguments = {pointer_to(buffers.o), pointer_to(d_o), pointer_to(delta), pointer_to(dq_sums),
+  const Gradients g = gradients(sizes, log_sums, rows, draft);
+  draft.kernels.push_back(flash_delta(plan, model, id + "_delta", where));
+  Launch of_delta = launch_of(id + "_delta", where, ceiling(rows, kRowThreads / kWarpLanes), 1, kRowThreads, 0);
+  of_delta.arguments = {pointer_to(buffers.o), pointer_to(g.d_o), pointer_to(g.delta), pointer_to(g.dq_sums),
                         number_argument(rows)};
-  Launch& back = launch("_backward", flash_backward);
-  back.grid = {static_cast<std::uint32_t>(ceiling(plan.keys, plan.tile_k)),
-               static_cast<std::uint32_t>(plan.heads / plan.group), 1};
-  back.block.x = static_cast<std::uint32_t>(plan.threads());
-  back.dynamic_shared_bytes = static_cast<std::uint32_t>(flash_backward_shared(plan));
-  for (const int b : {buffers.q, buffers.k, buffers.v, d_o, log_sums, delta, dq_sums, dk, dv})
+  draft.item.launches.push_back(std::move(of_delta));
+  draft.kernels.push_back(flash_backward(plan, model, id + "_backward", where));
+  Launch back = launch_of(id + "_backward", where, ceiling(plan.keys, plan.tile_k), plan.heads / plan.group,
+                          plan.threads(), flash_backward_shared(plan));
+  for (const int b : {buffers.q, buffers.k, buffers.v, g.d_o, g.log_sums, g.delta, g.dq_sums, g.dk, g.dv})
     back.arguments.push_back(pointer_to(b));
   for (const std::int64_t n : {plan.queries, plan.keys}) back.arguments.push_back(number_argument(n));
   for (const double scale : {1.0, kLog2E}) back.arguments.push_back(float_argument(scale / std::sqrt(plan.size)));
-  Launch& of_dq = launch("_dq", flash_dq);
-  of_dq.grid.x = static_cast<std::uint32_t>(ceiling(elements, 512));
-  of_dq.arguments = {pointer_to(dq_sums), pointer_to(dq), number_argument(elements / 2)};
+  draft.item.launches.push_back(std::move(back));
+  draft.kernels.push_back(flash_dq(plan, model, id + "_dq", where));
+  Launch of_dq = launch_of(id + "_dq", where, ceiling(elements, 2 * kRowThreads), 1, kRowThreads, 0);
+  of_dq.arguments = {pointer_to(g.dq_sums), pointer_to(g.dq), number_argument(elements / 2)};
+  draft.item.launches.push_back(std::move(of_dq));
+}
+
+void draft_groups_backward(const std::string& id, const Sizes& sizes, const Buffers& buffers, int log_sums,
+                           const GpuModel& model, const SourcePosition& where, Draft& draft) {
+  const AttentionPlan& plan = sizes.back;
+  const std::int64_t pitch = plan.pitch(), pairs = plan.queries * plan.size / 2;
+  const int kv_heads = plan.heads / plan.group;
+  const Gradients g = gradients(sizes, log_sums, plan.heads * pitch, draft);
+  draft.kernels.push_back(flash_delta(plan, model, id + "_delta", where));
+  Launch of_delta =
+      launch_of(id + "_delta", where, ceiling(pitch, kRowThreads / kWarpLanes), plan.heads, kRowThreads, 0);
+  for (const int b : {buffers.o, g.d_o, g.delta, g.dq_sums}) of_delta.arguments.push_back(pointer_to(b));
+  for (const std::int64_t n : {plan.queries, pitch}) of_delta.arguments.push_back(number_argument(n));
+  draft.item.launches.push_back(std::move(of_delta));
+  draft.kernels.push_back(flash_groups_backward(plan, model, id + "_backward", where));
+  Launch back = launch_of(id + "_backward", where, ceiling(plan.keys, plan.tile_k), kv_heads, plan.threads(),
+                          flash_groups_backward_shared(plan));
+  const auto map = [&](int buffer, std::int64_t length, int heads, int rows) {
+    back.arguments.push_back(map_of(buffer, plan.type, length, plan.size, rows, heads));
+  };
+  for (const int b : {buffers.q, g.d_o}) map(b, plan.queries, plan.heads, plan.tile_q);
+  for (const int b : {buffers.k, buffers.v}) map(b, plan.keys, kv_heads, plan.tile_k);
+  for (const int b : {g.dk, g.dv}) map(b, plan.keys, kv_heads, kGroupRows);
+  for (const int b : {g.log_sums, g.delta}) back.arguments.push_back(map_of_floats(b, plan.heads, pitch, plan.tile_q));
+  back.arguments.push_back(pointer_to(g.dq_sums));
+  for (const std::int64_t n : {plan.queries, plan.keys, pitch}) back.arguments.push_back(number_argument(n));
+  for (const double scale : {kLog2E, 1.0}) back.arguments.push_back(float_argument(scale / std::sqrt(plan.size)));
+  draft.item.launches.push_back(std::move(back));
+  draft.kernels.push_back(flash_dq(plan, model, id + "_dq", where));
+  Launch of_dq = launch_of(id + "_dq", where, ceiling(pairs, kRowThreads), plan.heads, kRowThreads, 0);
+  of_dq.arguments = {pointer_to(g.dq_sums), pointer_to(g.dq), number_argument(pairs), number_argument(pitch),
+                     float_argument(1 / std::sqrt(plan.size))};
+  draft.item.launches.push_back(std::move(of_dq));
 }
 
 void draft_flash(const std::string& id, const Sizes& sizes, const Buffers& buffers, const GpuModel& model,
                  const SourcePosition& where, Draft& draft) {
   const AttentionPlan& plan = sizes.plan;
   const int log_sums = draft.buffer("log_sums", static_cast<std::uint64_t>(plan.heads * plan.queries) * 4, FillZero{});
-  Launch launch;
-  launch.kernel = id;
-  launch.where = where;
-  launch.grid = {static_cast<std::uint32_t>(ceiling(plan.queries, plan.tile_q)), static_cast<std::uint32_t>(plan.heads),
-                 1};
-  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
-  launch.dynamic_shared_bytes = static_cast<std::uint32_t>(flash_forward_shared(plan));
+  Launch launch =
+      launch_of(id, where, ceiling(plan.queries, plan.tile_q), plan.heads, plan.threads(), flash_forward_shared(plan));
   launch.arguments = {pointer_to(buffers.q),      pointer_to(buffers.k),
                       pointer_to(buffers.v),      pointer_to(buffers.o),
                       pointer_to(log_sums),       number_argument(plan.queries),
@@ -261,13 +335,8 @@ void draft_flash(const std::string& id, const Sizes& sizes, const Buffers& buffe
 void draft_flash_groups(const std::string& id, const Sizes& sizes, const Buffers& buffers, const GpuModel& model,
                         const SourcePosition& where, Draft& draft) {
   const AttentionPlan& plan = sizes.plan;
-  Launch launch;
-  launch.kernel = id;
-  launch.where = where;
-  launch.grid = {static_cast<std::uint32_t>(ceiling(plan.queries, plan.tile_q)), static_cast<std::uint32_t>(plan.heads),
-                 1};
-  launch.block = {static_cast<std::uint32_t>(plan.threads()), 1, 1};
-  launch.dynamic_shared_bytes = static_cast<std::uint32_t>(flash_groups_shared(plan));
+  Launch launch =
+      launch_of(id, where, ceiling(plan.queries, plan.tile_q), plan.heads, plan.threads(), flash_groups_shared(plan));
   const auto map = [&](int buffer, std::int64_t length, std::int64_t heads, int rows) {
     launch.arguments.push_back(map_of(buffer, plan.type, length, plan.size, rows, heads));
   };
@@ -276,8 +345,16 @@ void draft_flash_groups(const std::string& id, const Sizes& sizes, const Buffers
   map(buffers.o, plan.queries, plan.heads, kGroupRows);
   for (const std::int64_t n : {plan.queries, plan.keys}) launch.arguments.push_back(number_argument(n));
   launch.arguments.push_back(float_argument(kLog2E / std::sqrt(plan.size)));
+  int log_sums = 0;
+  if (sizes.backward) {
+    const std::int64_t pitch = sizes.back.pitch();
+    log_sums = draft.buffer("log_sums", static_cast<std::uint64_t>(plan.heads * pitch) * 4, FillZero{});
+    launch.arguments.push_back(number_argument(pitch));
+    launch.arguments.push_back(pointer_to(log_sums));
+  }
   draft.kernels.push_back(flash_groups(plan, model, id, where));
   draft.item.launches.push_back(std::move(launch));
+  if (sizes.backward) draft_groups_backward(id, sizes, buffers, log_sums, model, where, draft);
 }
 
 /// The products of unfused attention, a head each.

@@ -343,24 +343,38 @@ Kernel flash_delta(const AttentionPlan& plan, const GpuModel& model, const std::
   constexpr int kThreads = 256;
   Writer w(model, name);
   const int o = w.pointer_parameter(), d_o = w.pointer_parameter(), delta = w.pointer_parameter(),
-            dq = w.pointer_parameter(), rows = w.integer_parameter();
+            dq = w.pointer_parameter(), rows = w.integer_parameter(), pitch = plan.wgmma ? w.integer_parameter() : 0;
   w.descriptor();
   const Value thread = w.thread(), lane = w.and_bits(thread, 31);
   const Value row = w.mad(w.copy(w.block_x()), imm(kThreads / kWarpLanes), w.shift_right(thread, 5));
-  w.code.exit(w.compare("GE", row, w.uniform_integer(rows)));
-  const int each = plan.size / kWarpLanes, size = bytes_of(plan.type);
-  const Value element = w.mad(row, imm(plan.size), w.mad(lane, imm(each), kRZ));
-  const int bytes = each * size;
-  const Value a = w.load_global(w.wide_mad(element, imm(size), w.pointer(o)), 0, bytes);
-  const Value b = w.load_global(w.wide_mad(element, imm(size), w.pointer(d_o)), 0, bytes);
+  const Value all = w.uniform_integer(rows);
+  Value from = row, to = row, inside = kPT;
+  if (plan.wgmma) {  // rows beyond the queries are none, and have a delta of 0
+    const Value head = w.copy(w.block_y());
+    from = w.mad(head, all, row);
+    to = w.mad(head, w.uniform_integer(pitch), row);
+    if (plan.queries % plan.tile_q != 0) inside = w.compare("LT", row, all);
+  } else {
+    w.code.exit(w.compare("GE", row, all));
+  }
+  const int each = plan.size / kWarpLanes, size = bytes_of(plan.type), bytes = each * size;
+  const Value in_row = w.mad(lane, imm(each), kRZ), element = w.mad(from, imm(plan.size), in_row);
+  const auto load = [&](int tensor) {
+    const Value words = w.code.vector((bytes + 3) / 4);
+    if (inside.id >= 0)
+      for (int i = 0; i < (bytes + 3) / 4; ++i) w.assign(words.at(i), kRZ);
+    w.load_global(words, w.wide_mad(element, imm(size), w.pointer(tensor)), 0, bytes, true, inside);
+    return words;
+  };
+  const Value a = load(o), b = load(d_o);
   Value sum = w.number(0);
   for (int e = 0; e < each; ++e)
     sum = w.fp("FFMA", element_of(w, a, e, plan.type), element_of(w, b, e, plan.type), sum);
-  const Value to = w.wide_mad(element, imm(4), w.pointer(dq));
-  for (int e = 0; e < each; ++e) w.store_global(to, e * 4, kRZ, 4);
+  const Value sums = w.wide_mad(plan.wgmma ? w.mad(to, imm(plan.size), in_row) : element, imm(4), w.pointer(dq));
+  for (int e = 0; e < each; ++e) w.store_global(sums, e * 4, kRZ, 4);
   sum = warp_reduce(w, sum, Reduce::Sum);
   const Value first = w.compare("EQ", lane, kRZ);
-  w.store_global(w.wide_mad(row, imm(4), w.pointer(delta)), 0, sum, 4, first);
+  w.store_global(w.wide_mad(to, imm(4), w.pointer(delta)), 0, sum, 4, first);
   return w.finish(where, "take smaller heads", kThreads, 0);
 }
 
@@ -369,11 +383,31 @@ Kernel flash_dq(const AttentionPlan& plan, const GpuModel& model, const std::str
   constexpr int kThreads = 256;
   Writer w(model, name);
   const int sums = w.pointer_parameter(), dq = w.pointer_parameter(), pairs = w.integer_parameter();
+  const int pitch = plan.wgmma ? w.integer_parameter() : 0, scale = plan.wgmma ? w.integer_parameter() : 0;
   w.descriptor();
-  const Value index = w.mad(w.copy(w.block_x()), imm(kThreads), w.thread());
-  w.code.exit(w.compare("GE", index, w.uniform_integer(pairs)));
-  const Value v = w.load_global(w.wide_mad(index, imm(8), w.pointer(sums)), 0, 8);
-  w.store_global(w.wide_mad(index, imm(4), w.pointer(dq)), 0, pack(w, plan.type, v, v.at(1)), 4);
+  const Value index = w.mad(w.copy(w.block_x()), imm(kThreads), w.thread()), all = w.uniform_integer(pairs);
+  w.code.exit(w.compare("GE", index, all));
+  if (!plan.wgmma) {
+    const Value v = w.load_global(w.wide_mad(index, imm(8), w.pointer(sums)), 0, 8);
+    w.store_global(w.wide_mad(index, imm(4), w.pointer(dq)), 0, pack(w, plan.type, v, v.at(1)), 4);
+    return w.finish(where, "take smaller heads", kThreads, 0);
+  }
+  // Of 64 rows, a product's registers lie one after another, of its threads side by side (flash_groups_backward).
+  constexpr int kRows = 64, kGroupThreads = 128;
+  const int pair_bits = log2_of(plan.size / 2);
+  const Value row = w.shift_right(index, pair_bits),
+              pair = w.and_bits(index, static_cast<std::uint32_t>(plan.size / 2 - 1));
+  const Value head = w.copy(w.block_y()), in_tile = w.and_bits(row, kRows - 1);
+  const Value tile_row = w.mad(head, w.uniform_integer(pitch), w.and_bits(row, ~std::uint32_t{kRows - 1}));
+  const Value thread =
+      w.mad(w.shift_right(in_tile, 4), imm(kWarpLanes), w.mad(w.and_bits(row, 7), imm(4), w.and_bits(pair, 3)));
+  const Value half = w.and_bits(w.shift_right(row, 3), 1);
+  const Value words = w.mad(w.shift_right(pair, 2), imm(4), w.shift_left(half, 1));
+  const Value element = w.mad(tile_row, imm(plan.size), w.mad(words, imm(kGroupThreads), thread));
+  const Value from = w.wide_mad(element, imm(4), w.pointer(sums)), by = w.integer(scale);
+  const Value low = w.load_global(from, 0, 4), high = w.load_global(from, kGroupThreads * 4, 4);
+  const Value to = w.wide_mad(w.mad(head, all, index), imm(4), w.pointer(dq));
+  w.store_global(to, 0, pack(w, plan.type, w.fp("FMUL", low, by), w.fp("FMUL", high, by)), 4);
   return w.finish(where, "take smaller heads", kThreads, 0);
 }
 

@@ -5,21 +5,16 @@
 // from where Q was, cut at the sequence's end. sm_90 alone.
 #include <algorithm>
 
-#include "sketch/families/attention.h"
-#include "sketch/families/groups.h"
+#include "sketch/families/attention_groups.h"
 
 namespace forewarp::sketch {
 namespace {
 
-constexpr int kStages = 2;
-constexpr std::uint32_t kParity = 0x80000000;
-constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;  ///< of 168 that 384 threads begin with
 constexpr int kTurnThreads = 2 * kGroupThreads;
 
-class FlashGroups {
+class FlashGroups : AttentionGroups {
  public:
-  FlashGroups(const AttentionPlan& plan, const GpuModel& model, const std::string& name)
-      : plan_(plan), w_(model, name) {}
+  using AttentionGroups::AttentionGroups;
 
   Kernel write(const SourcePosition& where) {
     Code& c = w_.code;
@@ -45,10 +40,7 @@ class FlashGroups {
   }
 
  private:
-  static constexpr int kMostGroups = 2;
-
   int groups() const { return plan_.tile_q / kGroupRows; }
-  int panels() const { return plan_.size / kPanel; }
   int q_panel() const { return plan_.tile_q * kRowBytes; }
   int k_panel() const { return plan_.tile_k * kRowBytes; }
   int tile_bytes() const { return panels() * k_panel(); }
@@ -70,6 +62,11 @@ class FlashGroups {
     int maps[4];
     for (int& m : maps) m = w_.tensor_map_parameter();
     const int queries = w_.integer_parameter(), keys = w_.integer_parameter(), scale = w_.integer_parameter();
+    if (plan_.log_sums) {
+      pitch_ = w_.integer_parameter();
+      log_sums_ = w_.pointer_parameter();
+      w_.descriptor();
+    }
     find_maps(w_, maps, maps_, 4);
     thread_ = w_.thread();
     base_ = w_.shared_base();
@@ -108,32 +105,6 @@ class FlashGroups {
     w_.barrier();
   }
 
-  // ---- the stage of a turn: of two, the lowest bit of its number; the phase's parity is the bit above
-
-  Value stage_of(Value count) {
-    const Value v = w_.code.uniform();
-    w_.code.emit("ULOP3.LUT", {v, count, imm(kStages - 1), kURZ, imm(0xc0), never()});
-    return v;
-  }
-  Value times(Value uniform, int by, Value and_add) {
-    const Value v = w_.code.uniform();
-    w_.code.emit("UIMAD", {v, uniform, imm(by), and_add});
-    return v;
-  }
-  Value barrier_of(Value stage, int first) { return times(stage, kBarrierBytes, uniform_add(w_, base_, first)); }
-  /// `before`: of the phase before, which of a barrier just begun counts as over.
-  Value parity_of(Value count, bool before) {
-    const Value high = w_.code.uniform(), bit = w_.code.uniform();
-    w_.code.emit("USHF.L.U32", {high, count, imm(31 - log2_of(kStages)), kURZ});
-    w_.code.emit("ULOP3.LUT", {bit, high, imm(kParity), kURZ, imm(before ? 0x0c : 0xc0), never()});
-    return w_.copy(bit);
-  }
-  static Arg never() {
-    Arg a = uniform_true();
-    a.operand.invert = true;
-    return a;
-  }
-
   // ---- who fetches
 
   void produce() {
@@ -142,51 +113,30 @@ class FlashGroups {
     c.exit(w_.compare("NE", thread_, kRZ));
     const Value head = c.uniform(), row = to_uniform(w_, key0_), count = c.uniform();
     c.emit("USHF.R.U32.HI", {head, kURZ, imm(log2_of(plan_.group)), head_});
-    fetch(0, base_, q_panel(), to_uniform(w_, row0_), head_, uniform_add(w_, base_, q_full()));
+    const Value q_barrier = uniform_add(w_, base_, q_full());
+    expect(q_barrier, panels() * q_panel());
+    fetch(0, base_, q_panel(), to_uniform(w_, row0_), head_, q_barrier);
     c.emit("UMOV", {count, kURZ});
     const Label loop = c.new_label();
     c.place(loop);
     const Value parity = parity_of(count, true), stage = stage_of(count);
     wait_for_phase(w_, barrier_of(stage, k_empty()), parity);
-    fetch(1, times(stage, tile_bytes(), uniform_add(w_, base_, k_at())), k_panel(), row, head,
-          barrier_of(stage, k_full()));
+    fetch_tile(1, stage, k_at(), k_full(), row, head);
     wait_for_phase(w_, barrier_of(stage, v_empty()), parity);
-    fetch(2, times(stage, tile_bytes(), uniform_add(w_, base_, v_at())), k_panel(), row, head,
-          barrier_of(stage, v_full()));
+    fetch_tile(2, stage, v_at(), v_full(), row, head);
     c.emit("UIADD3", {row, row, imm(-plan_.tile_k), kURZ});
     c.emit("UIADD3", {count, count, imm(1), kURZ});
     c.branch(loop, w_.compare("GT", tiles_, count));
     c.exit();
   }
 
-  void fetch(int map, Value to, int panel_bytes, Value row, Value head, Value barrier) {
-    Code& c = w_.code;
-    c.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(barrier), w_.number(panels() * panel_bytes)});
-    for (int panel = 0; panel < panels(); ++panel) {
-      const Value words = c.uniform(5);
-      c.emit("UIADD3", {words, to, imm(panel * panel_bytes), kURZ});
-      c.emit("UMOV", {words.at(1), barrier});
-      c.emit("UMOV", {words.at(2), imm(panel * kPanel)});
-      c.emit("UMOV", {words.at(3), row});
-      c.emit("UMOV", {words.at(4), head});
-      c.emit("UTMALDG.3D", {at(words), at(maps_[map])});
-    }
+  void fetch_tile(int map, Value stage, int first, int full, Value row, Value head) {
+    const Value barrier = barrier_of(stage, full);
+    expect(barrier, tile_bytes());
+    fetch(map, times(stage, tile_bytes(), uniform_add(w_, base_, first)), k_panel(), row, head, barrier);
   }
 
   // ---- who multiplies
-
-  void take_registers() {
-    Code& c = w_.code;
-    const Label again = c.new_label();
-    c.place(again);
-    Arg got = uniform_true();
-    got.operand.index = 0;
-    c.emit("USETMAXREG.TRY_ALLOC.CTAPOOL", {got, imm(kConsumerRegisters)});
-    c.place(c.new_label());  // the assembler follows no uniform predicates
-    const Value have = c.predicate();
-    c.emit("PLOP3.LUT", {have, kPT, kPT, kPT, got, imm(0x80), imm(0)});
-    c.branch(again, have, true);
-  }
 
   void begin_group() {
     Code& c = w_.code;
@@ -226,24 +176,6 @@ class FlashGroups {
   }
   void your_turn() {
     if (groups() > 1) w_.code.emit("BAR.ARV", {other_, imm(kTurnThreads)});
-  }
-  /// What follows stays behind what came before.
-  void part() { w_.code.place(w_.code.new_label()); }
-  void wait_for_products(int left) {
-    w_.code.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(left)});
-    part();
-  }
-  void give_back(Value stage, int empty) {
-    w_.code.emit("SYNCS.ARRIVE.TRANS64.A1T0", {kRZ, at(barrier_of(stage, empty)), kRZ}).when(first_thread_);
-  }
-
-  Value factors() {
-    const Value v = w_.code.uniform(4);
-    for (const int word : {1, 3}) w_.code.emit("UMOV", {v.at(word), imm(kFactorHigh)});
-    return v;
-  }
-  std::string mnemonic(int columns) const {
-    return "HGMMA.64x" + std::to_string(columns) + "x16.F32" + (plan_.type == Type::Bf16 ? ".BF16" : "");
   }
   Value start_of(Value stage, int first, std::uint32_t panel) {
     return factor_start(w_, w_.copy(times(stage, tile_bytes(), uniform_add(w_, base_, first))), panel);
@@ -287,15 +219,13 @@ class FlashGroups {
   }
 
   void first_keys() {
-    Code& c = w_.code;
     const Value zero = w_.number(0), stage = uniform_number(w_, 0);
     wait_for_phase(w_, uniform_add(w_, base_, q_full()), zero);
     wait_for_phase(w_, uniform_add(w_, base_, k_full()), zero);
     my_turn();
     begin_scores(stage);
     your_turn();
-    for (int word = 0; word < plan_.size / 2; word += 2)
-      c.emit("CS2R", {out_.at(word), special(SpecialRegister::Zero)});
+    clear(out_, plan_.size / 2);
     wait_for_products(0);
     give_back(stage, k_empty());
     if (plan_.causal || plan_.keys % plan_.tile_k != 0) mask();
@@ -420,48 +350,40 @@ class FlashGroups {
   void end() {
     Code& c = w_.code;
     Value by[2];
-    for (int h = 0; h < 2; ++h) by[h] = reciprocal_of_normal(w_, across_row(sum_[h], Reduce::Sum));
+    for (int h = 0; h < 2; ++h) {
+      total_[h] = across_row(sum_[h], Reduce::Sum);
+      by[h] = reciprocal_of_normal(w_, total_[h]);
+    }
     multiply_rows(by);
-    // This group's rows of Q have been read: O takes their place. Lane 8 i + r has row r of the i-th matrix of eight.
-    const Value lane = w_.and_bits(thread_, 31), in_strip = w_.and_bits(lane, kStrip - 1);
-    const Value warp = w_.and_bits(w_.shift_right(thread_, 5), 3);
-    const Value row = w_.mad(warp, imm(kStrip), in_strip);
-    const Value chunk = w_.exclusive_or(w_.and_bits(row, 7), w_.shift_right(lane, 4));
-    const Value to = w_.mad(row, imm(kRowBytes), q_rows_), chunk_bytes = w_.shift_left(chunk, log2_of(kChunk));
-    for (int strip = 0; strip < kPanel / kStrip; ++strip) {
-      const Value address =
-          w_.add(to, strip == 0 ? chunk_bytes : w_.exclusive_or(chunk_bytes, imm(2 * strip * kChunk)));
-      for (int panel = 0; panel < panels(); ++panel) {
-        const Value words = c.vector(4);
-        for (int i = 0; i < 4; ++i) {
-          const Value sums = out_.at(panel * kPanel / 2 + strip * 8 + 2 * i);
-          pack(w_, plan_.type, words.at(i), sums, sums.at(1));
-        }
-        c.emit("STSM.16.M88.4", {shared(address, panel * q_panel()), words});
-      }
-    }
-    c.emit("MEMBAR.ALL.CTA");
-    c.emit("FENCE.VIEW.ASYNC.S");
-    c.emit("BAR.SYNC.DEFER_BLOCKING", {w_.add(own_, imm(kMostGroups)), imm(kGroupThreads)});
+    if (plan_.log_sums) store_logarithms();
+    store_rows(out_, q_rows_, q_panel());  // this group's rows of Q have been read
+    publish(w_.add(own_, imm(kMostGroups)), kGroupThreads);
     c.exit(first_thread_, true);
-    const Value first_row = to_uniform(w_, w_.add(row0_, group_row_));
-    for (int panel = 0; panel < panels(); ++panel) {
-      const Value words = c.uniform(4);
-      c.emit("UIADD3", {words, q_rows_, imm(panel * q_panel()), kURZ});
-      c.emit("UMOV", {words.at(1), imm(panel * kPanel)});
-      c.emit("UMOV", {words.at(2), first_row});
-      c.emit("UMOV", {words.at(3), head_});
-      c.emit("UTMASTG.3D", {at(words), at(maps_[3])});
-    }
-    c.emit("UTMACMDFLUSH");
-    c.emit("DEPBAR.LE", {scoreboard(0), imm(0)});  // shared memory goes with the block
+    store_boxes(3, q_rows_, q_panel(), to_uniform(w_, w_.add(row0_, group_row_)), head_);
+    wait_for_boxes();
   }
 
-  const AttentionPlan& plan_;
-  Writer w_;
-  Value maps_[4], thread_, base_, head_, queries_, keys_, scale_, row0_, tiles_, key0_;
-  Value own_, other_, first_thread_, group_row_, q_rows_, row_, pair_, q_, s_, out_, p_, count_;
-  Value largest_[2], sum_[2], kept_[2];
+  /// Of the rows' sums, to base 2, as a way back takes them.
+  void store_logarithms() {
+    Code& c = w_.code;
+    const Value first_lane = w_.compare("EQ", pair_, kRZ), pitch = w_.integer(pitch_);
+    const Value head_row = w_.mad(w_.copy(head_), pitch, kRZ);
+    for (int h = 0; h < 2; ++h) {
+      const Value row = w_.add(row_, imm(h * 8));
+      const Label skip = c.new_label();
+      c.diverge(skip);
+      c.branch(skip, w_.compare_and("LT", row, pitch, first_lane), true);
+      const Value log = w_.fp("FMUL", logarithm(w_, total_[h]), imm(static_cast<float>(kLog2E)));
+      const Value result = w_.fp("FFMA", largest_[h], scale_, log);
+      w_.store_global(w_.wide_mad(w_.add(head_row, row), imm(4), w_.pointer(log_sums_)), 0, result, 4);
+      c.converge(skip);
+    }
+  }
+
+  int log_sums_ = 0, pitch_ = 0;  ///< parameters
+  Value head_, queries_, keys_, scale_, row0_, tiles_, key0_;
+  Value own_, other_, group_row_, q_rows_, row_, pair_, q_, s_, out_, p_, count_;
+  Value largest_[2], sum_[2], kept_[2], total_[2];
 };
 
 }  // namespace
@@ -472,7 +394,7 @@ Kernel flash_groups(const AttentionPlan& plan, const GpuModel& model, const std:
 }
 
 int flash_groups_shared(const AttentionPlan& plan) {
-  constexpr int kBarriers = 1 + 4 * kStages;
+  constexpr int kStages = AttentionGroups::kStages, kBarriers = 1 + 4 * kStages;
   return (plan.tile_q + 2 * kStages * plan.tile_k) * plan.row_bytes() + kBarriers * kBarrierBytes;
 }
 

@@ -8,6 +8,16 @@ namespace {
 constexpr int kMapsAddress = 0x198;  ///< in bank 0: where the parameters are
 constexpr std::uint32_t kSharedBytes = 0x3ffff;
 
+Argument argument_of(const TensorMap& map, int buffer) {
+  const auto encoded = encode_tensor_map(map);
+  Argument argument;
+  argument.kind = ArgumentKind::TensorMap;
+  argument.bytes.assign(encoded.begin(), encoded.end());
+  argument.pointers.push_back({0, {buffer, 0}});
+  argument.maps.push_back(0);
+  return argument;
+}
+
 }  // namespace
 
 Argument map_of(int buffer, Type type, std::int64_t rows, std::int64_t columns, int box_rows, std::int64_t matrices) {
@@ -21,13 +31,18 @@ Argument map_of(int buffer, Type type, std::int64_t rows, std::int64_t columns, 
   map.strides[1] = map.shape[0] * map.strides[0];
   if (matrices > 0) map.strides[2] = map.shape[1] * map.strides[1];
   map.box = {kPanel, static_cast<std::uint32_t>(box_rows), 1, 1, 1};
-  const auto encoded = encode_tensor_map(map);
-  Argument argument;
-  argument.kind = ArgumentKind::TensorMap;
-  argument.bytes.assign(encoded.begin(), encoded.end());
-  argument.pointers.push_back({0, {buffer, 0}});
-  argument.maps.push_back(0);
-  return argument;
+  return argument_of(map, buffer);
+}
+
+Argument map_of_floats(int buffer, std::int64_t rows, std::int64_t columns, int box) {
+  TensorMap map;
+  map.type = TensorType::F32;
+  map.rank = 2;
+  map.shape = {static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), 1, 1, 1};
+  map.strides[0] = element_bytes(map.type);
+  map.strides[1] = map.shape[0] * map.strides[0];
+  map.box = {static_cast<std::uint32_t>(box), 1, 1, 1, 1};
+  return argument_of(map, buffer);
 }
 
 Value uniform_number(Writer& w, std::uint32_t bits) {

@@ -19,6 +19,9 @@ inline constexpr std::uint32_t kFactorHigh = kSwizzled | kAtomBytes / kChunk;
 /// The map of a matrix, or of several behind one another, in boxes of so many rows of 128 bytes.
 Argument map_of(int buffer, Type, std::int64_t rows, std::int64_t columns, int box_rows, std::int64_t matrices = 0);
 
+/// The map of rows of floats, in boxes of so many.
+Argument map_of_floats(int buffer, std::int64_t rows, std::int64_t columns, int box);
+
 Value uniform_number(Writer&, std::uint32_t bits);
 Value uniform_add(Writer&, Value a, int by);
 Value to_uniform(Writer&, Value a);
