@@ -156,7 +156,8 @@ SCENARIOS = [
     Scenario("S13 on Hopper", "What do wgmma and a warpgroup that fetches by TMA gain?", "s13_hopper", ["sketch_attention_hopper"],
              _in("tensor", mma_64="flash2_f16_64_2048") | _in("kernels_flash", mma_128_causal="flash2_f16_128_causal_2048") |
              _in("kernels_flash_groups", wgmma_64="flash3_f16_64_2048", wgmma_128_causal="flash3_f16_128_causal_2048"),
-             [("mma_64", "wgmma_64", [TIME, EXECUTED]), ("mma_128_causal", "wgmma_128_causal", [TIME, EXECUTED])], [EXECUTED]),
+             [("mma_64", "wgmma_64", [TIME, EXECUTED]), ("mma_128_causal", "wgmma_128_causal", [TIME, EXECUTED]),
+              ("mma_128_backward", "wgmma_128_backward", [TIME, EXECUTED])], [EXECUTED]),
     Scenario("S17 Asynchronous copies", "What do copies gain that run ahead of the products, and how many stages do they need?", "s17_copies",
              ["sketch_copies"],
              _in("tensor", registers="mma_swizzled_f16_4096", async_2="mma_async_2_f16_4096", async_4="mma_async_4_f16_4096"),
