@@ -250,7 +250,7 @@ TEST_CASE("attention that fits nowhere is refused where it stands", "[sketch]") 
              Contains("sketch.yaml:2:91: ") && Contains("bytes of shared memory"));
   CHECK_THAT(message("math: wgmma, direction: backward, warps: 8"), Contains("each 64 keys") && Contains("take 12"));
   CHECK_THAT(test::refusal("a:\n  attention: {length: 64, heads: 1, head: 256, math: wgmma, direction: backward}"),
-             Contains("sketch.yaml:2:43: ") && Contains("take 64 or 128"));
+             Contains("sketch.yaml:2:43: ") && Contains("algorithm: unfused"));
   CHECK_THAT(message("math: wgmma, algorithm: unfused"), Contains("flash attention") && Contains("write mma"));
 }
 

@@ -112,7 +112,14 @@ TEST_CASE("errors say where and what to do", "[sketch]") {
         "sketch.yaml:5:23: there is no tensor 'z', and no statement before this makes it\n  declare it under tensors");
   CHECK(refusal(head + "y = xep(x)\"]\n") == "sketch.yaml:5:19: there is no function 'xep'\n  did you mean exp?");
   CHECK(refusal(head + "z = x\"]\n") ==
-        "sketch.yaml:5:15: 'z' is the kernel's last result and goes nowhere\n  declare it under tensors");
+        "sketch.yaml:5:15: 'z' goes nowhere: no statement after this reads it\n  declare it under tensors, or leave it "
+        "out");
+  CHECK(refusal(head + "z = x\", \"y = x\"]\n").find("sketch.yaml:5:15: 'z' goes nowhere") == 0);
+  CHECK(refusal(head + "y = 2\"]\n") == "sketch.yaml:4:15: no statement reads or makes 'x'\n  leave it out");
+  CHECK(refusal(
+            "t: {elementwise: {shape: [100000, 8], tensors: {x: f32, y: {type: f32, pitch: 9}}, compute: [\"y = x\"]}}")
+            .find("sketch.yaml:1:27") == 0);
+  CHECK(refusal("t: {elementwise: {shape: [100000, 8], tensors: {x: f32, y: f32}, compute: [\"y = x\"]}}").empty());
   CHECK(refusal("t: {elementwise: {shape: [10], vector: 4, tensors: {x: f32}, compute: [\"x = x\"]}}")
             .find("sketch.yaml:1:40") == 0);
   CHECK(refusal("t: {}").find("give one of: elementwise") != std::string::npos);

@@ -143,6 +143,10 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   CHECK_THAT(message("math: wgmma, persistent: true", h200), Contains("a warpgroup of its own"));
   CHECK_THAT(message("math: wgmma, specialised: true, cluster: [2, 1], persistent: true", h200),
              Contains("and cluster exclude each other"));
+  CHECK_THAT(message("specialised: true", h200), Contains("sketch.yaml:2:49") && Contains("write math: wgmma"));
+  CHECK_THAT(message("type: f32, warp: [64, 32]", h200), Contains("is of tensor cores"));
+  CHECK_THAT(message("thread: [8, 8]", h200), Contains("is of f32"));
+  CHECK_THAT(message("math: wgmma, ahead: true", h200), Contains("is of mma.sync"));
   CHECK_THAT(message("math: mma, copies: tma", h200), Contains("TMA feeds wgmma"));
   CHECK_THAT(message("copies: registers, stages: 3", h200), Contains("is a ring"));
   CHECK_THAT(message("split_k: 2, persistent: true", h200), Contains("exclude each other"));
@@ -155,6 +159,36 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   CHECK_THAT(message("tile: [128, 128, 128], stages: 8", a100),
              Contains("sketch.yaml:2:11") && Contains("524288 bytes of shared memory"));
   CHECK_THAT(message("math: wgmma, tile: [128, 256, 64], stages: 8", h200), Contains("bytes of shared memory"));
+}
+
+TEST_CASE("registers and shared memory may be given", "[sketch]") {
+  const auto read = [](const std::string& given, const std::string& more = "") {
+    return parse_sketches("p:\n  matmul: {shape: [256, 256, 256]" + more + "}\n" + given, "sketch.yaml",
+                          gpu("h200-sxm"));
+  };
+  const int taken = read("").program->kernels[0].registers;
+  const std::uint32_t bytes = read("").launches->cases[0].launches[0].dynamic_shared_bytes;
+  const Sketches more = read("  registers: 200\n  shared: 100000\n");
+  CHECK(more.program->kernels[0].registers == 200);
+  CHECK(more.launches->cases[0].launches[0].dynamic_shared_bytes == 100000);
+  CHECK(more.assumptions[0].size() == read("").assumptions[0].size());
+  const Sketches fewer = read("  registers: 64\n");
+  CHECK(fewer.program->kernels[0].registers == 64);
+  CHECK(fewer.assumptions[0].back() ==
+        "registers: 64 of p as given; the code here takes " + std::to_string(taken) + ", and no spills are sketched");
+  CHECK(read("  registers: {p: 200, p_sum: 40}\n", ", split_k: 2").program->kernels[1].registers == 40);
+  const auto message = [](const std::string& given) {
+    return test::refusal("p:\n  matmul: {shape: [256, 256, 256], split_k: 2}\n  " + given);
+  };
+  using Catch::Contains;
+  CHECK_THAT(message("registers: 64"), Contains("sketch.yaml:3:14: ") && Contains("p, p_sum"));
+  CHECK_THAT(message("registers: {p: 300}"), Contains("sketch.yaml:3:18: ") && Contains("16 to 255"));
+  CHECK_THAT(message("registers: {q: 64}"), Contains("sketch.yaml:3:15: ") && Contains("accepted: p, p_sum"));
+  CHECK_THAT(
+      message("shared: {p: 1000}"),
+      Contains("sketch.yaml:3:15: ") && Contains("less than the " + std::to_string(bytes) + " bytes that p uses"));
+  CHECK_THAT(message("shared: {p: 300000}"), Contains("bytes of shared memory"));
+  CHECK_THAT(test::refusal("p: {registers: 64}"), Contains("give one of: elementwise"));
 }
 
 TEST_CASE("products in other types", "[sketch]") {

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 
@@ -38,6 +39,50 @@ void check_launches(const Draft& draft, const GpuModel& model) {
   }
 }
 
+/// What a sketch says of its kernels: a number, of a single one, or a map by name.
+void read_given(const config::Node& node, const Draft& draft,
+                const std::function<void(std::size_t, const config::Node&)>& give) {
+  if (!node.is_map()) {
+    if (draft.kernels.size() > 1) {
+      std::string names;
+      for (const Kernel& k : draft.kernels) names += (names.empty() ? "" : ", ") + k.name;
+      throw node.error("does not say of which kernel", "write a map from their names: " + names);
+    }
+    return give(0, node);
+  }
+  node.read_map([&](config::Map& m) {
+    for (std::size_t i = 0; i < draft.kernels.size(); ++i)
+      if (const auto of_kernel = m.find(draft.kernels[i].name)) give(i, *of_kernel);
+  });
+}
+
+void give_registers(const config::Node& node, Draft& draft) {
+  constexpr int kLeast = 16, kMost = 255;
+  read_given(node, draft, [&](std::size_t i, const config::Node& number) {
+    Kernel& kernel = draft.kernels[i];
+    const int taken = kernel.registers;
+    kernel.registers = static_cast<int>(number.integer(kLeast, kMost));
+    if (kernel.registers < taken)
+      draft.assume("registers: " + std::to_string(kernel.registers) + " of " + kernel.name +
+                   " as given; the code here takes " + std::to_string(taken) + ", and no spills are sketched");
+  });
+}
+
+void give_shared(const config::Node& node, Draft& draft) {
+  read_given(node, draft, [&](std::size_t i, const config::Node& number) {
+    const Kernel& kernel = draft.kernels[i];
+    const auto bytes = static_cast<std::uint32_t>(number.integer(0, 1 << 20));
+    for (Launch& launch : draft.item.launches) {
+      if (launch.kernel != kernel.name) continue;
+      const std::uint32_t taken = kernel.static_shared_bytes + launch.dynamic_shared_bytes;
+      if (bytes < taken)
+        throw number.error("is less than the " + std::to_string(taken) + " bytes that " + kernel.name + " uses",
+                           "give as many or more, or take smaller tiles");
+      launch.dynamic_shared_bytes = bytes - kernel.static_shared_bytes;
+    }
+  });
+}
+
 Draft draft(const config::Entry& entry, const GpuModel& model) {
   Draft result;
   entry.value.read_map([&](config::Map& m) {
@@ -53,7 +98,10 @@ Draft draft(const config::Entry& entry, const GpuModel& model) {
       chosen = &f;
       result = f.draft(entry.key, *node, model);
     }
-    if (chosen == nullptr && m.node().entries().empty())
+    if (chosen != nullptr) {
+      if (const auto registers = m.find("registers")) give_registers(*registers, result);
+      if (const auto shared = m.find("shared")) give_shared(*shared, result);
+    } else if (m.node().entries().empty() || m.has("registers") || m.has("shared"))
       throw m.node().error("does not say what kernel it is", "give one of: " + keys);
   });
   result.item.id = entry.key;

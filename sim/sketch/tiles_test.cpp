@@ -110,6 +110,7 @@ TEST_CASE("errors in tiles say where", "[sketch]") {
   CHECK_THAT(message("compute: {fma: 4, of: y}"), Contains("no load or read called"));
   CHECK_THAT(message("loop: {index: i, times: 2, body: [{loop: {index: i, times: 2, body: [barrier]}}]}"),
              Contains("index of a loop around it"));
+  CHECK_THAT(message("barrier: {}"), Contains("sketch.yaml:7:18") && Contains("write - barrier"));
   CHECK_THAT(message("barrier\n    shared: 300000"), Contains("sketch.yaml:3:5: takes 300000 bytes"));
 }
 

@@ -65,7 +65,7 @@ void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
   const bool by_fma = plan.type == Type::F32;
   plan.tile_q = by_fma ? 64 : 128;
   plan.tile_k = sizes.flash || by_fma ? 64 : 128;
-  plan.warps = by_fma ? 8 : 4;
+  plan.warps = by_fma || plan.size > 128 ? 8 : 4;  // so that O of a warp fits its registers
   const auto tile = read_tile(m, plan, {16, 256}, {16, 256});
   if (!tile)
     draft.assume("tile: " + std::to_string(plan.tile_q) + " queries, " + std::to_string(plan.tile_k) + " keys a step");
@@ -74,12 +74,14 @@ void read_tiles(config::Map& m, Sizes& sizes, Draft& draft) {
     if (plan.tile_q != plan.tile_k || plan.tile_q < 32 || plan.tile_q > 128)
       throw about.error("does not give each thread one 16-byte load of either",
                         "take [32, 32], [64, 64] or [128, 128]");
+    if (const auto warps = m.find("warps"))
+      throw warps->error("is of tensor cores", "leave it out for f32, whose tile tells the threads");
     return;
   }
   if (const auto warps = m.find("warps"))
     plan.warps = power_of_two(*warps, 1, 16);
   else
-    draft.assume("warps: 4");
+    draft.assume("warps: " + std::to_string(plan.warps));
   if (!sizes.flash) return;
   if (plan.tile_q / plan.warps < kStrip)
     throw about.error("leaves a warp fewer than 16 queries", "take more queries, or fewer warps");
@@ -181,15 +183,14 @@ Sizes read(config::Map& m, const GpuModel& model, Draft& draft) {
     if (sizes.backward && plan.type == Type::F32)
       throw direction->error("takes f16 or bf16 in a sketch", "take one of them, or leave it out");
   }
+  if (sizes.flash && sizes.backward && plan.size > 128)
+    throw head.error("leaves no registers beside the sums of dK and dV", "take 128 or less, or algorithm: unfused");
   if (const auto math = m.find("math"); math && math->choice({"mma", "wgmma"}) == 1) {
     if (model.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
     if (!sizes.flash) throw math->error("is sketched for flash attention", "write mma, or take algorithm: flash");
-    const int most = sizes.backward ? 128 : 256;  // dK and dV are both sums in registers
-    if (plan.size < kPanel || plan.size > most)
-      throw head.error(plan.size < kPanel
-                           ? "makes rows of " + std::to_string(plan.row_bytes()) + " bytes, and wgmma takes 128 of each"
-                           : "leaves no registers beside the sums of dK and dV",
-                       std::string("take 64") + (most > 128 ? ", 128 or 256" : " or 128") + ", or write math: mma");
+    if (plan.size < kPanel)
+      throw head.error("makes rows of " + std::to_string(plan.row_bytes()) + " bytes, and wgmma takes 128 of each",
+                       std::string("take 64") + (sizes.backward ? " or 128" : ", 128 or 256") + ", or write math: mma");
     plan.wgmma = true;
   }
   if (const auto causal = m.find("causal")) plan.causal = causal->boolean();

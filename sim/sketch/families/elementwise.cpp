@@ -463,7 +463,7 @@ Draft draft_elementwise(const std::string& id, const config::Node& node, const G
     const config::Node shape = m.at("shape");
     const std::vector<config::Node> extents = shape.list(1, 2);
     plan.columns = extents.back().integer(1, std::int64_t{1} << 36);
-    if (extents.size() == 2) plan.rows = extents.front().integer(1, 65535);
+    if (extents.size() == 2) plan.rows = extents.front().integer(1, std::int64_t{1} << 31);
     if (plan.elements() >= std::int64_t{1} << 31)
       throw shape.error("has 2^31 elements or more", "a sketch counts them in 32 bits");
     if (const auto vector = m.find("vector")) {
@@ -550,13 +550,26 @@ Draft draft_elementwise(const std::string& id, const config::Node& node, const G
       plan.columns *= plan.rows;
       plan.rows = 1;
     } else {
+      constexpr std::int64_t kMostRows = 65535;  ///< of blocks in a grid
+      if (plan.rows > kMostRows)
+        throw extents.front().error("is more rows of blocks than the 65535 of a grid, where a tensor has a layout",
+                                    "take fewer rows, or tensors whose elements are in order");
       for (Tensor& t : plan.tensors) t.plain = false;  // each has a row to find
     }
-    for (const auto& statements : kernels)
-      for (const Statement& s : statements)
-        if (kept.count(s.target) == 0 && &s == &statements.back())
-          throw InputError(s.where, config::quoted(s.target) + " is the kernel's last result and goes nowhere",
-                           "declare it under tensors");
+    std::set<std::string> named;
+    for (auto statements = kernels.rbegin(); statements != kernels.rend(); ++statements)
+      for (auto s = statements->rbegin(); s != statements->rend(); ++s) {
+        if (kept.count(s->target) == 0 && named.count(s->target) == 0)
+          throw InputError(s->where, config::quoted(s->target) + " goes nowhere: no statement after this reads it",
+                           "declare it under tensors, or leave it out");
+        named.insert(s->target);
+        std::vector<const Expression*> names;
+        collect_names(s->value, names);
+        for (const Expression* n : names) named.insert(n->name);
+      }
+    for (const Tensor& t : plan.tensors)
+      if (named.count(t.name) == 0)
+        throw InputError(t.where, "no statement reads or makes " + config::quoted(t.name), "leave it out");
     bool in_halves = false;
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       const std::string name =

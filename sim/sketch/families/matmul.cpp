@@ -35,6 +35,7 @@ class Reader {
       read_tensor_tiles();
     else
       read_float_tiles();
+    refuse_foreign();
     read_order();
     check_shares();
     read_epilogue();
@@ -207,6 +208,22 @@ class Reader {
       throw about.error("and the tile do not give each thread one 16-byte load of A and one of B",
                         "take a tile of m x k and n x k = 4 times the threads");
     draft_.assume("copies: registers, 16 bytes a load, A stored transposed; the loop over a tile's k unrolled");
+  }
+
+  /// Keys of other designs.
+  void refuse_foreign() {
+    const auto refuse = [&](const char* key, const char* what, const char* remedy) {
+      if (const auto node = m_.find(key)) throw node->error(what, remedy);
+    };
+    if (!plan_.wgmma)
+      if (const auto specialised = m_.find("specialised"); specialised && specialised->boolean())
+        throw specialised->error("is of wgmma, which TMA feeds", "write math: wgmma, or leave it out");
+    if (!plan_.mma())
+      for (const char* key : {"warp", "stages", "ahead"})
+        refuse(key, "is of tensor cores", "leave it out for f32, whose threads have the tile that thread gives");
+    else
+      refuse("thread", "is of f32", "give the tile of a warp: warp");
+    if (plan_.wgmma) refuse("ahead", "is of mma.sync; wgmma takes its factors from shared memory", "leave it out");
   }
 
   void only_tensor(const config::Node& node) const {

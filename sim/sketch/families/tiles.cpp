@@ -129,6 +129,9 @@ class Reader {
       one("compute", Step::Compute, [&](const config::Node& n) { read_compute(n, item); });
       one("wait", Step::Wait, [&](const config::Node& n) { item.groups = static_cast<int>(n.integer(0, 7)); });
       one("loop", Step::Loop, [&](const config::Node& n) { read_loop(n, item); });
+      for (const char* word : {"barrier", "commit"})
+        if (const auto n = m.find(word))
+          throw n->error("is a value, and a step of that kind has none", std::string("write - ") + word);
       if (!found && m.node().entries().empty()) throw m.node().error("says nothing", "give a step");
     });
     return item;
