@@ -50,6 +50,7 @@ RESULTS = {
     "sketch_fusion": _sketch("s08_fusion"),
     "sketch_recomputation": _sketch("s09_recomputation"),
     "sketch_precision": _sketch("s10_precision"),
+    "sketch_precision_hopper": _sketch("s10_hopper"),
     # Those left out have 19 launches more.
     "sketch_attention": _sketch("s13_attention", "unfused", "unfused_f32", "flash", "flash_causal"),
     "sketch_attention_hopper": _sketch("s13_hopper"),
@@ -146,6 +147,8 @@ SCENARIOS = [
              [_picture("sketch_s10_roofline", "roofline",
                        "@sketch_precision\n" + _cases("f32", "tf32", "f16", "s8"),
                        "Roofline of sketched products in four types of number on an H200")]),
+    Scenario("S10 on Hopper", "What do smaller numbers gain by wgmma, down to eight bits?", "s10_hopper", ["sketch_precision_hopper"], {},
+             [("tf32", "f16", [TIME]), ("f16", "e4m3", [TIME]), ("e4m3", "s8", [TIME])], [EXECUTED]),
     Scenario("S13 Attention", "What does it save never to write S and P, and what does a causal mask?", "s13_attention",
              ["sketch_attention"],
              _in("tensor", flash="flash2_f16_64_2048") | _in("measured", unfused_f32="attention_unfused_2048") |
@@ -174,7 +177,7 @@ SCENARIOS = [
                  "tma", "pipeline_3_bf16_4096", "tma_specialised", "specialised_bf16_4096", "tma_cluster", "multicast_bf16_4096"),
                        "Rates of sketches with TMA and wgmma, each followed by the kernel that is built so")]),
     Scenario("S18 Sparsity", "What does it gain to keep two of four, where the words of the factors must be read all the same?",
-             "s18_sparsity", ["sketch_sparsity"], {}, [("dense", "two_of_four", [TIME, PRODUCTS])], [PRODUCTS]),
+             "s18_sparsity", ["sketch_sparsity"], {}, [("dense", "two_of_four", [TIME, PRODUCTS]), ("dense", "half_of_the_blocks", [TIME, PRODUCTS])], [PRODUCTS]),
 ]
 
 PICTURES = [picture for scenario in SCENARIOS for picture in scenario.pictures]

@@ -112,6 +112,59 @@ TEST_CASE("products of warpgroups", "[sketch]") {
     }
 }
 
+std::vector<float> signed_bytes(const std::vector<std::uint8_t>& raw) {
+  std::vector<float> f;
+  for (const std::uint8_t b : raw) f.push_back(static_cast<std::int8_t>(b));
+  return f;
+}
+
+std::vector<float> integers(const std::vector<std::uint8_t>& raw) {
+  std::vector<float> f;
+  for (std::size_t i = 0; i < raw.size(); i += 4) {
+    std::int32_t n = 0;
+    std::memcpy(&n, &raw[i], 4);
+    f.push_back(static_cast<float>(n));
+  }
+  return f;
+}
+
+/// Four bits of exponent, three of fraction.
+std::vector<float> eighths(const std::vector<std::uint8_t>& raw) {
+  std::vector<float> f;
+  for (const std::uint8_t b : raw) {
+    const int exponent = b >> 3 & 15, fraction = b & 7;
+    const float size =
+        std::ldexp(static_cast<float>(exponent == 0 ? fraction : 8 + fraction), std::max(exponent, 1) - 10);
+    f.push_back((b & 0x80) != 0 ? -size : size);
+  }
+  return f;
+}
+
+TEST_CASE("products of warpgroups in other types", "[sketch]") {
+  const Sizes s{136, 272, 208};
+  for (const char* design : {"", ", specialised: true, order: 2", ", specialised: true, cluster: [2, 1]",
+                             ", specialised: true, persistent: true"}) {
+    CAPTURE(design);
+    const auto run = [&](const std::string& type) {
+      return Run("p: {matmul: {math: wgmma, type: " + type + ", " + shape_of(s) + design + "}}", gpu("h200-sxm"));
+    };
+    const Run bf16 = run("bf16"), tf32 = run("tf32"), s8 = run("s8"), e4m3 = run("e4m3");
+    CHECK(worst(brains(bf16.start("a")), brains(bf16.start("b")), brains(bf16.end("c")), s.m, s.n, s.k) < 0.2);
+    CHECK(worst(floats(tf32.start("a")), turned(floats(tf32.start("b")), s.n, s.k), floats(tf32.end("c")), s.m, s.n,
+                s.k) < 0.1);
+    CHECK(worst(signed_bytes(s8.start("a")), turned(signed_bytes(s8.start("b")), s.n, s.k), integers(s8.end("c")), s.m,
+                s.n, s.k) == 0);
+    const auto b = turned(eighths(e4m3.start("b")), s.n, s.k);
+    CHECK(worst(eighths(e4m3.start("a")), b, brains(e4m3.end("c")), s.m, s.n, s.k) < 0.2);
+  }
+  const Run run("p: {matmul: {math: wgmma, type: e4m3, " + shape_of(s) + ", epilogue: [bias]}}", gpu("h200-sxm"));
+  const auto a = eighths(run.start("a")), b = turned(eighths(run.start("b")), s.n, s.k),
+             bias = brains(run.start("bias"));
+  auto c = brains(run.end("c"));
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] -= bias[i % s.n];
+  CHECK(worst(a, b, c, s.m, s.n, s.k) < 0.2);
+}
+
 TEST_CASE("blocks that stay take several tiles", "[sketch]") {
   GpuModel few = gpu("h200-sxm");
   few.chip.sm_count = 2;
@@ -146,6 +199,9 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   CHECK_THAT(message("specialised: true", h200), Contains("sketch.yaml:2:49") && Contains("write math: wgmma"));
   CHECK_THAT(message("type: f32, warp: [64, 32]", h200), Contains("is of tensor cores"));
   CHECK_THAT(message("thread: [8, 8]", h200), Contains("is of f32"));
+  CHECK_THAT(message("type: e4m3", h200), Contains("sketch.yaml:2:42") && Contains("wgmma alone"));
+  CHECK_THAT(message("type: e4m3, math: wgmma, b: rows", h200), Contains("take k along its rows"));
+  CHECK_THAT(message("type: s8, math: wgmma, tile: [128, 128, 64]", h200), Contains("take k = 128"));
   CHECK_THAT(message("math: wgmma, ahead: true", h200), Contains("is of mma.sync"));
   CHECK_THAT(message("math: mma, copies: tma", h200), Contains("TMA feeds wgmma"));
   CHECK_THAT(message("copies: registers, stages: 3", h200), Contains("is a ring"));
@@ -201,18 +257,8 @@ TEST_CASE("products in other types", "[sketch]") {
     CHECK(worst(floats(tf32.start("a")), turned(floats(tf32.start("b")), s.n, s.k), floats(tf32.end("c")), s.m, s.n,
                 s.k) < 0.1);
     const Run s8("p: {matmul: {type: s8, " + shape_of(s) + "}}", gpu(name));
-    const auto bytes = [](const std::vector<std::uint8_t>& raw) {
-      std::vector<float> f;
-      for (const std::uint8_t b : raw) f.push_back(static_cast<std::int8_t>(b));
-      return f;
-    };
-    std::vector<float> sums;
-    for (const float f : floats(s8.end("c"))) {
-      std::int32_t i = 0;
-      std::memcpy(&i, &f, 4);
-      sums.push_back(static_cast<float>(i));
-    }
-    CHECK(worst(bytes(s8.start("a")), turned(bytes(s8.start("b")), s.n, s.k), sums, s.m, s.n, s.k) == 0);
+    CHECK(worst(signed_bytes(s8.start("a")), turned(signed_bytes(s8.start("b")), s.n, s.k), integers(s8.end("c")), s.m,
+                s.n, s.k) == 0);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "program/analysis.h"
 #include "program/traits.h"
 #include "sketch/assembler/flow.h"
+#include "sketch/assembler/names.h"
 
 namespace forewarp::sketch {
 namespace {
@@ -142,7 +143,7 @@ class Finisher {
       for (Item& item : b.items) {
         if (before != nullptr && has(item.touched.writes, factor(before->in).index) && item.in.pipe != Pipe::Tensor)
           before = nullptr;
-        if (item.in.pipe != Pipe::Tensor || item.in.opcode == Opcode::HGMMA) continue;
+        if (item.in.pipe != Pipe::Tensor || multiplies_by_group(item.in)) continue;
         if (before != nullptr && factor(before->in).index == factor(item.in).index &&
             !has(before->touched.writes, factor(item.in).index)) {
           factor(before->in).reuse = true;
@@ -246,7 +247,7 @@ class Finisher {
     for (std::size_t b = 0; b < blocks_.size(); ++b)
       for (std::size_t i = 0; i < blocks_[b].items.size(); ++i) {
         Item& item = blocks_[b].items[i];
-        if (!item.in.variable_latency || item.in.opcode == Opcode::HGMMA) continue;  // WARPGROUP.DEPBAR waits for it
+        if (!item.in.variable_latency || multiplies_by_group(item.in)) continue;  // WARPGROUP.DEPBAR waits for it
         const int at = blocks_[b].first + static_cast<int>(i);
         if (ends_group_of_copies(item.in)) {
           item.in.control.write_barrier = 0;

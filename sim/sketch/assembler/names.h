@@ -51,6 +51,11 @@ class Words {
   std::vector<int> first_;
 };
 
+/// wgmma.
+inline bool multiplies_by_group(const Instruction& in) {
+  return in.opcode == Opcode::HGMMA || in.opcode == Opcode::IGMMA || in.opcode == Opcode::QGMMA;
+}
+
 inline bool ends_block(const Instruction& in) {
   return in.opcode == Opcode::BRA || in.opcode == Opcode::BSYNC || in.opcode == Opcode::EXIT;
 }

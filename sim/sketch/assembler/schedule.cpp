@@ -23,6 +23,8 @@ Order order_of(const Instruction& in) {
     case Opcode::LDGDEPBAR:
     case Opcode::BSSY:
     case Opcode::HGMMA:
+    case Opcode::IGMMA:
+    case Opcode::QGMMA:
     case Opcode::WARPGROUP:
     case Opcode::SYNCS:
     case Opcode::UTMALDG:

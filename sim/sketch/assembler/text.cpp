@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "sketch/assembler/code.h"
+#include "sketch/assembler/names.h"
 
 namespace forewarp::sketch {
 namespace {
@@ -115,7 +115,7 @@ std::string text_of(const Instruction& in) {
   if (in.guard != kPredicateTrue) t = std::string(in.guard_negated ? "@!P" : "@P") + std::to_string(in.guard) + " ";
   t += opcode_text(in.opcode);
   if (in.has(Modifier::SP)) t += ".SP";
-  const std::string by = in.opcode == Opcode::HGMMA ? "x" : "";
+  const std::string by = multiplies_by_group(in) ? "x" : "";
   if (in.shape.m > 0)
     t += "." + std::to_string(in.shape.m) + by + std::to_string(in.shape.n) + by + std::to_string(in.shape.k);
   for (int i = 0; i < in.modifier_count; ++i)

@@ -389,6 +389,7 @@ ProductPlan product_of(const AttentionPlan& plan, Step step) {
     p.warp_m = plan.tile_q / (plan.warps / across);
     p.warp_n = p.tile_n / across;
     p.stages = 3;
+    p.remedy = "take smaller tiles, or more warps";
   }
   if (step == Step::Scores) {
     p.epilogue = {AfterSum::Scale};

@@ -9,7 +9,8 @@ struct TypeName {
   int bytes;
 };
 constexpr TypeName kTypes[] = {{Type::F32, "f32", 4},   {Type::F16, "f16", 2}, {Type::Bf16, "bf16", 2},
-                               {Type::Tf32, "tf32", 4}, {Type::S8, "s8", 1},   {Type::U8, "u8", 1}};
+                               {Type::Tf32, "tf32", 4}, {Type::S8, "s8", 1},   {Type::U8, "u8", 1},
+                               {Type::E4m3, "e4m3", 1}};
 
 const TypeName& row(Type type) { return kTypes[static_cast<std::size_t>(type)]; }
 
@@ -45,6 +46,9 @@ Fill random_fill(Type type, std::uint32_t seed) {
       f.type = ElementType::S8;
       f.low = -4;
       f.high = 4;
+      break;
+    case Type::E4m3:
+      f.type = ElementType::E4m3;
       break;
     case Type::F32:
     case Type::Tf32:

@@ -10,7 +10,7 @@ namespace forewarp::sketch {
 inline constexpr int kGridX = 0xc;                           ///< gridDim.x in bank 0
 inline constexpr std::uint32_t kMinusInfinity = 0xff800000;  ///< as a float's bits
 
-enum class Type : std::uint8_t { F32, F16, Bf16, Tf32, S8, U8 };
+enum class Type : std::uint8_t { F32, F16, Bf16, Tf32, S8, U8, E4m3 };
 Type read_type(const config::Node&, std::initializer_list<Type> accepted);
 const char* type_name(Type);
 int bytes_of(Type);

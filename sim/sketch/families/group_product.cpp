@@ -317,7 +317,19 @@ class GroupProduct : public Product {
   }
 
   std::string mnemonic() const {
-    return "HGMMA.64x" + std::to_string(plan_.tile_n) + "x16.F32" + (plan_.type == Type::Bf16 ? ".BF16" : "");
+    const std::string shape = "64x" + std::to_string(plan_.tile_n) + "x" + std::to_string(step_depth(plan_.type));
+    switch (plan_.type) {
+      case Type::S8:
+        return "IGMMA." + shape + ".S8.S8";
+      case Type::E4m3:
+        return "QGMMA." + shape + ".F32.E4M3.E4M3";
+      case Type::Tf32:
+        return "HGMMA." + shape + ".F32.TF32";
+      case Type::Bf16:
+        return "HGMMA." + shape + ".F32.BF16";
+      default:
+        return "HGMMA." + shape + ".F32";
+    }
   }
 
   /// All are done with the stage: one of them asks for the tile that comes into it.

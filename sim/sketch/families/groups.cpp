@@ -22,7 +22,10 @@ Argument argument_of(const TensorMap& map, int buffer) {
 
 Argument map_of(int buffer, Type type, std::int64_t rows, std::int64_t columns, int box_rows, std::int64_t matrices) {
   TensorMap map;
-  map.type = type == Type::Bf16 ? TensorType::Bf16 : TensorType::F16;
+  map.type = type == Type::F16    ? TensorType::F16
+             : type == Type::Bf16 ? TensorType::Bf16
+             : type == Type::Tf32 ? TensorType::Tf32
+                                  : TensorType::U8;
   map.swizzle = TensorSwizzle::B128;
   map.rank = matrices > 0 ? 3 : 2;
   map.shape = {static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows),
@@ -30,7 +33,7 @@ Argument map_of(int buffer, Type type, std::int64_t rows, std::int64_t columns, 
   map.strides[0] = element_bytes(map.type);
   map.strides[1] = map.shape[0] * map.strides[0];
   if (matrices > 0) map.strides[2] = map.shape[1] * map.strides[1];
-  map.box = {kPanel, static_cast<std::uint32_t>(box_rows), 1, 1, 1};
+  map.box = {kRowBytes / element_bytes(map.type), static_cast<std::uint32_t>(box_rows), 1, 1, 1};
   return argument_of(map, buffer);
 }
 

@@ -53,9 +53,9 @@ class Reader {
     std::int64_t* const extents[] = {&plan_.m, &plan_.n, &plan_.k};
     for (std::size_t i = 0; i < 3; ++i) *extents[i] = shape[i].integer(1, 1 << 20);
     if (const auto type = given("type", "f16, sums in f32"))
-      plan_.type = read_type(*type, {Type::F32, Type::F16, Type::Bf16, Type::Tf32, Type::S8});
-    // ldmatrix turns words of 16 bits alone: other types need B with k along its rows.
-    plan_.b_turned = plan_.type == Type::Tf32 || plan_.type == Type::S8;
+      plan_.type = read_type(*type, {Type::F32, Type::F16, Type::Bf16, Type::Tf32, Type::S8, Type::E4m3});
+    // Words of 16 bits alone are turned on their way: other types need B with k along its rows.
+    plan_.b_turned = plan_.mma() && bytes_of(plan_.type) != 2;
     if (const auto b = m_.find("b")) {
       const bool turned = b->choice({"rows", "columns"}) == 1;
       if (plan_.b_turned && !turned)
@@ -94,10 +94,10 @@ class Reader {
           ->error("does not go with the other: TMA feeds wgmma in a sketch, and nothing else",
                   "write copies: tma and math: wgmma, or neither");
     plan_.by_registers = by == 1 && plan_.mma();
+    if (which != 2 && plan_.type == Type::E4m3)
+      throw m_.at("type").error("is multiplied by wgmma alone", "write math: wgmma, and take an H100 or H200");
     if (which != 2) return read_cluster();
     if (model_.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
-    if (plan_.type != Type::F16 && plan_.type != Type::Bf16)
-      throw math->error("takes f16 or bf16 in a sketch", "take one of them, or mma");
     if (plan_.a_turned) throw math->error("takes A by rows in a sketch", "leave a out");
     plan_.wgmma = true;
     if (const auto specialised = m_.find("specialised")) plan_.specialised = specialised->boolean();
@@ -130,11 +130,16 @@ class Reader {
   }
 
   void read_group_tiles() {
-    plan_.tile_m = plan_.tile_n = 128, plan_.tile_k = 64, plan_.stages = 4;
-    const auto tile = given("tile", "[128, 128, 64]");
-    if (tile) read_extents(*tile, {&plan_.tile_m, &plan_.tile_n, &plan_.tile_k}, 64, 256);
-    if (plan_.tile_k != 64)
-      throw tile->error("has " + std::to_string(plan_.tile_k) + " of k, and rows of 128 bytes are 64", "take k = 64");
+    const int depth = kRowBytes / bytes_of(plan_.type);
+    plan_.tile_m = plan_.tile_n = 128, plan_.tile_k = depth, plan_.stages = 4;
+    const auto tile = given("tile", "[128, 128, " + std::to_string(depth) + "]");
+    if (tile) read_extents(*tile, {&plan_.tile_m, &plan_.tile_n, &plan_.tile_k}, 32, 256);
+    if (plan_.tile_m < 64 || plan_.tile_n < 64)
+      throw tile->error("is smaller than a warpgroup's product", "take 64 of m and n or more");
+    if (plan_.tile_k != depth)
+      throw tile->error(
+          "has " + std::to_string(plan_.tile_k) + " of k, and rows of 128 bytes are " + std::to_string(depth),
+          "take k = " + std::to_string(depth));
     plan_.warp_m = plan_.tile_n > 128 || plan_.tile_m < 128 ? 64 : 128, plan_.warp_n = plan_.tile_n;
     const auto warp =
         given("warp", "[" + std::to_string(plan_.warp_m) + ", " + std::to_string(plan_.warp_n) + "], of a warpgroup");
@@ -236,8 +241,7 @@ class Reader {
       plan_.parts = static_cast<int>(parts->integer(1, 64));
       if (plan_.parts > 1) {
         only_tensor(*parts);
-        if (plan_.type == Type::Tf32 || plan_.type == Type::S8)
-          throw parts->error("takes f16 or bf16 in a sketch", "leave it out");
+        if (bytes_of(plan_.type) != 2) throw parts->error("takes f16 or bf16 in a sketch", "leave it out");
         if (plan_.group > 1)
           throw parts->error("hands out tiles along rows, and order says otherwise", "leave one of the two out");
       }
@@ -291,14 +295,14 @@ Draft draft_matmul(const std::string& id, const config::Node& node, const GpuMod
   Draft draft;
   ProductPlan plan;
   node.read_map([&](config::Map& m) { Reader(m, plan, draft, model).read(); });
-  const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
-    return static_cast<std::uint64_t>(rows * columns * bytes_of(plan.type));
+  const auto bytes = [&](std::int64_t rows, std::int64_t columns, Type type) {
+    return static_cast<std::uint64_t>(rows * columns * bytes_of(type));
   };
   Launch launch = product_launch(plan, id, node.where());
   const auto c_bytes =
       static_cast<std::uint64_t>(plan.m * plan.n * (plan.parts > 1 ? bytes_of(plan.type) : plan.result_bytes()));
-  const int a = draft.buffer("a", bytes(plan.m, plan.k), random_fill(plan.type));
-  const int b = draft.buffer("b", bytes(plan.k, plan.n), random_fill(plan.type, 2));
+  const int a = draft.buffer("a", bytes(plan.m, plan.k, plan.type), random_fill(plan.type));
+  const int b = draft.buffer("b", bytes(plan.k, plan.n, plan.type), random_fill(plan.type, 2));
   if (plan.wgmma)
     launch.arguments = {map_of(a, plan.type, plan.m, plan.k, plan.tile_m / plan.cluster_n),
                         plan.b_turned ? map_of(b, plan.type, plan.n, plan.k, plan.tile_n / plan.cluster_m)
@@ -312,9 +316,11 @@ Draft draft_matmul(const std::string& id, const config::Node& node, const GpuMod
         "sums", static_cast<std::uint64_t>(plan.parts) * static_cast<std::uint64_t>(plan.m * plan.n) * 4, FillZero{});
   launch.arguments.push_back(pointer_to(sums));
   if (plan.has(AfterSum::Bias))
-    launch.arguments.push_back(pointer_to(draft.buffer("bias", bytes(1, plan.n), random_fill(plan.type, 3))));
+    launch.arguments.push_back(
+        pointer_to(draft.buffer("bias", bytes(1, plan.n, plan.beside()), random_fill(plan.beside(), 3))));
   if (plan.has(AfterSum::Residual))
-    launch.arguments.push_back(pointer_to(draft.buffer("residual", bytes(plan.m, plan.n), random_fill(plan.type, 4))));
+    launch.arguments.push_back(
+        pointer_to(draft.buffer("residual", bytes(plan.m, plan.n, plan.beside()), random_fill(plan.beside(), 4))));
   for (const std::int64_t extent : {plan.m, plan.n, plan.k}) launch.arguments.push_back(number_argument(extent));
   draft.kernels.push_back(write_product(plan, model, id, node.where()));
   if (plan.persistent) {

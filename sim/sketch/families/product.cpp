@@ -146,13 +146,13 @@ Value Product::in_batch(Value row, Value rows, int shared) {
 void Product::begin_results(Value first_column, const std::vector<int>& columns, int count) {
   biases_.clear();
   if (bias_ == 0) return;
-  const int size = bytes_of(plan_.type);
+  const int size = bytes_of(plan_.beside());
   const Value at = w_.wide_mad(first_column, imm(size), w_.pointer(bias_));
   for (const int column : columns) {
     const Value beyond = w_.compare("GE", w_.add(first_column, imm(column)), n_);
     const Value v = w_.load_global(at, column * size, count * size, true, beyond, true);
     std::vector<Value> floats;
-    for (int e = 0; e < count; ++e) floats.push_back(element_of(w_, v, e, plan_.type));
+    for (int e = 0; e < count; ++e) floats.push_back(element_of(w_, v, e, plan_.beside()));
     biases_.push_back(std::move(floats));
   }
 }
@@ -163,12 +163,12 @@ void Product::begin_row(Value row, Value first_column) {
   Value at = in_batch(row, m_);
   if (plan_.parts > 1) at = w_.mad(w_.copy(w_.block_z()), m_, at);
   row_at_ = element(pointers_[2], at, n_, first_column, plan_.type == Type::S8 ? Type::F32 : plan_.result());
-  if (residual_ != 0) residual_at_ = element(residual_, at, n_, first_column, plan_.type);
+  if (residual_ != 0) residual_at_ = element(residual_, at, n_, first_column, plan_.beside());
 }
 
 void Product::store(std::size_t group, const std::vector<Value>& sums, int column, Value beyond) {
   std::vector<Value> v = sums;
-  const int size = bytes_of(plan_.type), count = static_cast<int>(sums.size());
+  const int size = bytes_of(plan_.beside()), count = static_cast<int>(sums.size());
   for (const AfterSum what : plan_.epilogue) {
     Value other;
     if (what == AfterSum::Residual)
@@ -180,7 +180,7 @@ void Product::store(std::size_t group, const std::vector<Value>& sums, int colum
           x = w_.fp("FADD", x, biases_[group][static_cast<std::size_t>(e)]);
           break;
         case AfterSum::Residual:
-          x = w_.fp("FADD", x, element_of(w_, other, e, plan_.type));
+          x = w_.fp("FADD", x, element_of(w_, other, e, plan_.beside()));
           break;
         case AfterSum::Relu: {
           const Value most = w_.code.vector();
@@ -210,7 +210,7 @@ void Product::store(std::size_t group, const std::vector<Value>& sums, int colum
   }
   const int bytes = plan_.result_bytes();
   if (bytes == 2) {
-    const Value packed = pack(w_, plan_.type, v[0], v[1]);
+    const Value packed = pack(w_, plan_.result(), v[0], v[1]);
     w_.store_global(row_at_, column * 2, packed, 4, beyond, true);
     return;
   }

@@ -32,14 +32,17 @@ struct ProductPlan {
   int batch = 1;             ///< products, side by side in memory
   int shared_b = 1;          ///< products of the batch, one after another, that have one B
   std::vector<AfterSum> epilogue;
-  float scale = 1;  ///< of AfterSum::Scale
+  float scale = 1;                                  ///< of AfterSum::Scale
+  const char* remedy = "take a smaller warp tile";  ///< where it takes too many registers
 
   bool mma() const { return type != Type::F32; }
   /// Of what is stored.
   Type result() const {
     if (parts > 1 || type == Type::Tf32) return Type::F32;
-    return type;
+    return beside();
   }
+  /// Of bias and residual.
+  Type beside() const { return type == Type::E4m3 ? Type::Bf16 : type; }
   int result_bytes() const { return type == Type::S8 ? 4 : bytes_of(result()); }
   int threads() const {
     if (wgmma) return (tile_m / warp_m + (specialised ? 1 : 0)) * 4 * kWarpLanes;

@@ -21,7 +21,7 @@ class TensorProduct : public Product {
       through_registers();
     else
       through_ring();
-    return w_.finish(where, "take a smaller warp tile", plan_.threads(), 0);
+    return w_.finish(where, plan_.remedy, plan_.threads(), 0);
   }
 
  private:
