@@ -14,6 +14,7 @@
 #include "report/case_json.h"
 #include "report/format.h"
 #include "report/table.h"
+#include "sketch/sketch.h"
 #include "sweep/resources.h"
 
 namespace forewarp::cli {
@@ -27,12 +28,14 @@ CommandLine make_command_line() {
   CommandLine c(
       "whatif IMAGE --launch FILE --case ID --gpu NAME|FILE [options]",
       "Predicts a case on GPUs that have half and twice as much of one resource each, and lists the resources\n"
-      "by what they do to its time. The case is traced once. `forewarp plot tornado` draws the --json file.",
+      "by what they do to its time. The case is traced once. `forewarp plot tornado` draws the --json file.\n"
+      "IMAGE may be a file of sketches (docs/sketch.md), without --launch: one is lowered for the GPU as it is.",
       {"forewarp whatif traces/sm_90/matmul_03_shared_tiled.cubin --launch traces/matmul_03_shared_tiled.yaml \\\n"
-       "      --case sgemm_shared_tiled_1024 --gpu h200-sxm --json tiled.json"});
-  c.model()("launch", po::value<std::string>()->value_name("FILE"), "launch file");
+       "      --case sgemm_shared_tiled_1024 --gpu h200-sxm --json tiled.json",
+       "forewarp whatif docs/examples/products.yaml --case two_stages --gpu h200-sxm"});
+  c.model()("launch", po::value<std::string>()->value_name("FILE"), "launch file, where IMAGE is no file of sketches");
   c.add_gpu();
-  c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"), "case of the launch file");
+  c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"), "case of the launch file, or sketch");
   c.add_simulation();
   c.add_assume_opcodes();
   c.add_json();
@@ -146,12 +149,20 @@ std::string write_json(const Prediction& first, double base, const std::vector<R
   return j.dump(1) + "\n";
 }
 
+Workload sketch_workload(const std::string& path, const GpuModel& model) {
+  const sketch::Sketches sketches = sketch::read_sketches(path, model);
+  return {sketches.program, sketches.launches};
+}
+
 }  // namespace
 
 int run_whatif(const Arguments& arguments) {
   CommandLine c = make_command_line();
   if (!c.parse(arguments)) return kDone;
-  const std::string launch_file = c.text("launch"), gpu = c.text("gpu");
+  const std::string image = c.text("IMAGE"), gpu = c.text("gpu");
+  const bool sketched = image.ends_with(".yaml") || image.ends_with(".yml");
+  if (sketched && c.has("launch")) throw UsageError("a sketch launches itself: leave --launch out");
+  const std::string launch_file = sketched ? "" : c.text("launch");
   SimulateOptions options = c.simulation();
   const unsigned threads = c.threads();
   const std::optional<PredictionCache> cache = c.cache();
@@ -159,8 +170,8 @@ int run_whatif(const Arguments& arguments) {
   if (json_path) check_writable(*json_path);
 
   const GpuModel model = c.gpu();
-  const Workload workload =
-      load_workload(c.text("IMAGE"), launch_file, {c.has("assume-opcodes"), model.sm, cache ? &*cache : nullptr});
+  const ImageChoice choice{c.has("assume-opcodes"), model.sm, cache ? &*cache : nullptr};
+  const Workload workload = sketched ? sketch_workload(image, model) : load_workload(image, launch_file, choice);
   const Case& item = choose_one_case(*workload.launches, c.texts("case"));
   check_case(model, workload, item);
 
