@@ -73,17 +73,30 @@ std::vector<std::string> metric_names() {
   return names;
 }
 
+/// Points whose sketch cannot be built are rows with the reason, unless all are.
 std::vector<sweep::PlannedPoint> plan(const sweep::SweepFile& file, sweep::Source& source) {
   std::vector<sweep::PlannedPoint> planned;
   planned.reserve(file.points.size());
+  std::size_t not_lowered = 0;
+  std::string first_failure;
   for (const sweep::Point& point : file.points) {
+    const std::string values = sweep::values_json(point);
+    const auto failure = [&](const InputError& e) {
+      return std::string(e.what()) + "\n  at the point " + sweep::point_text(point) + "; `where` leaves points out";
+    };
     try {
-      planned.push_back({source.identify(point), sweep::values_json(point)});
+      planned.push_back({source.identify(point), values});
+    } catch (const NotLowered& e) {
+      if (not_lowered++ == 0) first_failure = failure(e);
+      KeyMaker key;
+      key.add(e.what());
+      key.add(values);
+      planned.push_back({{key.key().text(), key.key().text()}, values});
     } catch (const InputError& e) {
-      throw InputError(std::string(e.what()) + "\n  at the point " + sweep::point_text(point) +
-                       "; `where` leaves points out");
+      throw InputError(failure(e));
     }
   }
+  if (not_lowered > 0 && not_lowered == planned.size()) throw InputError(first_failure);
   return planned;
 }
 

@@ -147,9 +147,14 @@ Case KernelSource::case_of(const Point& point) {
 }
 
 LaunchSource::Work SketchSource::make(const Point& point, const Gpu& gpu) {
-  const sketch::Sketches sketches = sketch::read_sketches(config::wrap(kPoint, sweep::resolve(file_.what, point)),
-                                                          file_.path, *model(gpu.name, gpu.changes));
-  return {{sketches.program, sketches.launches, assume_opcodes_}, sketches.launches->cases.front()};
+  const Node what = config::wrap(kPoint, sweep::resolve(file_.what, point));
+  const auto on = model(gpu.name, gpu.changes);
+  try {
+    const sketch::Sketches sketches = sketch::read_sketches(what, file_.path, *on);
+    return {{sketches.program, sketches.launches, assume_opcodes_}, sketches.launches->cases.front()};
+  } catch (const InputError& e) {
+    throw NotLowered(std::string(e.what()));
+  }
 }
 
 }  // namespace forewarp::cli

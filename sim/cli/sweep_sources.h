@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cache/prediction_cache.h"
 #include "cli/pipeline.h"
 #include "sweep/source.h"
@@ -74,6 +75,12 @@ class KernelSource : public LaunchSource {
   const Block block_;
   std::map<std::string, std::shared_ptr<const Program>> programs_;
   std::map<std::string, config::Node> launch_files_;
+};
+
+/// A sketch that cannot be built as a point has it.
+class NotLowered : public InputError {
+ public:
+  using InputError::InputError;
 };
 
 /// sketch: what a sketch file says of a sketch

@@ -137,6 +137,16 @@ point:
         self.assertIn("1 of 2 points could not be predicted", done.stdout)
         self.assertIn("is code for sm_90, but a100-sxm4-80gb runs sm_80", done.stdout)
 
+    def test_a_sketch_that_cannot_be_built_is_a_row(self):
+        sketch = "sketch: {matmul: {shape: [64, 64, 64], tile: [64, 64, =depth], warp: [32, 32], stages: 2}}\ngpu: h200-sxm\n"
+        self.write(sketch + "vary: {depth: [64, 100]}\n")
+        done = self.run_sweep("a.sqlite")
+        self.assertIn("1 of 2 points could not be predicted", done.stdout)
+        self.assertIn("a.sweep.yaml:1:55: point.matmul.tile[2] is 100", done.stdout)
+        self.assertEqual(self.run_sweep("a.sqlite").stdout, done.stdout)
+        self.write(sketch + "vary: {depth: [99, 100]}\n")
+        self.assertIn("at the point depth = 99; `where` leaves points out", self.run_sweep("b.sqlite", code=1).stderr)
+
     def test_errors_name_their_place(self):
         def error(old, new):
             self.write(SWEEP.replace(old, new))
@@ -147,6 +157,17 @@ point:
         self.assertIn("there is no GPU 'h300-sxm'", error("h200-sxm", "h300-sxm"))
         self.assertIn("there is no metric 'gpc__cycles_elapsed.mx'; did you mean 'gpc__cycles_elapsed.max'?", error("elapsed.max", "elapsed.mx"))
         self.assertFalse(os.path.exists(self.path("e.sqlite")), "found before a point is computed")
+
+    def test_whatif_takes_a_sketch(self):
+        sketch = self.write("small: {matmul: {shape: [64, 64, 64]}}\nother: {matmul: {shape: [64, 64, 128]}}\n", "s.yaml")
+        def whatif(*options):
+            return subprocess.run([FOREWARP, "whatif", sketch, "--gpu", "h200-sxm", "--no-cache", *options], capture_output=True, text=True,
+                                  check=False)
+        done = whatif("--case", "small")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("small on h200-sxm:", done.stdout)
+        self.assertIn("small, other", whatif().stderr)
+        self.assertIn("leave --launch out", whatif("--case", "small", "--launch", sketch).stderr)
 
     def test_whatif_says_what_a_kernel_is_bound_by(self):
         launch = self.write("""\
