@@ -34,8 +34,10 @@ const std::vector<Rule>& rules() {
       {"tile",
        Moves::Scale,
        {"[64, 64, 32]", "[64, 128, 32]", "[128, 64, 32]", "[128, 128, 32]", "[128, 256, 32]", "[256, 128, 32]",
-        "[128, 128, 64]", "[128, 256, 64]", "[256, 128, 64]", "[64, 64, 16]", "[128, 128, 8]", "[128, 64, 8]"}},
+        "[128, 128, 64]", "[128, 256, 64]", "[256, 128, 64]", "[64, 64, 16]", "[128, 128, 8]", "[128, 64, 8]",
+        "[128, 256, 128]", "[32, 128]", "[64, 64]", "[64, 128]", "[128, 32]", "[128, 64]", "[128, 128]"}},
       {"warp", Moves::Scale, {"[32, 32]", "[32, 64]", "[64, 32]", "[64, 64]", "[64, 128]", "[128, 64]"}},
+      {"warps", Moves::Scale, {"2", "4", "8"}},
       {"thread", Moves::Scale, {"[4, 4]", "[4, 8]", "[8, 4]", "[8, 8]", "[8, 16]", "[16, 8]"}},
       {"stages", Moves::Step, {"2", "3", "4", "5", "6"}},
       {"ahead", Moves::Flip, {"true", "false"}},
@@ -44,7 +46,8 @@ const std::vector<Rule>& rules() {
       {"fused", Moves::Flip, {"true", "false"}},
       {"split_k", Moves::Scale, {"1", "2", "4", "8"}, "a second pass over the parts, or atomics"},
       {"persistent", Moves::Flip, {"true", "false"}},
-      {"unroll", Moves::Scale, {"1", "2", "4", "8"}, "code size"},
+      {"specialised", Moves::Flip, {"true", "false"}, "a warpgroup that only fetches"},
+      {"algorithm", Moves::Choices, {"flash", "unfused"}},
       {"order", Moves::Scale, {"2", "4", "8", "16"}},
       {"copies", Moves::Choices, {"registers", "async", "tma"}},
       {"math", Moves::Choices, {"fma", "mma", "wgmma"}},
@@ -158,7 +161,8 @@ class Finder {
  public:
   Finder(const std::string& id, const Node& sketch) : id_(id) {
     for (const Entry& family : sketch.entries()) {
-      if (!family.value.is_map()) continue;
+      const bool given = family.key == "registers" || family.key == "shared";  // beside the family
+      if (!family.value.is_map() || given) continue;
       walk(family.value, {family.key}, true);
       for (const Rule& rule : rules()) {
         if (rule.moves == Moves::Choices && std::string(rule.key) == "layout") continue;  // of a tensor
