@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -215,6 +216,23 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   CHECK_THAT(message("tile: [128, 128, 128], stages: 8", a100),
              Contains("sketch.yaml:2:11") && Contains("524288 bytes of shared memory"));
   CHECK_THAT(message("math: wgmma, tile: [128, 256, 64], stages: 8", h200), Contains("bytes of shared memory"));
+}
+
+TEST_CASE("on sm_90 copies are kept apart from other accesses to shared memory", "[sketch]") {
+  const std::string text = "p: {matmul: {shape: [256, 256, 256]}}";
+  const auto code = [&](const char* name) { return parse_sketches(text, "s", gpu(name)).program->kernels[0].text; };
+  const std::string load = "@!PT LDS RZ, [0x0]";
+  int copies = 0;
+  const std::vector<std::string> lines = code("h200-sxm");
+  for (std::size_t i = 3; i < lines.size(); ++i) {
+    if (lines[i].find("LDGSTS") == std::string::npos || lines[i - 1].find(load) == std::string::npos) continue;
+    CHECK((lines[i - 2] == load && lines[i - 3] == load));
+    ++copies;
+  }
+  CHECK(copies >= 2);  // before the loop and in it
+  CHECK(std::count(lines.begin(), lines.end(), load) == 3 * copies);
+  const std::vector<std::string> older = code("a100-sxm4-80gb");
+  CHECK(std::count(older.begin(), older.end(), load) == 0);
 }
 
 TEST_CASE("registers and shared memory may be given", "[sketch]") {

@@ -339,6 +339,7 @@ class Finisher {
   /// Cycles from now until the item may issue.
   int needed(const Item& item, const InFlight& t) const {
     const Instruction& in = item.in;
+    if (!may_execute(in)) return 0;
     int cycles = 0;
     const auto slot = [](int s) { return static_cast<std::size_t>(s); };
     for (const int s : item.touched.reads)
@@ -359,6 +360,7 @@ class Finisher {
 
   void issue(const Item& item, InFlight& t) const {
     const Instruction& in = item.in;
+    if (!may_execute(in)) return;
     for (const int s : item.touched.writes) {
       auto& r = t.results[static_cast<std::size_t>(s)];
       r.writer = in.variable_latency ? nullptr : &in;

@@ -267,11 +267,35 @@ class BlockScheduler {
   Readers readers_;
 };
 
+/// On sm_90, ptxas puts three loads that never take place before a copy by cp.async that follows another access to
+/// shared memory, or the begin of a block.
+void keep_copies_apart(Code::Block& block, int sm) {
+  constexpr int kLoads = 3;
+  Code none(sm);
+  const Line load = none.emit("LDS", {kRZ, shared(kRZ)}).when(kPT, true);
+  std::vector<Line> lines;
+  bool behind_copy = false;
+  for (const Line& line : block.lines) {
+    const Instruction& in = line.instruction;
+    if (in.opcode == Opcode::LDGSTS) {
+      if (!behind_copy) lines.insert(lines.end(), kLoads, load);
+      behind_copy = true;
+    } else if (in.space == MemorySpace::Shared || in.opcode == Opcode::BAR) {
+      behind_copy = false;
+    }
+    lines.push_back(line);
+  }
+  block.lines = std::move(lines);
+}
+
 }  // namespace
 
 void schedule(Code& code, const GpuModel& model, const ScheduleLimits& limits) {
   const Words words(code.values());
-  for (Code::Block& block : code.blocks()) BlockScheduler(block.lines, words, model, limits).run();
+  for (Code::Block& block : code.blocks()) {
+    BlockScheduler(block.lines, words, model, limits).run();
+    if (code.hopper()) keep_copies_apart(block, code.sm());
+  }
 }
 
 }  // namespace forewarp::sketch

@@ -112,6 +112,8 @@ std::string text_of(const Instruction& in) {
       if (o.kind == OperandKind::Descriptor && in.has(m)) s += std::string(".") + modifier_text(m);
     return s;
   };
+  const bool never = in.guard == kPredicateTrue && in.guard_negated;
+  if (never) t = "@!PT ";
   if (in.guard != kPredicateTrue) t = std::string(in.guard_negated ? "@!P" : "@P") + std::to_string(in.guard) + " ";
   t += opcode_text(in.opcode);
   if (in.has(Modifier::SP)) t += ".SP";
