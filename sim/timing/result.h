@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "timing/memory/memory.h"
 
 namespace forewarp {
+
+struct BlockRecord;
 
 /// Why a warp did not issue in a cycle, by Nsight Compute's names
 /// (smsp__average_warps_issue_stalled_<name>_per_issue_active.ratio), which has none of its own for `products` and
@@ -98,6 +101,7 @@ struct TimingResult {
   std::vector<StallCycles> instruction_stalls;  ///< by instruction index: warp-cycles waited before its issue
   Coverage coverage;
   std::vector<std::string> warnings;
+  std::shared_ptr<const BlockRecord> record;  ///< of the block that was asked for, if it was simulated
 };
 
 }  // namespace forewarp

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/effort.h"
 #include "hardware/gpu_model.h"
 #include "hardware/occupancy.h"
+#include "timing/block_record.h"
 #include "timing/memory/memory.h"
 #include "timing/result.h"
 #include "trace/trace.h"
@@ -24,8 +26,9 @@ struct SimulateOptions {
   Effort effort;                                    ///< what a launch may cost
   bool full = false;                                ///< replay every instruction of every block
   std::uint64_t detailed_instructions = 3'000'000;  ///< budget before extrapolation, warp instructions
-  std::uint64_t blocks = 0;  ///< the first so many of the grid, with no others after them; 0: all
-  unsigned threads = 1;      ///< threads for the launch; the result does not depend on them
+  std::uint64_t blocks = 0;             ///< the first so many of the grid, with no others after them; 0: all
+  unsigned threads = 1;                 ///< threads for the launch; the result does not depend on them
+  std::optional<RecordRequest> record;  ///< a block whose warps are watched
 };
 
 /// What earlier launches left in L2: their reads and writes, in the order of their waves of blocks, without time. Of a

@@ -112,9 +112,12 @@ std::uint64_t block_work(const BlockClass& cls) {
 class SteadyState {
  public:
   SteadyState(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before)
-      : context_(context),
+      : recorder_(options.record ? std::optional<BlockRecorder>(std::in_place, *options.record, context.trace.launch)
+                                 : std::nullopt),
+        context_(context),
         options_(options),
-        gpu_(context, before, options.threads, {0, options.blocks > 0 ? options.blocks : ~std::uint64_t{0}}),
+        gpu_(watched_by(context, recorder_), before, options.threads,
+             {0, options.blocks > 0 ? options.blocks : ~std::uint64_t{0}}),
         loops_(find_loops(context.trace, context.program)),
         saturated_(before != nullptr),
         watch_(gpu_, loops_, longest_line_period(loops_), options.detailed_instructions),
@@ -173,6 +176,7 @@ class SteadyState {
     result.coverage.simulated_warp_instructions = gpu_.issued();
     result.coverage.extrapolated = skipped_iterations_ > 0 || skipped_blocks_ > 0 || !over;
     describe(result, over);
+    if (recorder_) hand_over_record(result);
     return result;
   }
 
@@ -210,6 +214,11 @@ class SteadyState {
     std::uint64_t dirty = 0;  ///< bytes in L2
   };
 
+  static LaunchContext watched_by(LaunchContext context, std::optional<BlockRecorder>& recorder) {
+    context.recorder = recorder ? &*recorder : nullptr;
+    return context;
+  }
+
   /// Time as if nothing had been skipped.
   Cycle virtual_now() const { return gpu_.now() + static_cast<Cycle>(skipped_cycles_); }
 
@@ -229,14 +238,16 @@ class SteadyState {
             gpu_.memory().dirty_bytes()};
   }
 
+  /// A time of the simulation's own clock, as if nothing had been skipped.
+  Cycle moved(Cycle at) const {
+    const auto after =
+        std::upper_bound(skips_.begin(), skips_.end(), at, [](Cycle t, const Skip& s) { return t <= s.at; });
+    return at + static_cast<Cycle>(after == skips_.begin() ? 0 : std::prev(after)->cycles_so_far);
+  }
+
   /// Spans as if nothing had been skipped, and where something was.
   void put_on_the_clock(TimingResult& result) const {
     result.spans = gpu_.spans();
-    const auto moved = [&](Cycle at) {
-      const auto after =
-          std::upper_bound(skips_.begin(), skips_.end(), at, [](Cycle t, const Skip& s) { return t <= s.at; });
-      return at + static_cast<Cycle>(after == skips_.begin() ? 0 : std::prev(after)->cycles_so_far);
-    };
     for (BlockSpan& span : result.spans) {
       span.start = moved(span.start);
       span.end = moved(span.end);
@@ -247,6 +258,33 @@ class SteadyState {
           {skip.at + static_cast<Cycle>(before), skip.at + static_cast<Cycle>(skip.cycles_so_far)});
       before = skip.cycles_so_far;
     }
+  }
+
+  /// What was watched of a block, with what was left out meanwhile; or why there is nothing.
+  void hand_over_record(TimingResult& result) {
+    for (std::uint16_t id = 0; id < gpu_.sms(); ++id) gpu_.sm(id).close_record(gpu_.now());
+    BlockRecord record = recorder_->finish(gpu_.now());
+    const std::string block = std::to_string(record.request.block);
+    if (record.request.block >= blocks_) {
+      result.warnings.push_back("block " + block + " is to be watched, but the launch has " + std::to_string(blocks_) +
+                                " blocks: their numbers begin at 0");
+      return;
+    }
+    if (record.blocks.empty()) {
+      result.warnings.push_back("block " + block +
+                                " is to be watched, but it is among those that were extrapolated: watch one of the "
+                                "first wave, below block " +
+                                std::to_string(wave_) + ", or simulate all with --full");
+      return;
+    }
+    record.elapsed = moved(record.start);
+    double before = 0;
+    for (const Skip& skip : skips_) {
+      if (skip.at >= record.start && skip.at < record.end)
+        record.left_out.push_back({skip.at, static_cast<Cycle>(skip.cycles_so_far - before)});
+      before = skip.cycles_so_far;
+    }
+    result.record = std::make_shared<const BlockRecord>(std::move(record));
   }
 
   void note_skip() {
@@ -809,6 +847,7 @@ class SteadyState {
     result.coverage.cycles_high = std::min(cycles + half, 2 * cycles);
   }
 
+  std::optional<BlockRecorder> recorder_;
   LaunchContext context_;
   SimulateOptions options_;
   Gpu gpu_;

@@ -61,6 +61,11 @@ class GroupProducts {
     return (queue_.front().port_cycles + 1u) / 2;
   }
 
+  /// When a product has ended; kNever: it has not, or so many after it have that it is forgotten.
+  Cycle ended(Number number) const {
+    return number <= finished_ && finished_ - number < done_.size() ? done_[number % done_.size()] : kNever;
+  }
+
   /// When a product has ended or, if nothing more reads registers meanwhile, will.
   Cycle done(Number number) const {
     if (finished_ >= number) return finished_ - number < done_.size() ? done_[number % done_.size()] : 0;

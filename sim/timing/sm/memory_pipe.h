@@ -30,7 +30,8 @@ struct BoxOwner {
   std::uint32_t block = 0, barrier = 0, bytes = 0;  ///< linear index; what it completes
   BlockMask blocks = 0;                             ///< of the cluster that get it; none: the one that asks
   std::uint32_t cluster = 0;
-  std::uint64_t number = 0;  ///< of what comes: BoxesUnderWay
+  std::uint32_t recorded = 0;  ///< BlockRecorder's number; 0: nobody watches it
+  std::uint64_t number = 0;    ///< of what comes: BoxesUnderWay
 };
 
 /// A scoreboard of a warp is released at `at` (or a queue slot, or a store is acknowledged).

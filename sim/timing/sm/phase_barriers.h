@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -57,9 +58,14 @@ class PhaseBarriers {
     waiters_.push_back(waiter);
     return kNever;
   }
-  bool over(std::uint32_t offset, std::uint32_t phase) {
+  bool over(std::uint32_t offset, std::uint32_t phase) const {
     const Barrier* barrier = find(offset);
     return barrier != nullptr && barrier->completed >= phase;
+  }
+  /// Phases that are over.
+  std::uint32_t completed(std::uint32_t offset) const {
+    const Barrier* barrier = find(offset);
+    return barrier == nullptr ? 0 : barrier->completed;
   }
 
   /// So many phases are over without having been seen; who waits does so for one as much later.
@@ -80,11 +86,12 @@ class PhaseBarriers {
     std::uint32_t completed = 0;
     Cycle completed_at = 0;
   };
-  Barrier* find(std::uint32_t offset) {
-    for (Barrier& one : barriers_)
+  const Barrier* find(std::uint32_t offset) const {
+    for (const Barrier& one : barriers_)
       if (one.offset == offset) return &one;
     return nullptr;
   }
+  Barrier* find(std::uint32_t offset) { return const_cast<Barrier*>(std::as_const(*this).find(offset)); }
 
   std::vector<Barrier> barriers_;
   std::vector<Waiter> waiters_;

@@ -52,6 +52,8 @@ void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat) {
     block.cluster = network_->start(seat.cluster, seat.rank, {id_, static_cast<std::uint16_t>(slot), linear, true},
                                     seat.blocks, cls.warps.size());
   if (resident_++ == 0) active_since_ = now;
+  block.recorded =
+      context_.recorder == nullptr ? std::uint16_t{0} : context_.recorder->start_block(linear, seat.rank, id_, now);
 
   const LaunchSpec& launch = context_.gpu.launch;
   // Consecutive warps go to consecutive sub-partitions, of the next block too; where that would begin every block with
@@ -93,6 +95,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat) {
     warp.age = next_age_;
     sub.order[free_slot] = issue_order(warp.age, 0);
     warp.alive = true;
+    if (block.recorded != 0) warp.recorded = context_.recorder->start_warp(block.recorded, w, place, warp.started);
     block.warps.push_back(warp_index);
     sub.warp[free_slot] = warp_index;
     sub.live_mask |= 1u << free_slot;
@@ -121,7 +124,7 @@ void Sm::evaluate(Warp& warp, Cycle now) {
     warp.counted_at = release_times_.reaches(index, s, in.count, warp.pending[s], now);
   }
   Cycle at = now;
-  for_each_wait(sub, warp, in, [&](Cycle until, Stall) { at = std::max(at, until); });
+  for_each_wait(sub, warp, in, [&](Cycle until, Stall, std::uint8_t) { at = std::max(at, until); });
   if (at == kNever)
     sub.ready[warp.slot] = kNever;
   else
@@ -168,6 +171,7 @@ void Sm::apply_releases(Cycle now) {
         finish_remote(release, now);
         break;
       case Release::Kind::BoxStored:
+        if (release.box.recorded != 0) context_.recorder->copied(release.box.recorded, release.at);
         stored_boxes_.done(release.warp, release.box.group, release.at, [&](std::uint8_t scoreboard, Cycle at) {
           release_scoreboard(warp, release.warp, scoreboard, at, now);
         });
@@ -280,6 +284,8 @@ void Sm::meet_group(Warp& warp, Cycle now) {
 }
 
 void Sm::wake_waiter(const PhaseBarriers::Waiter& waiter, Cycle at, Cycle now) {
+  if (const std::uint16_t row = warps_[waiter.warp].recorded; row != 0)
+    context_.recorder->goes_on(row, waiter.barrier, at);
   release_scoreboard(warps_[waiter.warp], waiter.warp, waiter.scoreboard, at, now);
   if (warps_[waiter.warp].draining) drained_.push_back(waiter.warp);
 }
@@ -294,12 +300,15 @@ void Sm::retire_drained(Cycle now) {
 void Sm::change_phase(Block& block, const PhaseRecord& record, Cycle at, Cycle now) {
   const AsyncSpec& spec = context_.gpu.async;
   const Cycle after = static_cast<Cycle>(record.arrivals > 0 ? spec.phase_complete_cycles : spec.box_complete_cycles);
+  const std::uint32_t before = block.recorded != 0 ? block.phases.completed(record.barrier) : 0;
   block.phases.change(record, at,
                       [&](const PhaseBarriers::Waiter& waiter, Cycle over) { wake_waiter(waiter, over + after, now); });
+  if (block.recorded != 0) record_phase(block, record.barrier, before, at);
 }
 
 void Sm::end_box(const Release& release, Cycle now) {
   const Cycle at = complete_box(release, now);
+  if (release.box.recorded != 0) context_.recorder->copied(release.box.recorded, at);
   boxes_.come(release.box.number);
   if (fences_waiting_ == 0) return;
   for (Warp& warp : warps_) end_fence(warp, std::max(at, now), now);
@@ -442,7 +451,9 @@ void Sm::operate_on_phase(Warp& warp, std::uint16_t warp_index, const TimedInstr
   const Cycle start = std::max(now, phase_free_);
   const Cycle checked = start + static_cast<Cycle>(spec.phase_check_cycles);
   phase_free_ = start + static_cast<Cycle>(spec.phase_interval);
-  PhaseBarriers& phases = blocks_[warp.block_slot].phases;
+  Block& owner = blocks_[warp.block_slot];
+  PhaseBarriers& phases = owner.phases;
+  const std::uint32_t before = owner.recorded != 0 ? phases.completed(record.barrier) : 0;
   switch (record.action) {
     case PhaseRecord::Action::Init:
       phases.init(record.barrier, record.arrivals);
@@ -460,6 +471,8 @@ void Sm::operate_on_phase(Warp& warp, std::uint16_t warp_index, const TimedInstr
       }
       phases.change(record, start + static_cast<Cycle>(spec.phase_complete_cycles),
                     [&](const PhaseBarriers::Waiter& waiter, Cycle at) { wake_waiter(waiter, at, now); });
+      if (owner.recorded != 0)
+        record_phase(owner, record.barrier, before, start + static_cast<Cycle>(spec.phase_complete_cycles));
       break;
     case PhaseRecord::Action::Await: {
       const std::uint8_t s = in.write_barrier;
@@ -467,8 +480,13 @@ void Sm::operate_on_phase(Warp& warp, std::uint16_t warp_index, const TimedInstr
       if (phases.over(record.barrier, record.phase)) {
         const Cycle over = phases.await({warp_index, s, record.barrier, record.phase});
         set_scoreboards(warp, in, std::max(checked, over), checked);
+        if (warp.recorded != 0)
+          context_.recorder->asks(warp.recorded, s, {0, warp.pc(), record.barrier, record.phase, now, over});
         return;
       }
+      if (warp.recorded != 0)
+        context_.recorder->asks(warp.recorded, s,
+                                {0, warp.pc(), record.barrier, record.phase, now, BlockRecord::kOpen});
       ++warp.pending[s];
       warp.scoreboard_at[s] = std::max(warp.scoreboard_at[s], checked);
       mark_scoreboard(warp, in, s);
@@ -507,7 +525,9 @@ void Sm::copy_box(Warp& warp, std::uint16_t warp_index, const TimedInstruction& 
                .bytes = target.bytes,
                .blocks = block.seat.among(blocks_of(context_.trace.patterns[warp.cursor.records()[1].pattern])),
                .cluster = block.cluster,
+               .recorded = 0,
                .number = 0};
+  if (warp.recorded != 0 && target.bytes > 0) box.owner.recorded = record_copy(warp, box, in, now);
   box.arrival = now + static_cast<Cycle>(context_.gpu.async.box_start_cycles);
   if (sends_to_blocks(warp, access)) {
     PhaseRecord record;
@@ -519,6 +539,7 @@ void Sm::copy_box(Warp& warp, std::uint16_t warp_index, const TimedInstruction& 
       const Cycle there =
           network_->store(id_, network_->place(block.cluster, rank).sm, target.bytes, box.arrival).there;
       network_->complete(block.cluster, rank, record, std::max(there, now + 1));
+      if (box.owner.recorded != 0) context_.recorder->copied(box.owner.recorded, there);
     }
   } else if (target.bytes > 0) {
     if (box.request != RequestKind::Read) box.owner.group = stored_boxes_.begin(warp_index);
@@ -553,6 +574,7 @@ Cycle Sm::multiply_group(SubPartition& sub, Warp& warp, const TimedInstruction& 
   sub.pipe_free[static_cast<std::size_t>(in.pipe)] = done;
   sub.pipe_cycles[static_cast<std::size_t>(in.pipe)] += in.interval;
   if (in.commits) warp.groups[warp.group_count++ % warp.groups.size()] = number;
+  if (warp.recorded != 0) context_.recorder->product(warp.recorded, warp.pc(), number, in.commits, now);
   return done + static_cast<Cycle>(context_.gpu.async.product_result_cycles);
 }
 
@@ -611,6 +633,7 @@ void Sm::retire(Warp& warp, Cycle now) {
   stalls_[static_cast<std::size_t>(Stall::Wait)] += waited;
   stalls_[static_cast<std::size_t>(Stall::BranchResolving)] += resolved;
   stalls_[static_cast<std::size_t>(Stall::Drain)] += end - (warp.issued + 1) - waited - resolved;
+  if (warp.recorded != 0) record_end(warp, waited, resolved, end);
   if (block.seat.blocks > 0) {
     network_->exit(block.cluster, warp.cluster_arrivals > network_->phases(block.cluster), now);
     if (block.live_warps == 1) network_->end(block.cluster, block.seat.rank);
@@ -622,6 +645,7 @@ void Sm::retire(Warp& warp, Cycle now) {
   }
   block.used = false;
   if (--resident_ == 0) active_cycles_ += end - active_since_;
+  if (block.recorded != 0) context_.recorder->end_block(block.recorded, end);
   finished_->push_back({block.linear, block.start, end});
 }
 

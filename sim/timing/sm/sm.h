@@ -12,6 +12,7 @@
 
 #include "hardware/gpu_model.h"
 #include "timing/result.h"
+#include "timing/sm/block_recorder.h"
 #include "timing/sm/boxes_under_way.h"
 #include "timing/sm/branch_turns.h"
 #include "timing/sm/cluster_network.h"
@@ -38,6 +39,7 @@ struct LaunchContext {
   int blocks_per_sm = 0;
   int warps_per_block = 0;
   std::uint32_t l1_bytes = 0;
+  BlockRecorder* recorder = nullptr;  ///< watches a block, or nobody does
 };
 
 /// A block's place in its cluster.
@@ -113,6 +115,8 @@ class Sm {
     pipe_.touch(line, part, effect);
   }
   int live_warps() const;
+  /// Tells the recorder what the warps that it watches have waited for up to `now`.
+  void close_record(Cycle now);
   /// For a deadlock report: what each warp waits for.
   std::string describe_wait(Cycle now) const;
 
@@ -171,7 +175,8 @@ class Sm {
     std::vector<std::int64_t> shifts;  ///< by slope: lines by which it moves this block's accesses
     std::vector<std::uint16_t> warps;
     ClusterSeat seat;
-    std::uint32_t cluster = 0;  ///< ClusterNetwork's index
+    std::uint32_t cluster = 0;   ///< ClusterNetwork's index
+    std::uint16_t recorded = 0;  ///< BlockRecorder's number; 0: nobody watches it
   };
   /// An access to shared memory of other blocks of the cluster.
   struct RemoteAccess {
@@ -203,6 +208,11 @@ class Sm {
   Cycle read_matrices(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);
   void account(const SubPartition&, Warp&, const TimedInstruction&, Cycle now);
+  // What a recorder is told.
+  void record_issue(const SubPartition&, const Warp&, const TimedInstruction&, Cycle now);
+  std::uint32_t record_copy(const Warp&, const MemoryPipe::Box&, const TimedInstruction&, Cycle now);
+  void record_end(const Warp&, Cycle waited, Cycle resolved, Cycle end);
+  void record_phase(const Block&, std::uint32_t barrier, std::uint32_t before, Cycle at);
   static void mark_scoreboard(Warp&, const TimedInstruction&, std::uint8_t scoreboard);
   void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
   void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
@@ -234,6 +244,11 @@ class Sm {
   std::uint16_t index_of(const Warp& warp) const { return static_cast<std::uint16_t>(&warp - warps_.data()); }
   template <class Visit>
   void for_each_wait(const SubPartition&, const Warp&, const TimedInstruction&, Visit&&) const;
+  /// The cycles since the warp's last issue by what held it, in that order: use(from, to, reason, scoreboard), where
+  /// that is one. kRefused: reasons that were charged when it was refused.
+  static constexpr Stall kRefused = Stall::Count;
+  template <class Use>
+  void for_each_charge(const SubPartition&, const Warp&, const TimedInstruction&, Cycle now, Use&&) const;
   void evaluate(Warp&, Cycle now);
   void release_scoreboard(Warp&, std::uint16_t warp_index, std::uint8_t scoreboard, Cycle at, Cycle now);
   void wake(Warp&, Cycle at);
@@ -289,21 +304,51 @@ void Sm::for_each_wait(const SubPartition& sub, const Warp& warp, const TimedIns
   const auto scoreboard_wait = [&](std::size_t s) {
     return (warp.long_mask >> s & 1) != 0 ? Stall::LongScoreboard : Stall::ShortScoreboard;
   };
-  visit(warp.fixed_at, warp.fixed_reason);
-  if (!in.passes_barrier) visit(warp.released, warp.released_reason);
+  visit(warp.fixed_at, warp.fixed_reason, kNoScoreboard);
+  if (!in.passes_barrier) visit(warp.released, warp.released_reason, kNoScoreboard);
   for (unsigned mask = in.wait_mask; mask != 0; mask &= mask - 1) {
     const auto s = static_cast<std::size_t>(std::countr_zero(mask));
-    visit(warp.pending[s] != 0 ? kNever : warp.scoreboard_at[s], scoreboard_wait(s));
+    visit(warp.pending[s] != 0 ? kNever : warp.scoreboard_at[s], scoreboard_wait(s), static_cast<std::uint8_t>(s));
   }
-  if (in.path == Path::Depbar && in.count > 0) visit(warp.counted_at, scoreboard_wait(in.depbar_scoreboard));
+  if (in.path == Path::Depbar && in.count > 0)
+    visit(warp.counted_at, scoreboard_wait(in.depbar_scoreboard), in.depbar_scoreboard);
   if (in.memory_queue) {
     Cycle countable = warp.countable;
     for (const std::uint8_t s : {in.write_barrier, in.read_barrier})
       if (s != kNoScoreboard && warp.pending[s] >= context_.gpu.issue.scoreboard_limit) countable = kNever;
-    visit(countable, Stall::Misc);
+    visit(countable, Stall::Misc, kNoScoreboard);
   }
   const bool fed = (sub.feed.waiting() >> warp.slot & 1u) == 0;
-  visit(fed ? warp.fetched_at : kNever, Stall::NoInstruction);
+  visit(fed ? warp.fetched_at : kNever, Stall::NoInstruction, kNoScoreboard);
+}
+
+template <class Use>
+void Sm::for_each_charge(const SubPartition& sub, const Warp& warp, const TimedInstruction& in, Cycle now,
+                         Use&& use) const {
+  Cycle cursor = warp.first ? warp.started : warp.issued + 1;
+  const auto charge = [&](Cycle until, Stall reason, std::uint8_t scoreboard = kNoScoreboard) {
+    until = std::min(until, now);
+    if (until <= cursor) return;
+    use(cursor, until, reason, scoreboard);
+    cursor = until;
+  };
+  charge(cursor + warp.conflict, Stall::DispatchStall);
+  if (warp.fixed_reason == Stall::BranchResolving) charge(warp.waited_at, Stall::Wait);
+  for_each_wait(sub, warp, in, charge);
+  charge(cursor + warp.throttled, kRefused);
+  if (warp.refused_at != kNever) {
+    charge(warp.refused_at, Stall::NotSelected);
+    // When a place came free it could have gone, as others did.
+    charge(now - std::min<Cycle>(now - warp.refused_at, sub.memory_sent - warp.sent_before), warp.refused_reason);
+  }
+  if (sub.held > warp.held_before && now > cursor) {
+    // Of what is left, the part in which dispatch was held, as far as that is spread evenly over the time since the
+    // last issue.
+    const Cycle since = now - (warp.first ? warp.started : warp.issued);
+    charge(cursor + std::min(now - cursor, (sub.held - warp.held_before) * (now - cursor) / since),
+           Stall::DispatchStall);
+  }
+  charge(now, Stall::NotSelected);
 }
 
 }  // namespace forewarp

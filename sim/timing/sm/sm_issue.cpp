@@ -142,6 +142,7 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
     stalls_[static_cast<std::size_t>(reason)] += cycles;
     (*instruction_stalls_)[warp.pc()][static_cast<std::size_t>(reason)] += cycles;
     warp.throttled += cycles;
+    if (warp.recorded != 0) context_.recorder->refuse(warp.recorded, reason, cycles);
     sub.ready[slot] = until;
     candidates &= ~(1u << best);
   }
@@ -305,31 +306,11 @@ Cycle Sm::enter_adu(SubPartition& sub, const TimedInstruction& in, Cycle now) {
 /// Charges the cycles since the warp's last issue to their reasons, in the order in which they held it.
 void Sm::account(const SubPartition& sub, Warp& warp, const TimedInstruction& in, Cycle now) {
   StallCycles& here = (*instruction_stalls_)[warp.pc()];
-  Cycle cursor = warp.first ? warp.started : warp.issued + 1;
-  const auto charge = [&](Cycle until, Stall reason) {
-    until = std::min(until, now);
-    if (until <= cursor) return;
-    stalls_[static_cast<std::size_t>(reason)] += until - cursor;
-    here[static_cast<std::size_t>(reason)] += until - cursor;
-    cursor = until;
-  };
-  charge(cursor + warp.conflict, Stall::DispatchStall);
-  if (warp.fixed_reason == Stall::BranchResolving) charge(warp.waited_at, Stall::Wait);
-  for_each_wait(sub, warp, in, charge);
-  cursor = std::min(now, cursor + warp.throttled);  // charged when it was refused
-  if (warp.refused_at != kNever) {
-    charge(warp.refused_at, Stall::NotSelected);
-    // When a place came free it could have gone, as others did.
-    charge(now - std::min<Cycle>(now - warp.refused_at, sub.memory_sent - warp.sent_before), warp.refused_reason);
-  }
-  if (sub.held > warp.held_before && now > cursor) {
-    // Of what is left, the part in which dispatch was held, as far as that is spread evenly over the time since the
-    // last issue.
-    const Cycle since = now - (warp.first ? warp.started : warp.issued);
-    charge(cursor + std::min(now - cursor, (sub.held - warp.held_before) * (now - cursor) / since),
-           Stall::DispatchStall);
-  }
-  charge(now, Stall::NotSelected);
+  for_each_charge(sub, warp, in, now, [&](Cycle from, Cycle to, Stall reason, std::uint8_t) {
+    if (reason == kRefused) return;  // charged then
+    stalls_[static_cast<std::size_t>(reason)] += to - from;
+    here[static_cast<std::size_t>(reason)] += to - from;
+  });
   ++stalls_[static_cast<std::size_t>(Stall::Selected)];
   ++here[static_cast<std::size_t>(Stall::Selected)];
   warp.throttled = 0;
@@ -419,6 +400,7 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   const std::uint16_t warp_index = sub.warp[static_cast<std::size_t>(slot)];
   Warp& warp = warps_[warp_index];
   const TimedInstruction& in = context_.program[warp.pc()];
+  if (warp.recorded != 0) record_issue(sub, warp, in, now);
   account(sub, warp, in, now);
   ++sub.issue_cycles;
   ++issued_;

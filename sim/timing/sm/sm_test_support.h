@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "timing/memory/memory_test_model.h"
 #include "timing/simulate.h"
@@ -172,6 +173,11 @@ class HandMadeTrace {
     return *this;
   }
 
+  HandMadeTrace& watch(const RecordRequest& request) {
+    record_ = request;
+    return *this;
+  }
+
   Kernel& kernel() { return *kernel_; }
   KernelTrace& trace() { return trace_; }
   Occupancy& occupancy() { return occupancy_; }
@@ -179,6 +185,7 @@ class HandMadeTrace {
                         unsigned threads = 1) const {
     SimulateOptions options;
     options.threads = threads;
+    options.record = record_;
     options.full = full;
     options.effort.seconds *= static_cast<double>(budget) / static_cast<double>(options.detailed_instructions);
     options.detailed_instructions = budget;
@@ -224,6 +231,7 @@ class HandMadeTrace {
   std::shared_ptr<Kernel> kernel_;
   KernelTrace trace_;
   Occupancy occupancy_;
+  std::optional<RecordRequest> record_;
 };
 
 inline std::uint64_t stalled(const TimingResult& result, Stall reason) {

@@ -43,6 +43,7 @@ struct Warp {
   std::uint32_t stores_in_flight = 0;
   std::uint32_t queued = 0;            ///< memory instructions the shared unit has not taken yet
   std::uint16_t generation = 0;        ///< distinguishes late acknowledgements to an earlier warp of this slot
+  std::uint16_t recorded = 0;          ///< BlockRecorder's row; 0: nobody watches it
   std::uint32_t cls = 0, path = 0;     ///< which class and path it replays
   std::uint32_t age = 0;               ///< of its block: order of arrival at the SM
   std::uint8_t barrier = kNoBarrier;   ///< the barrier it waits at
