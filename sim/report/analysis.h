@@ -51,5 +51,7 @@ OccupancyChoices occupancy_choices(const Inputs&);
 std::vector<BlockSpan> drawn_spans(const Inputs&);
 Residency residency(const Inputs&);
 LaunchCosts launch_costs(const Inputs&);
+/// Of the block that was watched, or nothing.
+std::shared_ptr<const WarpTimeline> warp_timeline(const Inputs&, const Prediction&);
 
 }  // namespace forewarp::report

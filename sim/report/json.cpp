@@ -307,6 +307,7 @@ void add_detail_json(const Prediction& p, Json& j) {
                                {"shared_bytes_per_block", choices_json(p.choices.shared_bytes)},
                                {"threads_per_block", choices_json(p.choices.threads)}};
   j["block_spans"] = spans_json(p);
+  if (p.timeline) j["warp_timeline"] = timeline_json(*p.timeline);
 }
 
 void add_changes(const std::vector<LeafChange>& changes, Json& j) {

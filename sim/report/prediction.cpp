@@ -84,6 +84,7 @@ Prediction build_prediction(const GpuModel& model, const Kernel& kernel, const K
   p.residency = report::residency(in);
   p.skipped = timing.skipped;
   p.costs = report::launch_costs(in);
+  p.timeline = report::warp_timeline(in, p);
   return p;
 }
 

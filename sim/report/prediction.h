@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "hardware/peaks.h"
 #include "program/program.h"
 #include "report/causes.h"
+#include "report/warp_timeline.h"
 #include "timing/result.h"
 #include "timing/simulate.h"
 #include "trace/trace.h"
@@ -213,6 +215,7 @@ struct Prediction {
   Residency residency;           ///< of all SMs, where the spans are of the first ones alone
   std::vector<SkippedTime> skipped;
   LaunchCosts costs;
+  std::shared_ptr<const WarpTimeline> timeline;  ///< of a block that was watched
 
   double cycles() const;   ///< gpc__cycles_elapsed.max
   double time_ns() const;  ///< gpu__time_duration.sum

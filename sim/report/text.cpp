@@ -310,6 +310,47 @@ void warp_states(Page& page, const Prediction& p) {
   s.table(h);
 }
 
+void timeline_section(Page& page, const Prediction& p) {
+  if (!p.timeline) return;
+  constexpr std::size_t kStates = 4;
+  const WarpTimeline& t = *p.timeline;
+  const BlockRecord& record = *t.record;
+  Section s(page, record.blocks.size() > 1 ? "The cluster of block " + count(record.request.block)
+                                           : "Block " + count(record.request.block));
+  s.line("Watched cycles", count(record.end - record.start));
+  if (t.from > record.start) s.line("Shares are of those from", count(t.from - record.start));
+  if (t.tensor_pct > 0) s.line("Tensor pipes busy for it", percent_text(t.tensor_pct));
+  if (!record.copies.empty()) {
+    s.line("Bulk copies under way", percent_text(t.copying_pct));
+    s.line("Bytes that they bring", fixed(t.copied_bytes_per_cycle, 1) + " a cycle");
+  }
+  Table table({{"warps", Table::Left}, {"mostly", Table::Left}});
+  for (const RoleTime& time : t.times) {
+    if (time.all == 0) continue;
+    std::vector<std::pair<std::uint64_t, std::string>> states;
+    for (std::size_t r = 0; r < kStallReasons; ++r) {
+      std::uint64_t cycles = time.cycles[r];
+      if (r == static_cast<std::size_t>(Stall::LongScoreboard)) cycles -= time.at_full + time.at_empty;
+      states.emplace_back(cycles, stall_name(static_cast<Stall>(r)));
+    }
+    states.emplace_back(time.at_full, "copies to end");
+    states.emplace_back(time.at_empty, "stages to be free");
+    std::stable_sort(states.begin(), states.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string text;
+    for (std::size_t i = 0; i < kStates && states[i].first > 0; ++i)
+      text += (text.empty() ? "" : ", ") + states[i].second + " " +
+              percent_text(100 * static_cast<double>(states[i].first) /
+                           static_cast<double>(std::max<std::uint64_t>(1, time.all)));
+    table.row({count(time.warps) + " " + role_name(time.role), text});
+  }
+  s.table(table);
+  for (const BlockRecord::LeftOut& gap : record.left_out)
+    s.note(count(gap.cycles) + " cycles were left out after " + count(gap.at - record.start) +
+           " of these: what follows is as far on as if they had been simulated.");
+  if (record.filled) s.note("The record is full: it ends before the cycles that were asked for.");
+  if (!t.sentence.empty()) s.note("Which wait binds: " + t.sentence + ".");
+}
+
 void occupancy_section(Page& page, const Prediction& p) {
   const Occupancy& o = p.occupancy;
   Section s(page, "Occupancy");
@@ -400,6 +441,7 @@ std::string full_report(const Prediction& p, Style style) {
   coalescing(page, p);
   bank_conflicts(page, p);
   warp_states(page, p);
+  timeline_section(page, p);
   occupancy_section(page, p);
   waves_section(page, p);
   divergence_section(page, p);
