@@ -222,6 +222,14 @@ class Usage(Base):
     def test_a_trace_has_no_sequence(self):
         self.assert_fails(2, ["simulate", "TRACE", "--gpu", GPU, "--cache", "sequence"], "forewarp predict")
 
+    def test_bad_blocks_to_watch(self):
+        words = ["predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU]
+        for block in ("-1", "x", "1.5", "99999999999", ""):
+            self.assert_fails(2, words + ["--warps=" + block], "warps")
+        for cycles in ("0", "-5", "1000001"):
+            self.assert_fails(2, words + ["--warps", "0", "--warps-cycles=" + cycles], "warps-cycles")
+        self.assert_fails(2, words + ["--warps-cycles", "100"], "--warps BLOCK")
+
     def test_bad_threads(self):
         for threads in ("0", "-1", "many"):
             self.assert_fails(2, ["predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, "--threads=" + threads], "threads")
@@ -610,6 +618,25 @@ class Cache(Base):
 
 
 class Long(Base):
+    def test_a_watched_cluster_is_the_same_for_any_number_of_threads_and_changes_no_prediction(self):
+        words = ["predict", os.path.join(TRACES, "sm_90", "matmul_24_cluster_multicast.cubin"), "--launch",
+                 os.path.join(TRACES, "matmul_24_cluster_multicast.yaml"), "--gpu", GPU, "--case", "multicast_bf16_check_136x264x104",
+                 "--causes", "counted", "--json", "-"]
+        plain, *watched = [json.loads(run(*words, *more).stdout)["cases"][0]
+                           for more in ([], ["--warps", "1", "--threads", "1"], ["--warps", "1", "--threads", "3"])]
+        self.assertEqual(*watched)
+        timeline = watched[0].pop("warp_timeline")
+        self.assertEqual(watched[0], plain)
+        self.assertEqual([block["rank"] for block in timeline["blocks"]], [0, 1])
+        self.assertTrue(all(copy["done"] is not None for copy in timeline["copies"]))
+        for warp in timeline["warps"]:
+            self.assertEqual(warp["start"], warp["from"][0])
+            self.assertTrue(all(a < b for a, b in zip(warp["from"], warp["from"][1:] + [warp["to"]])))
+        missing = run(*words, "--warps", "100000")
+        self.assertEqual(missing.returncode, 0)
+        self.assertIn("block 100000 is to be watched", missing.stderr)
+        self.assertNotIn("warp_timeline", missing.stdout)
+
     def test_threads_do_not_change_a_byte(self):
         outputs = []
         for threads in ("1", "2", "5"):

@@ -73,6 +73,34 @@ void CommandLine::add_causes() {
           "faster, from the counters of the one run");
 }
 
+void CommandLine::add_record() {
+  model()(
+      "warps", po::value<std::string>()->value_name("BLOCK"),
+      "watch this block (its number in the grid, x fastest), or its cluster, from its start on: what each warp does "
+      "when, and the copies and products under way beside them, for `forewarp plot warps`")(
+      "warps-cycles", po::value<std::string>()->value_name("N"), "... for so many cycles (default: 20000)");
+}
+
+std::optional<RecordRequest> CommandLine::record() const {
+  const auto whole = [&](const std::string& name, std::uint64_t most) {
+    const std::string given = text(name);
+    const bool digits = !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
+    const std::uint64_t number = digits && given.size() < 11 ? std::stoull(given) : most + 1;
+    if (number > most)
+      throw UsageError("--" + name + " is a whole number up to " + std::to_string(most) + ", not '" + given + "'");
+    return number;
+  };
+  if (!has("warps")) {
+    if (has("warps-cycles")) throw UsageError("--warps-cycles goes with --warps BLOCK");
+    return std::nullopt;
+  }
+  RecordRequest request;
+  request.block = static_cast<std::uint32_t>(whole("warps", 0xfffffffe));
+  if (has("warps-cycles")) request.cycles = whole("warps-cycles", RecordRequest::kMostCycles);
+  if (request.cycles == 0) throw UsageError("--warps-cycles is a number above 0");
+  return request;
+}
+
 Causes CommandLine::causes() const {
   const std::string named = text("causes");
   if (named != "simulated" && named != "counted")

@@ -32,6 +32,7 @@ class CommandLine {
   void add_simulation();  ///< --full, --cache, and the effort
   void add_effort();      ///< --memory, --budget, --precision, --exact
   void add_causes();      ///< --causes
+  void add_record();      ///< --warps, --warps-cycles
   void add_threads();
   void add_assume_opcodes();
   void add_architecture();  ///< --sm, for commands without a GPU
@@ -51,6 +52,7 @@ class CommandLine {
   std::vector<std::string> changes() const { return texts("set"); }
   SimulateOptions simulation() const;
   Causes causes() const;
+  std::optional<RecordRequest> record() const;
   Effort effort() const;
   unsigned threads() const;
   int architecture() const;                      ///< of --sm, 0 if it was not given

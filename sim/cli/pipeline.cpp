@@ -161,7 +161,11 @@ Prediction make_prediction(const GpuModel& model, const std::shared_ptr<const Ke
   const Occupancy occupancy = occupancy_of(model, trace);
   const TimingResult timing = time(occupancy);
   Prediction p = build_prediction(model, *trace.kernel, trace, occupancy, timing, options.caches);
-  if (causes == Causes::Simulated) accounting::account({model, shared, occupancy}, timing, options, before, p);
+  if (causes == Causes::Simulated) {
+    SimulateOptions unwatched = options;
+    unwatched.record.reset();
+    accounting::account({model, shared, occupancy}, timing, unwatched, before, p);
+  }
   add_sampling_warnings(trace.launch, p.warnings);
   add_contention_warning(*trace.kernel, p.warnings);
   return p;
@@ -316,7 +320,8 @@ std::vector<std::vector<Prediction>> predict_case(std::span<const GpuModel* cons
       const GpuModel& model = *models[m];
       const CacheHistory* history = before.empty() ? nullptr : &before[m];
       const auto time = [&](const Occupancy& occupancy) {
-        if (cache == nullptr) return simulate(model, *traced.trace, occupancy, options, history);
+        // A record is not kept.
+        if (cache == nullptr || options.record) return simulate(model, *traced.trace, occupancy, options, history);
         const ContentKey timed = timing_key(key, model, options);
         if (auto found = cache->timing(timed)) return std::move(*found);
         TimingResult result = simulate(model, *traced.trace, occupancy, options, history);

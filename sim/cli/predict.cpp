@@ -23,6 +23,9 @@ CommandLine make_command_line() {
        "      --gpu h200-sxm --case sgemm_shared_tiled_1024",
        "forewarp predict traces/sm_80/copy_02_strided.cubin --launch traces/copy_02_strided.yaml \\\n"
        "      --gpu a100-sxm4-80gb --json strided.json",
+       "forewarp predict traces/sm_90/matmul_23_warp_specialised.cubin --launch traces/matmul_23_warp_specialised.yaml "
+       "\\\n"
+       "      --gpu h200-sxm --case specialised_bf16_4096 --warps 0 --json specialised.json",
        "forewarp predict tiled.fatbin --launch tiled.yaml --gpu a100-sxm4-80gb --gpu h100-sxm5 --gpu h200-sxm"});
   namespace po = boost::program_options;
   c.model()("launch", po::value<std::string>()->value_name("FILE"), "launch file");
@@ -34,6 +37,7 @@ CommandLine make_command_line() {
             "only this case of the launch file; may be repeated");
   c.add_simulation();
   c.add_causes();
+  c.add_record();
   c.add_assume_opcodes();
   c.add_json();
   c.add_threads();
@@ -76,7 +80,8 @@ int run_predict(const Arguments& arguments) {
   CommandLine c = make_command_line();
   if (!c.parse(arguments)) return kDone;
   c.text("launch");  // says so if it is missing
-  const SimulateOptions options = c.simulation();
+  SimulateOptions options = c.simulation();
+  options.record = c.record();
   const std::optional<PredictionCache> cache = c.cache();
   const auto json_path = c.json();
   if (json_path) check_writable(*json_path);

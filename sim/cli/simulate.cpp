@@ -23,6 +23,7 @@ CommandLine make_command_line() {
   c.add_gpu();
   c.add_simulation();
   c.add_causes();
+  c.add_record();
   c.add_threads();
   c.add_json();
   c.positional("TRACE");
@@ -42,6 +43,7 @@ int run_simulate(const Arguments& arguments) {
   const std::string path = c.text("TRACE");
   SimulateOptions options = c.simulation();
   options.threads = c.threads();
+  options.record = c.record();
   const Causes causes = c.causes();
   if (options.caches == CacheState::Sequence)
     throw UsageError("--cache sequence follows the launches of a case more than once: use forewarp predict");

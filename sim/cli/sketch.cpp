@@ -27,6 +27,7 @@ CommandLine make_command_line() {
   c.model()("case", po::value<std::vector<std::string>>()->value_name("ID"),
             "only this sketch of the file; may be repeated");
   c.add_simulation();
+  c.add_record();
   c.add_json();
   c.output()("code", "print the machine code instead of predicting");
   c.add_threads();
@@ -77,6 +78,7 @@ int run_sketch(const Arguments& arguments) {
   CommandLine c = make_command_line();
   if (!c.parse(arguments)) return kDone;
   SimulateOptions options = c.simulation();
+  options.record = c.record();
   const unsigned threads = c.threads();
   const std::optional<PredictionCache> cache = c.cache();
   const auto json_path = c.json();
