@@ -57,6 +57,14 @@ def _work(text):
         raise InputError(f"--work {text}: is not CASE=OPERATIONS") from None
 
 
+def _cycles(text):
+    """FROM:TO"""
+    begin, colon, end = text.partition(":")
+    if not colon or not begin.isdigit() or not end.isdigit() or int(begin) >= int(end):
+        raise argparse.ArgumentTypeError(f"is FROM:TO, two whole numbers of which the second is larger, not '{text}'")
+    return int(begin), int(end)
+
+
 def _width(text):
     if not text.isdigit() or not 240 <= int(text) <= 4000:
         raise argparse.ArgumentTypeError(f"is a number of pixels from 240 to 4000, not '{text}'")
@@ -80,6 +88,7 @@ def _parser():
     plot.add_argument("--mode", action="append", default=[])
     plot.add_argument("--measured")
     plot.add_argument("--pc")
+    plot.add_argument("--cycles", type=_cycles)
     plot.add_argument("--join")
     plot.add_argument("--title")
     plot.add_argument("--width", type=_width)
@@ -125,7 +134,7 @@ def _plot(options):
                          points=points, formulas=[_formula(f) for f in options.formula],
                          work=dict(_work(w) for w in options.work), levels=options.level, modes=options.mode or ["stream"],
                          wholes=read_wholes(options.measured) if options.measured else {}, pc=pc, join=options.join, title=options.title,
-                         width=options.width, theme="light" if ending == ".html" else options.theme or "light")
+                         cycles=options.cycles, width=options.width, theme="light" if ending == ".html" else options.theme or "light")
     chart, notes = spec.build(options.kind, launches, drawn)
     if ending not in (".html", ".json"):
         chart = render.fitted(chart, options.width)

@@ -1,7 +1,8 @@
-"""A trace that Perfetto and chrome://tracing open: launches of a sequence, blocks on SMs, what warps wait for, HBM traffic."""
+"""A trace that Perfetto and chrome://tracing open: launches of a sequence, blocks on SMs, what warps wait for, HBM traffic, and
+what the warps of a watched block do."""
 import json
 
-from . import sequence
+from . import sequence, warps
 from .results import distinct
 
 _HOST, _GPU, _BLOCKS = 1, 2, 100
@@ -53,6 +54,22 @@ def _block_events(step, process, budget):
     return _names(process, title, sorted(rows)) + events, budget - len(events)
 
 
+def _warp_events(step, process):
+    """A process for each watched block, a row for each lane; and how many processes that makes."""
+    if "warp_timeline" not in step.launch.case:
+        return [], 0
+    scale, began = (step.end - step.begin) / step.launch.cycles, step.launch.case["warp_timeline"]["began"]
+    events, made = [], 0
+    for where, lanes in warps.panels(step.launch):
+        rows = [(row, lane.name) for row, lane in enumerate(lanes, 1)]
+        events += _names(process + made, f"Warps of {step.launch.label}: {where}", rows)
+        for row, lane in enumerate(lanes, 1):
+            events += [{"ph": "X", "pid": process + made, "tid": row, "name": bar.what, "ts": step.begin + (began + bar.begin) * scale,
+                        "dur": (bar.end - bar.begin) * scale, "args": {"what": bar.text}} for bar in lane.bars]
+        made += 1
+    return events, made
+
+
 def _counter_events(step):
     """Mean rates of the launch as steps that fall back to zero, and the states of its warps."""
     launch = step.launch
@@ -82,8 +99,9 @@ def trace(launches, mode="stream", join=None):
             moved = sequence.Step(step.launch, step.call_from + at, step.call_to + at, step.begin + at, step.end + at)
             events += _launch_events(moved, number) + _counter_events(moved)
             blocks, budget = _block_events(moved, process, budget)
-            events += blocks
-            process, number = process + 1, number + 1
+            of_warps, more = _warp_events(moved, process + 1)
+            events += blocks + of_warps
+            process, number = process + 1 + more, number + 1
         at += arranged.total + 5.0
     return json.dumps({"displayTimeUnit": "ns", "otherData": {"forewarp": launches[0].version, "gpu": gpus,
                                                               "note": "predicted; counters are means over a launch"},

@@ -193,6 +193,8 @@ def _causes(w, one):
 
 def _warp_states(w, one, identity):
     w.chart("stalls", [one], identity + "-stalls")
+    if "warp_timeline" in one.case:
+        w.chart("warps", [one], identity + "-warps")
     rows = [[f"{h['pc']:#06x}", h["sass"], h["reason"].replace("_", " "), number(h["warp_cycles"]), f"{h['share_pct']:.1f} %"]
             for h in one.case.get("hot_spots", [])]
     if rows:

@@ -5,7 +5,7 @@ import os
 import re
 import textwrap
 
-from . import accuracy, exploration, flow, launching, memory, performance, roofline, style
+from . import accuracy, exploration, flow, launching, memory, performance, roofline, style, warps
 from .results import InputError, distinct, tidy
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -23,6 +23,7 @@ KINDS = {
     "traffic": (memory.traffic, "Bytes moved, level by level"),
     "occupancy": (launching.occupancy, "Occupancy: what limits it, and what would change it"),
     "timeline": (launching.timeline, "Launches over time"),
+    "warps": (warps.warps, "What the warps of a block do"),
     "validation": (accuracy.validation, "Predicted against measured"),
     "cost": (performance.cost, "What a prediction costs against the work it is of"),
     "tornado": (exploration.tornado, "Each resource halved and doubled"),
@@ -48,6 +49,7 @@ class Options:
         self.pc, self.join, self.title, self.width = None, None, None, None
         self.theme = "light"
         self.modes, self.wholes = ["stream"], {}
+        self.cycles = None
         self.work = {}
         self.__dict__.update(given)
 
@@ -177,6 +179,7 @@ WALK = {
     "traffic": ("bytes", ("case", "level", "predicted", "seen", "launches", "time")),
     "occupancy": ("limits", ("case", "limit", "blocks", "binding")),
     "timeline": ("bars", ("case", "lane", "what", "from", "to", "text")),
+    "warps": ("lanes", ("case", "lane", "what", "from", "to", "text")),
     "validation": ("launches", ("case", "measured", "predicted", "error", "bound")),
     "cost": ("points", ("kernel", "size", "seconds", "instructions", "mib")),
     "tornado": ("bars", ("resource", "amount", "change", "time")),

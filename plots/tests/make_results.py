@@ -42,6 +42,10 @@ def main(forewarp):
         "product": ["predict", "traces/sm_90/matmul_07_warp_tiled_double_buffered.cubin", "--launch",
                     "traces/matmul_07_warp_tiled_double_buffered.yaml", "--gpu", "h200-sxm", "--case", "sgemm_warp_tiled_check_100",
                     "--case", "sgemm_warp_tiled_check_129"],
+        "warps": ["predict", "traces/sm_90/matmul_23_warp_specialised.cubin", "--launch", "traces/matmul_23_warp_specialised.yaml", "--gpu",
+                  "h200-sxm", "--case", "specialised_bf16_check_129x72x416", "--warps", "0", "--warps-cycles", "8000"],
+        "cluster": ["predict", "traces/sm_90/matmul_24_cluster_multicast.cubin", "--launch", "traces/matmul_24_cluster_multicast.yaml", "--gpu",
+                    "h200-sxm", "--case", "multicast_bf16_check_136x264x104", "--warps", "1", "--warps-cycles", "5000"],
         "suite": ["validate", "--suites", "SUITES", "--suite", "small"],
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -41,6 +41,7 @@ def pictures():
                     spec.Options(formulas=[("relu_f32_1mi", "asked by loads", 4194304.0, "4 B an element")])),
         "occupancy": ("occupancy", launches("product", "sgemm_warp_tiled_check_100"), spec.Options()),
         "timeline": ("timeline", launches("sequence"), spec.Options(modes=["stream", "graph"], wholes={"elu_unfused_check_1000": 10.78})),
+        "warps": ("warps", launches("warps"), spec.Options(cycles=(2000, 6000))),
         "validation": ("validation", launches("suite"), spec.Options()),
         "tornado": ("tornado", [], spec.Options(points=[spec.FILES["tornado"](result("whatif"))])),
         "pareto": ("pareto", [], spec.Options(points=[spec.FILES["pareto"](result("points"))])),

@@ -86,7 +86,8 @@ CommandLine make_plot_line() {
   CommandLine c(
       "plot KIND [RESULT.json ...] --out FILE [options]",
       "Draws results that other commands wrote with --json; nothing is simulated. KIND is roofline, sweep, waves,\n"
-      "coalescing, divergence, memory, mix, stalls, ladder, traffic, occupancy, timeline, validation, cost, tornado "
+      "coalescing, divergence, memory, mix, stalls, ladder, traffic, occupancy, timeline, warps, validation, cost, "
+      "tornado "
       "(of whatif)\n"
       "or pareto (of sweep). FILE ends in .svg, .png, .pdf, .html (one interactive page that needs no network) or "
       ".json (the "
@@ -107,7 +108,9 @@ CommandLine make_plot_line() {
       "formula", po::value<Words>()->value_name("CASE:LEVEL=BYTES[:TEXT]"), "traffic: what a bar should be")(
       "level", po::value<Words>()->value_name("NAME"), "traffic: only this level; repeat it for more")(
       "pc", po::value<std::string>()->value_name("ADDRESS"),
-      "coalescing: the instruction (default: the one that wastes most)");
+      "coalescing: the instruction (default: the one that wastes most)")(
+      "cycles", po::value<std::string>()->value_name("FROM:TO"),
+      "warps: only these cycles (default: the whole record)");
   add_modes(c);
   c.output()("out", po::value<std::string>()->value_name("FILE"), "where the picture goes")(
       "title", po::value<std::string>()->value_name("TEXT"), "in place of the kind's own title")(
@@ -154,7 +157,7 @@ int run_plot(const Arguments& arguments) {
   const std::string kind = c.text("KIND");
   Words words{"plot", "--out=" + c.text("out")};
   for (const char* name : {"case", "points", "machine", "formula", "work", "level", "mode"}) pass_all(c, name, words);
-  for (const char* name : {"measured", "pc", "join", "title", "width", "theme"}) pass(c, name, words);
+  for (const char* name : {"measured", "pc", "cycles", "join", "title", "width", "theme"}) pass(c, name, words);
   pass_results(c, "RESULT.json", words);
   words.insert(words.end() - static_cast<std::ptrdiff_t>(c.texts("RESULT.json").size()), kind);
   return draw(std::move(words));
