@@ -31,6 +31,8 @@ RESULTS = {
     "nanogpt_slow": _predict("attention_01_unfused", launch="RESULTS/nanogpt/attention_01_unfused.yaml", cache="sequence"),
     "nanogpt_flash": _predict("attention_03_flash", launch="RESULTS/nanogpt/attention_03_flash.yaml", cache="sequence"),
     "nanogpt_training_flash": _predict("attention_07_nanogpt_flash", "nanogpt_flash_64x6x256", cache="sequence"),
+    "specialised": _predict("matmul_23_warp_specialised", "specialised_bf16_4096") + ["--warps", "0"],
+    "flash3": _predict("attention_08_flash3", "flash3_f16_128_4096") + ["--warps", "0"],
     "profile": _predict("matmul_12_tensor", "tensor_f16_4096"),
     "launches": _predict("elementwise_01_sin_cos", "sin_cos_unfused_1mi", "sin_cos_fused_1mi", cache="sequence"),
 }
@@ -192,6 +194,12 @@ PICTURES = [
             "fp32) read and written once for each of 16 tiles. FlashAttention-2 loops over queries outside and keeps O in registers, "
             "so everything passes through memory once. The last of what it writes is still in L2 when the kernel ends.",
             "HBM traffic of FlashAttention-1 and -2 against the formulas"),
+    Picture("S13 Attention", "s13_warps", "warps", "@flash3\n--cycles\n13900:19900",
+            "Two rounds of FlashAttention-3's block, head size 128: the two warpgroups take turns, so that one's softmax (green) runs "
+            "beside the other's products, and the tensor pipes stand still only briefly. The first group runs ahead and waits for "
+            "the next tile of K (dark orange), whose stage the second group holds for longer; it costs nothing, as the second, which "
+            "is last, never waits for a copy.",
+            "What the warps of a FlashAttention-3 block do, its copies, products and tensor pipes, over 6,000 cycles"),
     Picture("S14 A student's FlashAttention", "s14_student", "timeline", "@student\n--measured\nvalidation/sequences/h200-sxm.csv",
             "Two kernels per tile, and one pair of launches for each. The time halves whenever the rows of a tile double, "
             "because a launch takes about as long however few blocks it has. The GPU looks busy all the time and does next to "
@@ -225,6 +233,12 @@ PICTURES = [
             "stage waits as long as registers do; with four the next tiles are there in time, and the kernel runs at the rate of "
             "HBM.",
             "Shares of warp states of tile copies through registers and by cp.async"),
+    Picture("S17 Asynchronous copies", "s17_warps", "warps", "@specialised\n--cycles\n5000:9000",
+            "A warp-specialised product by TMA and wgmma: the producer waits for a free stage (light orange), asks for the next 48 KiB and waits "
+            "again, while two warpgroups wait for little but their products. Each copy takes 1,600 cycles, but four stages of "
+            "about 1,000 cycles give it more than twice that, so that the tensor pipes never stand still; only the first tiles, up to cycle "
+            "5,400, come too late from cold caches.",
+            "What the warps of a warp-specialised product do, its copies, products and tensor pipes, over 4,000 cycles"),
     Picture("S18 Sparsity", "s18_sparse", "ladder", "@tensor\n" + _cases("tensor_f16_4096", "tensor_sparse_f16_4096#1"),
             "2:4 structured sparsity: mma.sp skips the half of a row that is zero. The rate counts the zeros, as data sheets do. The pipe "
             "could do half as much again as with dense mma.sync, but what feeds it is as busy as before, so little comes of it.",
