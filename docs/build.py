@@ -62,6 +62,16 @@ _MEANINGS = {
     "cases[].access_examples": "a typical warp's addresses, from a line boundary; null: the lane does not take part",
     "cases[].warp_stream": "what one warp executes, until it grows long", "cases[].block_spans": "when blocks were resident on which SM",
     "cases[].block_spans.extrapolated": "times that were not simulated",
+    "cases[].warp_timeline": "what the warps of a watched block did (`--warps BLOCK`), cycles from its start; see [a timeline of warps](warps.md)",
+    "cases[].warp_timeline.began": "when that was in the launch", "cases[].warp_timeline.full": "it ended early since it was full",
+    "cases[].warp_timeline.left_out": "after which cycle how many were not simulated",
+    "cases[].warp_timeline.sentence": "the wait that binds", "cases[].warp_timeline.shares_from": "of which cycles on shares are",
+    "cases[].warp_timeline.rings": "barriers that one instruction waits for in turn",
+    "cases[].warp_timeline.rings[].late_cycles": "of the warp that waits least, in the mean", "cases[].warp_timeline.rings[].copy_cycles": "from the first copy of a phase to its end",
+    "cases[].warp_timeline.states": "names of the numbers in `warps[].state`",
+    "cases[].warp_timeline.warps[].from": "each stretch lasts until the next begins, the last one until `to`",
+    "cases[].warp_timeline.warps[].waits_for": "what stretches wait for: an instruction's result, a barrier and its phase",
+    "cases[].warp_timeline.products": "of a warpgroup's warp, group by group", "cases[].warp_timeline.copies": "bulk copies",
     "cases[].block_spans.residency": "resident blocks of all SMs over time, where there are too many for one each",
 }
 
@@ -150,6 +160,8 @@ def sample_results(tool):
     for stem, case in _SAMPLES:
         yield json.loads(tool.say("predict", f"traces/sm_90/{stem}.cubin", "--launch", f"traces/{stem}.yaml", "--gpu", "h200-sxm", "--case", case,
                                   "--json", "-"))
+    yield json.loads(tool.say("predict", "traces/sm_90/matmul_24_cluster_multicast.cubin", "--launch", "traces/matmul_24_cluster_multicast.yaml", "--gpu",
+                              "h200-sxm", "--case", "multicast_bf16_check_136x264x104", "--warps", "0", "--json", "-"))
     yield json.loads(tool.say("sketch", "docs/examples/fusion.yaml", "--gpu", "h200-sxm", "--case", "relu_f16", "--json", "-"))
 
 
