@@ -94,6 +94,7 @@ struct ClusterSpec {
   int barrier_cycles = 0;    ///< from the last warp that arrives at a cluster's barrier to the first issue behind it
   int fence_cycles = 0;      ///< a fence of all kinds of accesses (MEMBAR.ALL), with nothing to wait for
   int multicast_cycles = 0;  ///< added to a copy that goes to several blocks
+  int interval_x16 = 0;      ///< between two clusters that are handed out, beside what their blocks take
 };
 
 struct IssueSpec {

@@ -232,6 +232,7 @@ void read_cluster(Group& g, ClusterSpec& s) {
   s.barrier_cycles = g.cycles("barrier_cycles", 1, 4096);
   s.fence_cycles = g.cycles("fence_cycles", 1, 4096);
   s.multicast_cycles = g.cycles("multicast_cycles", 0, 4096);
+  s.interval_x16 = g.integer("interval_x16", "cycles/16", 0, 4096);
 }
 
 void read_icache(Group& g, const IssueSpec& issue, InstructionCacheSpec& s) {

@@ -32,7 +32,8 @@ std::vector<int> order_of_tpcs(const GpuModel& gpu, bool gpc_after_gpc) {
 
 }  // namespace
 
-BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int blocks_per_sm, int cluster_blocks)
+BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int blocks_per_sm, int cluster_blocks,
+                                 int first_gpc)
     : blocks_(blocks),
       sms_per_tpc_(gpu.chip.sms_per_tpc),
       held_(static_cast<std::size_t>(gpu.chip.sm_count), 0),
@@ -42,25 +43,18 @@ BlockDispatcher::BlockDispatcher(const GpuModel& gpu, std::uint64_t blocks, int 
       next_x16_(static_cast<std::uint64_t>(gpu.launch.start_cycles) * 16),
       interval_x16_(std::max(1, 256 / std::max(1, gpu.launch.blocks_per_cycle_x16))),
       back_interval_x16_(gpu.launch.blocks_back_per_cycle_x16 > 0 ? 256 / gpu.launch.blocks_back_per_cycle_x16 : 0),
+      cluster_interval_x16_(gpu.cluster.interval_x16),
       block_end_cycles_(gpu.launch.block_end_cycles) {
   for (const int tpc : order_of_tpcs(gpu, gpu.launch.gpc_after_gpc))
     for (int i = 0; i < sms_per_tpc_; ++i) order_.push_back(tpc * sms_per_tpc_ + i);
   ended_.resize(order_.size());
   place_.resize(order_.size());
   for (std::size_t i = 0; i < order_.size(); ++i) place_[static_cast<std::size_t>(order_[i])] = i;
-  for (const std::uint16_t gpc : gpc_of_sms(gpu.chip)) gpc_.push_back(gpc);
-  for (const int sm : order_) {
-    const int gpc = gpc_[static_cast<std::size_t>(sm)];
-    if (std::find(gpc_order_.begin(), gpc_order_.end(), gpc) == gpc_order_.end()) gpc_order_.push_back(gpc);
+  if (cluster_blocks_ > 1) {
+    settle(gpu, first_gpc);
+    return;
   }
-  const int apart = tpcs_without_clusters(gpu, static_cast<std::uint64_t>(cluster_blocks_)) * sms_per_tpc_;
-  const int first = gpu.chip.tpcs_per_gpc.front() * sms_per_tpc_;
-  for (int sm = first - apart; sm < first; ++sm) room_[static_cast<std::size_t>(sm)] = 0;
-  total_free_ -= apart * blocks_per_sm;
-  free_in_.resize(gpu.chip.tpcs_per_gpc.size());
-  for (std::size_t sm = 0; sm < gpc_.size(); ++sm) free_in_[static_cast<std::size_t>(gpc_[sm])] += room_[sm];
-  even_ = cluster_blocks_ > 1 && blocks_ < static_cast<std::uint64_t>(total_free_);
-  if (cluster_blocks_ > 1 || blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
+  if (blocks_ >= static_cast<std::uint64_t>(total_free_)) return;
   spread_evenly(order_of_tpcs(gpu, false),
                 static_cast<std::size_t>(std::min(gpu.launch.tpcs_apart, gpu.chip.tpcs_per_gpc.front())));
 }
@@ -92,44 +86,92 @@ int BlockDispatcher::choose_sm() const {
   return best;
 }
 
+/// The GPCs, and the TPCs of the first that stand apart: homes of their own for clusters that fit one.
+void BlockDispatcher::settle(const GpuModel& gpu, int first_gpc) {
+  const int first = gpu.chip.tpcs_per_gpc.front() * sms_per_tpc_;
+  const int apart = first - std::min(gpu.launch.tpcs_apart, gpu.chip.tpcs_per_gpc.front()) * sms_per_tpc_;
+  const std::vector<std::uint16_t> gpc = gpc_of_sms(gpu.chip);
+  const bool left_out = tpcs_without_clusters(gpu, static_cast<std::uint64_t>(cluster_blocks_)) > 0;
+  for (int sm = apart; sm < first; ++sm) {
+    if (left_out) room_[static_cast<std::size_t>(sm)] = 0;
+    if ((sm - apart) % sms_per_tpc_ == 0) homes_.push_back({{}, 0, true});
+    homes_.back().sms.push_back(sm);
+  }
+  const std::size_t gpcs = homes_.size();
+  homes_.resize(gpcs + gpu.chip.tpcs_per_gpc.size());
+  for (int sm = 0; sm < static_cast<int>(gpc.size()); ++sm)
+    if (sm < apart || sm >= first) homes_[gpcs + gpc[static_cast<std::size_t>(sm)]].sms.push_back(sm);
+  home_of_.resize(gpc.size());
+  total_free_ = 0;
+  for (std::size_t h = 0; h < homes_.size(); ++h) {
+    for (const int sm : homes_[h].sms) {
+      home_of_[static_cast<std::size_t>(sm)] = h;
+      homes_[h].room += room_[static_cast<std::size_t>(sm)];
+    }
+    total_free_ += homes_[h].room;
+  }
+  gpcs_from_ = gpcs;
+  after_ = gpcs + static_cast<std::size_t>(first_gpc);
+}
+
 /// One more block on the SM, or one fewer.
 void BlockDispatcher::take_place(int sm, int more) {
   held_[static_cast<std::size_t>(sm)] += more;
   total_free_ -= more;
-  free_in_[static_cast<std::size_t>(gpc_[static_cast<std::size_t>(sm)])] -= more;
+  if (cluster_blocks_ > 1) homes_[home_of_[static_cast<std::size_t>(sm)]].room -= more;
 }
 
 bool BlockDispatcher::can_place() const {
   if (cluster_blocks_ == 1) return total_free_ > 0;
   return !seats_.empty() ||
-         std::any_of(free_in_.begin(), free_in_.end(), [&](int room) { return room >= cluster_blocks_; });
+         std::any_of(homes_.begin(), homes_.end(), [&](const Home& home) { return home.room >= cluster_blocks_; });
 }
 
-/// Into the GPC where the fullest SM that it takes holds the fewest; of those, the first, or, of a grid that does not
-/// fill the GPU, the one with the fewest blocks.
-void BlockDispatcher::place_cluster() {
-  int best_level = 0, best_blocks = 0;
-  for (const int gpc : gpc_order_) {
-    if (free_in_[static_cast<std::size_t>(gpc)] < cluster_blocks_) continue;
-    std::vector<int> held = held_, seats;
-    int level = 0, blocks = 0;
-    for (std::size_t sm = 0; sm < gpc_.size(); ++sm) blocks += gpc_[sm] == gpc ? held_[sm] : 0;
-    while (static_cast<int>(seats.size()) < cluster_blocks_) {
-      int to = -1;
-      for (const int sm : order_) {
-        const auto s = static_cast<std::size_t>(sm);
-        if (gpc_[s] != gpc || held[s] >= room_[s]) continue;
-        if (to < 0 || held[s] < held[static_cast<std::size_t>(to)]) to = sm;
-      }
-      level = std::max(level, ++held[static_cast<std::size_t>(to)]);
-      seats.push_back(to);
+/// Where the next cluster would go, and the most blocks that one of those SMs would then hold.
+std::pair<std::vector<int>, int> BlockDispatcher::seats_in(const Home& home) const {
+  std::vector<int> seats;
+  std::vector<int> fewest;  // blocks that each SM holds
+  for (const int sm : home.sms) fewest.push_back(held_[static_cast<std::size_t>(sm)]);
+  int level = 0;
+  while (static_cast<int>(seats.size()) < cluster_blocks_) {
+    std::size_t to = home.sms.size();
+    for (std::size_t i = 0; i < home.sms.size(); ++i) {
+      if (fewest[i] >= room_[static_cast<std::size_t>(home.sms[i])]) continue;
+      if (to == home.sms.size() || fewest[i] < fewest[to]) to = i;
     }
-    if (!even_) blocks = 0;
-    if (!seats_.empty() && (level > best_level || (level == best_level && blocks >= best_blocks))) continue;
-    best_level = level;
-    best_blocks = blocks;
-    seats_.assign(seats.rbegin(), seats.rend());
+    seats.push_back(home.sms[to]);
+    level = std::max(level, ++fewest[to]);
   }
+  std::sort(seats.begin(), seats.end());  // ranks follow the SMs
+  return {seats, level};
+}
+
+/// Those that can take a cluster at the lowest level.
+void BlockDispatcher::open_row() {
+  int lowest = 0;
+  for (std::size_t h = 0; h < homes_.size(); ++h) {
+    if (homes_[h].room < cluster_blocks_) continue;
+    const int level = seats_in(homes_[h]).second;
+    if (row_.empty() || level < lowest) row_.clear();
+    if (row_.empty()) lowest = level;
+    if (level == lowest && (homes_[h].apart || row_.empty() || !homes_[row_.front()].apart)) row_.push_back(h);
+  }
+  const std::uint64_t left = (blocks_ - next_block_) / static_cast<std::uint64_t>(cluster_blocks_);
+  if (left < row_.size()) row_.resize(left);
+  if (row_.empty()) return;
+  if (!homes_[row_.front()].apart)
+    std::rotate(row_.begin(), std::lower_bound(row_.begin(), row_.end(), after_), row_.end());
+  std::reverse(row_.begin(), row_.end());
+}
+
+void BlockDispatcher::place_cluster() {
+  if (row_.empty()) open_row();
+  if (row_.empty()) return;
+  const std::size_t home = row_.back();
+  row_.pop_back();
+  seats_ = seats_in(homes_[home]).first;
+  std::reverse(seats_.begin(), seats_.end());
+  if (!homes_[home].apart) after_ = home + 1 == homes_.size() ? gpcs_from_ : home + 1;
 }
 
 BlockDispatcher::Grant BlockDispatcher::next(Cycle now) {
@@ -140,17 +182,18 @@ BlockDispatcher::Grant BlockDispatcher::next(Cycle now) {
     return true;
   });
   if (exhausted() || total_free_ == 0 || (seats_.empty() && next_x16_ >= (now + 1) * 16)) return {};
-  int sm = -1;
+  int sm = -1, wait_x16 = interval_x16_;
   if (cluster_blocks_ > 1) {
     if (seats_.empty()) place_cluster();
     if (seats_.empty()) return {};
     sm = seats_.back();
     seats_.pop_back();
+    if (seats_.empty()) wait_x16 += cluster_interval_x16_;
   } else {
     sm = choose_sm();
   }
   take_place(sm, 1);
-  next_x16_ = std::max(next_x16_, now * 16) + static_cast<std::uint64_t>(interval_x16_);
+  next_x16_ = std::max(next_x16_, now * 16) + static_cast<std::uint64_t>(wait_x16);
   return {next_block_++, sm};
 }
 

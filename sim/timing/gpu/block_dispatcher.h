@@ -8,12 +8,15 @@
 // l2_drift; FINDINGS.md, launch and dispatch).
 //
 // The blocks of a cluster go out at once into one GPC, when that has room for all of them: to the SMs that hold the
-// fewest, both SMs of a TPC before the next. What is left of a GPC when no further cluster fits stays empty, and so do
-// the TPCs of the first GPC that stand apart, unless a cluster is no more than the SMs of one (cluster_rates.csv).
+// fewest, both SMs of a TPC before the next. Clusters go out in rows, one to each GPC that can take one at the lowest
+// level, in turn from the GPC after the last; when fewer are left than there are such GPCs, the first of them get one.
+// TPCs of the first GPC that stand apart come first in a level if a cluster is no more than the SMs of one, else they
+// stay empty, and so does what is left of a GPC when no further cluster fits (cluster_places.csv, cluster_rates.csv).
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "hardware/gpu_model.h"
@@ -22,8 +25,9 @@ namespace forewarp {
 
 class BlockDispatcher {
  public:
-  /// `cluster_blocks` make a cluster; none or one: no clusters.
-  BlockDispatcher(const GpuModel&, std::uint64_t blocks, int blocks_per_sm, int cluster_blocks = 0);
+  /// `cluster_blocks` make a cluster; none or one: no clusters. Clusters begin at `first_gpc`: on a card the one after
+  /// that of the last cluster of the launch before.
+  BlockDispatcher(const GpuModel&, std::uint64_t blocks, int blocks_per_sm, int cluster_blocks = 0, int first_gpc = 0);
 
   struct Grant {
     std::uint64_t block = 0;
@@ -37,7 +41,12 @@ class BlockDispatcher {
   bool exhausted() const { return next_block_ == blocks_; }
   std::uint64_t dispatched() const { return next_block_; }
   /// Skips blocks: they count as dispatched and done.
-  void skip(std::uint64_t count) { next_block_ += count; }
+  void skip(std::uint64_t count) {
+    next_block_ += count;
+    row_.clear();
+  }
+  /// The GPC after that of the last cluster.
+  int next_gpc() const { return static_cast<int>(after_ - gpcs_from_); }
   /// Cycle in which the next block may be dispatched; kNever while no slot is free.
   Cycle wake(Cycle now) const;
 
@@ -46,8 +55,17 @@ class BlockDispatcher {
     Cycle at;
     int sm;
   };
+  /// SMs that clusters go to: a GPC, or a TPC that stands apart.
+  struct Home {
+    std::vector<int> sms;
+    int room = 0;  ///< blocks
+    bool apart = false;
+  };
   int choose_sm() const;
   bool can_place() const;
+  void settle(const GpuModel&, int first_gpc);
+  std::pair<std::vector<int>, int> seats_in(const Home&) const;
+  void open_row();
   void place_cluster();
   void take_place(int sm, int more);
   std::uint64_t next_back_x16() const;
@@ -61,18 +79,19 @@ class BlockDispatcher {
   std::vector<int> room_;   ///< most blocks, by SM
   int total_free_;
   int cluster_blocks_;
-  bool even_ = false;           ///< a grid of clusters that does not fill the GPU
-  std::vector<int> gpc_;        ///< by SM
-  std::vector<int> free_in_;    ///< blocks that each GPC has room for
-  std::vector<int> gpc_order_;  ///< in which blocks reach them
-  std::vector<int> seats_;      ///< SMs of the cluster under way, the next last
+  std::vector<Home> homes_;           ///< of clusters; those apart first
+  std::vector<std::size_t> home_of_;  ///< by SM
+  std::vector<std::size_t> row_;      ///< homes that get a cluster each, the next last
+  std::size_t gpcs_from_ = 0;         ///< the first of them that is a GPC
+  std::size_t after_ = 0;             ///< the one after the GPC that got the last cluster
+  std::vector<int> seats_;            ///< SMs of the cluster under way, the next last
   std::vector<Leaving> leaving_;
   std::uint64_t next_x16_ = 0;            ///< earliest next grant, in sixteenths of a cycle
   std::uint64_t back_x16_ = 0;            ///< the same for the next block retired
   std::vector<std::deque<Cycle>> ended_;  ///< ends of blocks not yet retired, by place in order_
   std::size_t ended_count_ = 0, turn_ = 0;
   std::vector<std::size_t> place_;  ///< in order_, by SM
-  int interval_x16_, back_interval_x16_;
+  int interval_x16_, back_interval_x16_, cluster_interval_x16_;
   int block_end_cycles_;
 };
 

@@ -1,8 +1,12 @@
 // The order in which blocks are dealt to SMs, as an H200 was seen to do it.
 #include "timing/gpu/block_dispatcher.h"
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstdio>
+#include <fstream>
 #include <map>
+#include <string>
 
 using namespace forewarp;
 
@@ -133,11 +137,11 @@ int gpc_of(int sm) { return sm < 96 ? sm / 16 : 6 + (sm - 96) / 18; }
 
 }  // namespace
 
-TEST_CASE("the blocks of a cluster go to one GPC, to both SMs of a TPC first", "[cluster]") {
+TEST_CASE("clusters go to each GPC in turn, to both SMs of a TPC first", "[cluster]") {
   const std::vector<int> sms = dealt(h200_like(), 4000, 1, 4);
   REQUIRE(sms.size() == 120);  // of a GPC of 18 SMs two stay empty, of the first the eight that stand apart
   CHECK(std::vector<int>(sms.begin(), sms.begin() + 4) == std::vector<int>{0, 1, 2, 3});
-  CHECK(std::vector<int>(sms.begin() + 8, sms.begin() + 12) == std::vector<int>{16, 17, 18, 19});
+  CHECK(std::vector<int>(sms.begin() + 4, sms.begin() + 8) == std::vector<int>{16, 17, 18, 19});
   std::map<int, int> in_gpc;
   for (std::size_t i = 0; i < sms.size(); ++i) {
     CHECK(gpc_of(sms[i]) == gpc_of(sms[i / 4 * 4]));
@@ -147,6 +151,80 @@ TEST_CASE("the blocks of a cluster go to one GPC, to both SMs of a TPC first", "
   CHECK(dealt(h200_like(), 4000, 1, 16).size() == 7 * 16);
   CHECK(dealt(h200_like(), 4000, 1, 2).size() == 132);
   CHECK(dealt(h200_like(), 4000, 3, 8).size() == 24 + 7 * 48);
+}
+
+namespace {
+
+/// The card's number of an SM as this model's: the card counts a TPC of each GPC, then the next of each; the first GPC
+/// has but four of those, and its others, the last four numbers, stand apart.
+int model_sm(int sm) {
+  int gpc = sm % 16 / 2, tpc = sm / 16;
+  if (sm >= 124) {
+    gpc = 0;
+    tpc = 4 + (sm - 124) / 2;
+  } else if (sm >= 120) {
+    gpc = 6 + (sm - 120) / 2;
+    tpc = 8;
+  } else if (sm >= 64) {
+    gpc = 1 + (sm - 64) % 14 / 2;
+    tpc = 4 + (sm - 64) / 14;
+  }
+  return (gpc < 7 ? gpc * 16 : 114) + tpc * 2 + sm % 2;
+}
+
+struct Placed {
+  int size = 0, room = 0, blocks = 0;
+  std::vector<int> sms;  ///< by block
+};
+
+/// The launches of cluster_places.csv whose blocks stay until all are there, in order.
+std::vector<Placed> placed_on_a_card() {
+  std::ifstream file(FOREWARP_SOURCE_DIR "/validation/calibration/cluster_places.csv");
+  std::vector<Placed> launches;
+  std::string line;
+  while (std::getline(file, line)) {
+    std::array<int, 6> n{};
+    if (std::sscanf(line.c_str(), "place,%d,%d,%d,%d,%d,%d,", &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]) != 6) continue;
+    if (n[3] == 0 && n[4] == 0) launches.push_back({n[0], n[1], n[2], {}});
+    launches.back().sms.push_back(model_sm(n[5]));
+  }
+  return launches;
+}
+
+}  // namespace
+
+TEST_CASE("every cluster goes where an H200 was seen to place it", "[cluster]") {
+  const std::vector<Placed> launches = placed_on_a_card();
+  REQUIRE(launches.size() == 54);
+  int gpc = 0;
+  for (const Placed& launch : launches) {
+    std::vector<int> sms;
+    for (int time = 0; time < 2; ++time) {  // the program runs each twice and prints the second
+      BlockDispatcher dispatcher(h200_like(), static_cast<std::uint64_t>(launch.blocks), launch.room, launch.size, gpc);
+      sms.clear();
+      for (Cycle now = 0; !dispatcher.exhausted(); now += 16)
+        for (auto grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now)) sms.push_back(grant.sm);
+      gpc = dispatcher.next_gpc();
+    }
+    INFO(launch.size << " blocks a cluster, room for " << launch.room << ", " << launch.blocks << " blocks");
+    CHECK(sms == launch.sms);
+  }
+}
+
+TEST_CASE("clusters begin one after another", "[cluster]") {
+  GpuModel gpu = h200_like();
+  gpu.cluster.interval_x16 = 64;
+  BlockDispatcher dispatcher(gpu, 8, 1, 2);
+  const auto at_once = [&](Cycle now) {
+    int blocks = 0;
+    while (dispatcher.next(now).sm >= 0) ++blocks;
+    return blocks;
+  };
+  CHECK(at_once(0) == 2);
+  CHECK(dispatcher.wake(0) == 6);  // 16 blocks in 16 cycles, 4 cycles a cluster
+  CHECK(at_once(5) == 0);
+  CHECK(at_once(6) == 2);
+  CHECK(dispatcher.wake(6) == 12);
 }
 
 TEST_CASE("a cluster waits until its GPC has room for all of it", "[cluster]") {
@@ -174,8 +252,8 @@ TEST_CASE("a cluster waits until its GPC has room for all of it", "[cluster]") {
 }
 
 TEST_CASE("few clusters are spread over the GPCs", "[cluster]") {
-  const std::vector<int> sms = dealt(h200_like(), 16, 1, 2);
-  REQUIRE(sms.size() == 16);
+  const std::vector<int> sms = dealt(h200_like(), 32, 1, 4);
+  REQUIRE(sms.size() == 32);
   std::map<int, int> in_gpc;
   for (const int sm : sms) ++in_gpc[gpc_of(sm)];
   CHECK(in_gpc.size() == 8);
