@@ -155,9 +155,11 @@ void Sm::apply_releases(Cycle now) {
         break;
       }
       case Release::Kind::StoreAcknowledged:
+        ++stores_acknowledged_;
         if (((warp.generation ^ release.generation) & 0x7fff) == 0 && warp.stores_in_flight > 0 &&
             --warp.stores_in_flight == 0)
           end_fence(warp, now, now);
+        if (fences_waiting_ > 0 && stores_acknowledged_ >= fence_needs_) end_fences(now, now);
         break;
       case Release::Kind::Read:
       case Release::Kind::Write:
@@ -310,8 +312,7 @@ void Sm::end_box(const Release& release, Cycle now) {
   const Cycle at = complete_box(release, now);
   if (release.box.recorded != 0) context_.recorder->copied(release.box.recorded, at);
   boxes_.come(release.box.number);
-  if (fences_waiting_ == 0) return;
-  for (Warp& warp : warps_) end_fence(warp, std::max(at, now), now);
+  if (fences_waiting_ > 0) end_fences(std::max(at, now), now);
 }
 
 /// Returns when it is complete.
@@ -603,6 +604,15 @@ void Sm::end_fence(Warp& warp, Cycle at, Cycle now) {
   pipe_.fence(-1);
   pass_fence(warp, at);
   evaluate(warp, now);
+}
+
+void Sm::end_fences(Cycle at, Cycle now) {
+  fence_needs_ = ~std::uint64_t{0};
+  for (Warp& warp : warps_) {
+    end_fence(warp, at, now);
+    if (warp.wants_fence && stores_acknowledged_ < warp.stores_before)
+      fence_needs_ = std::min(fence_needs_, warp.stores_before);
+  }
 }
 
 /// A warp goes once the memory pipe has taken its instructions, and what is on its way to its registers has come.

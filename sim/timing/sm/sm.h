@@ -260,8 +260,10 @@ class Sm {
   void retire_drained(Cycle now);
   void pass_fence(Warp&, Cycle at);
   bool fence_waits(const Warp& warp) const {
-    return (warp.fences_stores && warp.stores_in_flight > 0) || !boxes_.have_come(warp.boxes_before);
+    return (warp.fences_stores && warp.stores_in_flight > 0) || !boxes_.have_come(warp.boxes_before) ||
+           stores_acknowledged_ < warp.stores_before;
   }
+  void end_fences(Cycle at, Cycle now);
   void end_fence(Warp&, Cycle at, Cycle now);
   void apply_releases(Cycle now);
 
@@ -284,8 +286,10 @@ class Sm {
   Cycle warp_start_free_ = 0;             ///< when the SM can start the next warp
   CopyGroups copies_;
   BoxesUnderWay boxes_;
-  int fences_waiting_ = 0;   ///< warps at a fence that waits for something
-  CopyGroups stored_boxes_;  ///< the groups of boxes that leave shared memory
+  int fences_waiting_ = 0;                                   ///< warps at a fence that waits for something
+  std::uint64_t stores_sent_ = 0, stores_acknowledged_ = 0;  ///< lines
+  std::uint64_t fence_needs_ = ~std::uint64_t{0};            ///< the fewest acknowledged that let one of them pass
+  CopyGroups stored_boxes_;                                  ///< the groups of boxes that leave shared memory
   ReleaseTimes release_times_;
   std::vector<Cycle> constant_arrival_;  ///< by constant line modulo the table
   std::uint64_t local_lines_ = 0;        ///< of a block

@@ -348,8 +348,11 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
     const Block& block = blocks_[warp.block_slot];
     operation.line_base = access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope]);
     if (in.space == MemorySpace::Local) operation.line_base += local_lines_before(warp.block_slot);
-    if (operation.effect.to_lines() && !operation.effect.returns_data())
-      warp.stores_in_flight += context_.patterns.counts(access.pattern).lines;
+    if (operation.effect.to_lines() && !operation.effect.returns_data()) {
+      const std::uint32_t lines = context_.patterns.counts(access.pattern).lines;
+      warp.stores_in_flight += lines;
+      stores_sent_ += lines;
+    }
   }
   if (in.path == Path::Memory && network_ != nullptr) operation.remote = open_remote(warp, in);
   if (in.path == Path::Copy) operation.target = warp.cursor.records()[1].pattern;
@@ -528,9 +531,11 @@ void Sm::advance(Warp& warp, const TimedInstruction& in, Cycle now, SharedInstru
     warp.fences_stores = !in.block_fence && warp.stores_in_flight > 0;
     warp.fences_all = in.fences_all;
     warp.boxes_before = in.fences_all ? boxes_.asked() : 0;
+    warp.stores_before = in.fences_all ? stores_sent_ : 0;
     if (fence_waits(warp)) {
       warp.wants_fence = true;
       ++fences_waiting_;
+      fence_needs_ = std::min(fence_needs_, warp.stores_before);
       warp.fixed_at = kNever;
       pipe_.fence(1);
       pipe_next_ = std::min(pipe_next_, now + 1);

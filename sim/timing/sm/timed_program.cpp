@@ -205,7 +205,7 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   }
   out.prefetch = t.slice == Slice::Prefetch;
   out.block_fence = out.path == Path::Membar && in.has(Modifier::CTA);
-  out.fences_all = out.path == Path::Membar && in.has(Modifier::ALL) && !out.block_fence && gpu.sm >= 90;
+  out.fences_all = out.path == Path::Membar && !out.block_fence && gpu.sm >= 90;
   if (out.path == Path::Depbar) {
     // SB0, limit {, the set of those that must be zero}
     int immediates = 0;

@@ -62,7 +62,7 @@ struct TimedInstruction {
   bool prefetch = false;            ///< Box: to L2 alone
   bool commits = false;             ///< GroupProduct: the last of a group
   bool block_fence = false;         ///< MEMBAR of the block alone: waits for no store
-  bool fences_all = false;          ///< MEMBAR.ALL beyond the block: waits for boxes, too
+  bool fences_all = false;          ///< MEMBAR beyond the block, on sm_90: waits for boxes and others' stores, too
   bool reads_registers = false;     ///< over the ports of the register file
   bool control = false;             ///< may leave the straight line
   bool passes_barrier = false;      ///< may issue while its warp waits at a barrier

@@ -57,12 +57,12 @@ struct Warp {
   std::uint32_t group_count = 0;
   GroupProducts::Number awaits_product = 0;
   bool alive = false;
-  bool first = true;                               ///< has not issued yet
-  bool needs_fetch = false;                        ///< its first instruction has not been asked for
-  bool wants_fence = false;                        ///< waits at a fence
-  bool fences_stores = false, fences_all = false;  ///< there, for its stores; for boxes, too
-  std::uint64_t boxes_before = 0;                  ///< for the boxes that its SM had asked for by then
-  bool draining = false;                           ///< has exited, but its memory instructions are still queued
+  bool first = true;                                  ///< has not issued yet
+  bool needs_fetch = false;                           ///< its first instruction has not been asked for
+  bool wants_fence = false;                           ///< waits at a fence
+  bool fences_stores = false, fences_all = false;     ///< there, for its stores; for boxes and others' stores, too
+  std::uint64_t boxes_before = 0, stores_before = 0;  ///< for what its SM had sent by then
+  bool draining = false;                              ///< has exited, but its memory instructions are still queued
 
   std::uint32_t pc() const { return cursor.pc(); }
   bool awaits_data() const {
