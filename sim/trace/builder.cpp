@@ -157,7 +157,14 @@ void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, con
     take_bytes(sizeof(Access));
     warps_[static_cast<std::size_t>(warp)].accesses.push_back(access);
   }
-  count_access(instruction, counts_[pc], pattern, coalesced_[access.pattern]);
+  CoalescedCounts coalesced = coalesced_[access.pattern];
+  if (instruction.space == MemorySpace::Generic && reaches_others(pattern, access.base)) {
+    const CoalescedCounts own = own_part(pattern, access.base);
+    coalesced.wavefronts = own.wavefronts;
+    coalesced.ideal_wavefronts = own.ideal_wavefronts;
+    coalesced.bank_conflicts = own.bank_conflicts;
+  }
+  count_access(instruction, counts_[pc], pattern, coalesced);
 }
 
 void BlockTraceBuilder::arrive(int warp, LaneMask enabled, const BarrierArrival& arrival) {

@@ -281,6 +281,33 @@ CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& 
   return counts;
 }
 
+namespace {
+
+LaneMask own_lanes(const AccessPattern& pattern, std::uint64_t base) {
+  LaneMask own = 0;
+  for (LaneMask m = pattern.lanes; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const auto offset = static_cast<std::uint64_t>(std::int64_t{pattern.offsets[static_cast<std::size_t>(lane)]});
+    if (remote_rank(base + offset) < 0) own |= LaneMask{1} << lane;
+  }
+  return own;
+}
+
+}  // namespace
+
+bool reaches_others(const AccessPattern& pattern, std::uint64_t base) {
+  return pattern.space == MemorySpace::Shared && own_lanes(pattern, base) != pattern.lanes;
+}
+
+CoalescedCounts own_part(const AccessPattern& pattern, std::uint64_t base) {
+  AccessPattern own = pattern;
+  own.lanes = own_lanes(pattern, base);
+  CoalescedCounts counts = coalesce(own);
+  counts.wavefronts = std::max<std::uint16_t>(counts.wavefronts, 1);
+  counts.ideal_wavefronts = std::max<std::uint16_t>(counts.ideal_wavefronts, 1);
+  return counts;
+}
+
 void CoalescedPatterns::extend(const std::vector<AccessPattern>& patterns, const SharedMemoryRules& rules) {
   counts_.reserve(patterns.size());
   effects_.reserve(patterns.size());

@@ -65,6 +65,12 @@ int wavefront_factor(const Instruction& instruction);
 CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& rules = {},
                          std::vector<LineSectors>* lines = nullptr);
 
+/// Whether lanes of an access to shared memory reach other blocks of the cluster.
+bool reaches_others(const AccessPattern& pattern, std::uint64_t base);
+/// What the lanes that do not reach them take of the block's own banks, a wavefront at least
+/// (l1tex__data_bank_conflicts_pipe_lsu_mem_shared of histogram_cluster on an H200).
+CoalescedCounts own_part(const AccessPattern& pattern, std::uint64_t base);
+
 /// The coalesced form of every pattern of a trace, parallel to KernelTrace::patterns.
 class CoalescedPatterns {
  public:
