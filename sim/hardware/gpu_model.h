@@ -91,6 +91,7 @@ struct ClusterSpec {
   int sm_bytes_per_cycle = 0;    ///< that an SM stores in others' shared memory
   int load_bytes_per_cycle = 0;  ///< that it loads from there
   int cpc_bytes_per_cycle = 0;   ///< that leave the SMs of a CPC for others
+  int cpc_atomics_x16 = 0;   ///< sectors of atomics, or answers to them, that do so in 16 cycles, besides their bytes
   int barrier_cycles = 0;    ///< from the last warp that arrives at a cluster's barrier to the first issue behind it
   int fence_cycles = 0;      ///< a fence of all kinds of accesses (MEMBAR.ALL), with nothing to wait for
   int multicast_cycles = 0;  ///< added to a copy that goes to several blocks

@@ -229,6 +229,7 @@ void read_cluster(Group& g, ClusterSpec& s) {
   s.sm_bytes_per_cycle = g.integer("sm_bytes_per_cycle", "bytes/cycle", 1, 4096);
   s.load_bytes_per_cycle = g.integer("load_bytes_per_cycle", "bytes/cycle", 1, 4096);
   s.cpc_bytes_per_cycle = g.integer("cpc_bytes_per_cycle", "bytes/cycle", 1, 4096);
+  s.cpc_atomics_x16 = g.integer("cpc_atomics_x16", "sectors/16 cycles", 1, 4096);
   s.barrier_cycles = g.cycles("barrier_cycles", 1, 4096);
   s.fence_cycles = g.cycles("fence_cycles", 1, 4096);
   s.multicast_cycles = g.cycles("multicast_cycles", 0, 4096);

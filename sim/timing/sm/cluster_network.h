@@ -79,13 +79,21 @@ class ClusterNetwork {
     Cycle free = 0;   ///< when the SM's way takes its next access
   };
   Carried store(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, Cycle now) {
-    const Cycle passed = carry(from, to, bytes, spec_.sm_bytes_per_cycle, now);
-    return {passed + static_cast<Cycle>(spec_.hop_cycles), passed};
+    const FineCycle port = fine_cost(spec_.sm_bytes_per_cycle, bytes);
+    return carried(carry(from, to, {port, port, fine_cost(spec_.cpc_bytes_per_cycle, bytes)}, now), 1);
   }
-  /// What comes back takes its place in the queues when it is asked for.
+  /// What comes back takes its place in the queues when it is asked for. Who asks takes it more slowly than it is sent.
   Carried load(std::uint16_t to, std::uint16_t from, std::uint32_t bytes, Cycle now) {
-    const Cycle passed = carry(from, to, bytes, spec_.load_bytes_per_cycle, now);
-    return {passed + 2 * static_cast<Cycle>(spec_.hop_cycles), passed};
+    return carried(carry(from, to, answer(bytes, fine_cost(spec_.cpc_bytes_per_cycle, bytes)), now), 2);
+  }
+  /// Atomics on words of `bytes` in all that lie in so many sectors, there and back. A switch takes a sector at a time,
+  /// however few words of it there are.
+  Carried atomic(std::uint16_t from, std::uint16_t to, std::uint32_t sectors, std::uint32_t bytes, Cycle now) {
+    const std::uint32_t whole = sectors * static_cast<std::uint32_t>(kSectorBytes);
+    const FineCycle port = fine_cost(spec_.sm_bytes_per_cycle, whole);
+    const FineCycle way = fine_cost(spec_.cpc_atomics_x16 / 16.0, sectors);
+    const FineCycle asked = carry(from, to, {port, port, way + fine_cost(spec_.cpc_bytes_per_cycle, bytes)}, now);
+    return carried(std::max(asked, carry(to, from, answer(whole, way), now)), 2);
   }
 
   Cycle next() const { return messages_.empty() ? kNever : messages_.top().at; }
@@ -114,15 +122,25 @@ class ClusterNetwork {
     if (to.here) messages_.push({kind, at, order_++, to, record});
   }
   void release_if_all(Cluster& cluster, Cycle now);
+  Carried carried(FineCycle passed, Cycle hops) const {
+    return {fine_ceil(passed) + hops * static_cast<Cycle>(spec_.hop_cycles), fine_floor(passed)};
+  }
+  /// What data take of the port that they leave by, the one that they arrive at, and the switch.
+  struct Cost {
+    FineCycle out = 0, in = 0, way = 0;
+  };
+  Cost answer(std::uint32_t bytes, FineCycle way) const {
+    return {fine_cost(spec_.sm_bytes_per_cycle, bytes), fine_cost(spec_.load_bytes_per_cycle, bytes), way};
+  }
   /// Through the port of the one, the switch of its CPC, and the port of the other. An SM has no more than one access
   /// on its way to them, so that all three are queues in the order of accesses.
-  Cycle carry(std::uint16_t from, std::uint16_t to, std::uint32_t bytes, int bytes_per_cycle, Cycle now) {
+  FineCycle carry(std::uint16_t from, std::uint16_t to, const Cost& cost, Cycle now) {
     const std::size_t source = from - first_sm_, target = to - first_sm_;
-    const FineCycle cost = fine_cost(bytes_per_cycle, bytes);
     const FineCycle from_now = to_fine(now);
-    const FineCycle ports = std::max(out_[source].take(from_now, cost), in_[target].take(from_now, cost));
-    const FineCycle way = cpc_ways_[cpc_[source]].take(from_now, fine_cost(spec_.cpc_bytes_per_cycle, bytes));
-    return fine_ceil(std::max(ports, way) + cost);
+    const FineCycle out = out_[source].take(from_now, cost.out) + cost.out;
+    const FineCycle in = in_[target].take(from_now, cost.in) + cost.in;
+    const FineCycle way = cpc_ways_[cpc_[source]].take(from_now, cost.way) + cost.way;
+    return std::max({out, in, way});
   }
 
   ClusterSpec spec_;

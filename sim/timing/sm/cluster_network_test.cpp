@@ -14,6 +14,7 @@ ClusterSpec spec() {
   s.sm_bytes_per_cycle = 32;
   s.load_bytes_per_cycle = 16;
   s.cpc_bytes_per_cycle = 64;
+  s.cpc_atomics_x16 = 16;
   s.barrier_cycles = 250;
   return s;
 }
@@ -82,9 +83,9 @@ TEST_CASE("arrivals get there in the order in which they leave", "[cluster]") {
 TEST_CASE("data wait for the ports of both SMs", "[cluster]") {
   ClusterNetwork network = gpc();
   CHECK(network.load(4, 5, 128, 1000).there == 1000 + 80 + 8 + 80);
-  // The same source, 8 cycles later; another target meanwhile has to wait for it.
+  // The same target takes it 8 cycles later; the source sends in 4, and for another one after that.
   CHECK(network.load(4, 5, 128, 1000).there == 1000 + 80 + 16 + 80);
-  CHECK(network.load(6, 5, 128, 1000).there == 1000 + 80 + 24 + 80);
+  CHECK(network.load(6, 5, 128, 1000).there == 1000 + 80 + 12 + 80);
   // The way takes the next load when the data of this one would have come but for the hops.
   CHECK(network.load(8, 9, 128, 3000).free == 3000 + 8);
   CHECK(network.store(9, 4, 64, 5000).there == 5000 + 2 + 80);
@@ -95,13 +96,24 @@ TEST_CASE("the SMs of a CPC share its switch with what leaves them", "[cluster]"
   ClusterNetwork network = gpc();
   // 256 bytes pass a port in 8 cycles and a switch in 4.
   CHECK(network.store(4, 5, 256, 1000).free == 1000 + 8);
-  CHECK(network.store(5, 4, 256, 1000).free == 1000 + 4 + 8);
-  CHECK(network.store(8, 9, 256, 1000).free == 1000 + 8 + 8);
+  CHECK(network.store(5, 4, 256, 1000).free == 1000 + 8);
+  CHECK(network.store(8, 9, 256, 1000).free == 1000 + 3 * 4);
   CHECK(network.store(6, 7, 256, 1000).free == 1000 + 8);
   ClusterNetwork other = gpc();
   CHECK(other.store(6, 7, 256, 1000).free == 1000 + 8);
   CHECK(other.store(4, 6, 256, 1000).free == 1000 + 8);  // the switch of 6 is not asked
-  CHECK(other.store(8, 9, 256, 1000).free == 1000 + 4 + 8);
+  CHECK(other.store(8, 9, 256, 1000).free == 1000 + 8);
+}
+
+TEST_CASE("atomics go by sectors, there and back", "[cluster]") {
+  ClusterNetwork network = gpc();
+  // Four sectors leave in 4 cycles and come back in 8; the switch takes them and their 64 bytes in 5, the answers in 4.
+  CHECK(network.atomic(4, 5, 4, 64, 1000).free == 1000 + 5 + 4);
+  ClusterNetwork apart = gpc();
+  // Of another CPC: nothing waits for the requests.
+  CHECK(apart.atomic(4, 6, 4, 64, 1000).free == 1000 + 8);
+  // Who serves one sends its own less soon: both ports are taken.
+  CHECK(apart.atomic(6, 4, 4, 64, 1000).free == 1000 + 4 + 8);
 }
 
 TEST_CASE("what comes back stands in line where it was asked for", "[cluster]") {

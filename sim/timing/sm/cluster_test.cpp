@@ -22,6 +22,7 @@ GpuModel two_sms() {
                  .sm_bytes_per_cycle = 32,
                  .load_bytes_per_cycle = 16,
                  .cpc_bytes_per_cycle = 64,
+                 .cpc_atomics_x16 = 16,
                  .barrier_cycles = 250,
                  .fence_cycles = 200,
                  .multicast_cycles = 100};

@@ -46,7 +46,8 @@ void MemoryPipe::serve_shuffle(const MemoryOperation& operation, Cycle now, std:
 
 void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
-  const int wavefronts = timing_[operation.pattern].wavefronts * in.wavefront_factor;
+  const int wavefronts =
+      (operation.remote != 0 ? operation.own_wavefronts : timing_[operation.pattern].wavefronts) * in.wavefront_factor;
   // Lanes of an atomic that meet on a bank read, change and write one after another.
   const bool meets = wavefronts > 1 && (in.memory == MemoryKind::Atomic || in.memory == MemoryKind::Reduction);
   const Cycle busy =

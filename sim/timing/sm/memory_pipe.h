@@ -60,6 +60,7 @@ struct MemoryOperation {
   std::uint32_t target = 0;  ///< Copy: pattern of what is written to shared memory
   std::uint16_t remote =
       0;  ///< lanes reach other blocks' shared memory: which of the SM's accesses of the kind, from 1
+  std::uint16_t own_wavefronts = 0;  ///< ... and what the others take of this one's banks
   std::uint16_t warp = 0, generation = 0;
   Cycle arrival = 0;  ///< at the shared unit
   std::uint8_t sub_partition = 0;

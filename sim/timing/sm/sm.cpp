@@ -370,32 +370,39 @@ void Sm::meet_cluster(Warp& warp, const TimedInstruction& in, const Access& reco
 }
 
 /// The bytes that an access moves between this SM and those of other blocks of the cluster; 0 if it moves none.
-std::uint16_t Sm::open_remote(const Warp& warp, const TimedInstruction& in) {
+void Sm::open_remote(const Warp& warp, const TimedInstruction& in, MemoryOperation& operation) {
   const bool completing = in.event.kind == EventKind::RemoteStore;
-  if (in.space != MemorySpace::Generic && !completing) return 0;
+  if (in.space != MemorySpace::Generic && !completing) return;
   const Block& block = blocks_[warp.block_slot];
   const Access& access = *warp.cursor.records();
   const AccessPattern& pattern = context_.trace.patterns[access.pattern];
-  if (block.seat.blocks == 0 || pattern.space != MemorySpace::Shared) return 0;
+  if (block.seat.blocks == 0 || pattern.space != MemorySpace::Shared) return;
   RemoteAccess remote;
-  std::array<std::uint64_t, kWarpLanes> sectors;
+  std::array<std::uint64_t, kWarpLanes> addresses;
   std::size_t count = 0;
   for (LaneMask m = pattern.lanes; m != 0; m &= m - 1) {
     const std::int64_t offset = pattern.offsets[static_cast<std::size_t>(std::countr_zero(m))];
     const std::uint64_t address = access.base + static_cast<std::uint64_t>(offset);
     const int rank = remote_rank(address);
-    if (rank >= 0 && rank < static_cast<int>(block.seat.blocks)) sectors[count++] = address / kSectorBytes;
-  }
-  // Between SMs data go by whole sectors, whatever the lanes need of them.
-  const bool any = count > 0;
-  std::sort(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count));
-  const auto end = std::unique(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count));
-  for (auto sector = sectors.begin(); sector != end; ++sector) {
-    std::uint16_t& bytes = remote.bytes[static_cast<std::size_t>(remote_rank(*sector * kSectorBytes))];
-    bytes = static_cast<std::uint16_t>(bytes + kSectorBytes);
+    if (rank >= 0 && rank < static_cast<int>(block.seat.blocks)) addresses[count++] = address;
   }
   const bool completes = completing && context_.trace.patterns[warp.cursor.records()[1].pattern].lanes != 0;
-  if (!any && !completes) return 0;
+  if (count == 0 && !completes) return;
+  // Between SMs data go by whole sectors, whatever the lanes need of them. Atomics on one word go one after another.
+  const bool atomic = in.memory == MemoryKind::Atomic;
+  std::sort(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(count));
+  int on_word = 0, most_on_word = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto rank = static_cast<std::size_t>(remote_rank(addresses[i]));
+    remote.bytes[rank] = static_cast<std::uint16_t>(remote.bytes[rank] + pattern.bytes);
+    if (i == 0 || addresses[i] / kSectorBytes != addresses[i - 1] / kSectorBytes) most_on_word = 0;
+    on_word = i > 0 && atomic && addresses[i] == addresses[i - 1] ? on_word + 1 : 1;
+    if (on_word > most_on_word) {
+      most_on_word = on_word;
+      ++remote.sectors[rank];
+    }
+  }
+  operation.own_wavefronts = own_part(pattern, access.base).wavefronts;
   remote.cluster = block.cluster;
   remote.answers = in.memory == MemoryKind::Load || in.memory == MemoryKind::Atomic;
   remote.sends = in.memory != MemoryKind::Load;
@@ -407,12 +414,12 @@ std::uint16_t Sm::open_remote(const Warp& warp, const TimedInstruction& in) {
   }
   if (free_remotes_.empty()) {
     remotes_.push_back(remote);
-    return static_cast<std::uint16_t>(remotes_.size());
+    operation.remote = static_cast<std::uint16_t>(remotes_.size());
+    return;
   }
-  const std::uint16_t index = free_remotes_.back();
+  operation.remote = free_remotes_.back();
   free_remotes_.pop_back();
-  remotes_[index - 1u] = remote;
-  return index;
+  remotes_[operation.remote - 1u] = remote;
 }
 
 /// The access leaves its SM at release.at, for every block that it reaches.
@@ -420,15 +427,20 @@ void Sm::finish_remote(const Release& release, Cycle now) {
   const RemoteAccess remote = remotes_[release.remote - 1u];
   free_remotes_.push_back(release.remote);
   Cycle there = release.at, back = release.at, free = release.at;
-  for (std::size_t rank = 0; rank < remote.bytes.size(); ++rank) {
+  for (std::size_t rank = 0; rank < remote.sectors.size(); ++rank) {
     const ClusterNetwork::Place& other = network_->place(remote.cluster, rank);
-    if (remote.bytes[rank] == 0 || !other.here) continue;
+    if (remote.sectors[rank] == 0 || !other.here) continue;
+    const std::uint32_t bytes = remote.sectors[rank] * static_cast<std::uint32_t>(kSectorBytes);
     const auto pass = [&](const ClusterNetwork::Carried& carried, Cycle& last) {
       last = std::max(last, carried.there);
       free = std::max(free, carried.free);
     };
-    if (remote.sends) pass(network_->store(id_, other.sm, remote.bytes[rank], release.at), there);
-    if (remote.answers) pass(network_->load(id_, other.sm, remote.bytes[rank], release.at), back);
+    if (remote.sends && remote.answers)
+      pass(network_->atomic(id_, other.sm, remote.sectors[rank], remote.bytes[rank], release.at), back);
+    else if (remote.sends)
+      pass(network_->store(id_, other.sm, bytes, release.at), there);
+    else
+      pass(network_->load(id_, other.sm, bytes, release.at), back);
   }
   pipe_.hold_remote(free - (release.at - now));
   for (unsigned m = remote.completes.blocks; m != 0; m &= m - 1)
@@ -436,7 +448,7 @@ void Sm::finish_remote(const Release& release, Cycle now) {
                        std::max(there, now + 1));
   Warp& warp = warps_[release.warp];
   if (warp.generation != release.generation) return;
-  if (remote.sends) warp.remote_at = std::max(warp.remote_at, there);
+  if (remote.sends) warp.remote_at = std::max(warp.remote_at, remote.answers ? back : there);
   if (release.scoreboard == kNoScoreboard) return;
   // Its way through its own SM and the other's, as of a load there.
   const Cycle at = std::max(there, back + static_cast<Cycle>(context_.gpu.latency.shared_load) - pipe_.lead_cycles());

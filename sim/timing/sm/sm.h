@@ -180,7 +180,7 @@ class Sm {
   };
   /// An access to shared memory of other blocks of the cluster.
   struct RemoteAccess {
-    std::array<std::uint16_t, kMostClusterBlocks> bytes{};  ///< by rank
+    std::array<std::uint16_t, kMostClusterBlocks> sectors{}, bytes{};  ///< by rank; bytes: what lanes need of them
     std::uint32_t cluster = 0;
     bool answers = false;  ///< data come back
     bool sends = false;    ///< data go there
@@ -232,7 +232,7 @@ class Sm {
   Cycle complete_box(const Release&, Cycle now);
   void end_box(const Release&, Cycle now);
   void change_phase(Block&, const PhaseRecord&, Cycle at, Cycle now);
-  std::uint16_t open_remote(const Warp&, const TimedInstruction&);
+  void open_remote(const Warp&, const TimedInstruction&, MemoryOperation&);
   void finish_remote(const Release&, Cycle now);
   void meet_cluster(Warp&, const TimedInstruction&, const Access& record, Cycle now);
   void wake_waiter(const PhaseBarriers::Waiter&, Cycle at, Cycle now);

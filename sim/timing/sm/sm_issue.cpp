@@ -354,7 +354,7 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
       stores_sent_ += lines;
     }
   }
-  if (in.path == Path::Memory && network_ != nullptr) operation.remote = open_remote(warp, in);
+  if (in.path == Path::Memory && network_ != nullptr) open_remote(warp, in, operation);
   if (in.path == Path::Copy) operation.target = warp.cursor.records()[1].pattern;
   if (in.path == Path::Copy || in.path == Path::CopyCommit) operation.group = copies_.begin(warp_index);
   if (in.path == Path::CopyCommit) copies_.commit(warp_index, in.write_barrier);
