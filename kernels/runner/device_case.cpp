@@ -22,6 +22,13 @@ std::string key_of(const Buffer& buffer) {
   return "iota";
 }
 
+std::vector<std::uint8_t> encoded_maps(const Buffer& buffer, std::span<const std::uint64_t> addresses) {
+  std::vector<std::uint8_t> bytes = make_buffer(buffer, addresses);
+  for (std::size_t at = 0; at < bytes.size(); at += kTensorMapBytes)
+    encode_for_driver(std::span(bytes).subspan(at, kTensorMapBytes));
+  return bytes;
+}
+
 }  // namespace
 
 std::span<const std::uint8_t> FillCache::bytes(const Buffer& buffer) {
@@ -51,6 +58,8 @@ DeviceCase::DeviceCase(const Module& module, const Case& item, FillCache& fills)
       FW_CUDA(cuMemsetD8(addresses[i], 0, buffer.bytes));
     else if (std::holds_alternative<FillPointers>(buffer.fill))
       FW_CUDA(cuMemcpyHtoD(addresses[i], make_buffer(buffer, addresses).data(), buffer.bytes));
+    else if (std::holds_alternative<FillTensorMaps>(buffer.fill))
+      FW_CUDA(cuMemcpyHtoD(addresses[i], encoded_maps(buffer, addresses).data(), buffer.bytes));
     else
       FW_CUDA(cuMemcpyHtoD(addresses[i], fills.bytes(buffer).data(), buffer.bytes));
   }

@@ -45,6 +45,13 @@ struct AddFill {
     maker.add(f.pointers.size());
     for (const Pointer& pointer : f.pointers) add(maker, pointer);
   }
+  void operator()(const FillTensorMaps& f) const {
+    maker.add(f.maps.size());
+    for (const PlacedTensorMap& map : f.maps) {
+      maker.add(std::string_view(reinterpret_cast<const char*>(map.bytes.data()), map.bytes.size()));
+      add(maker, map.pointer);
+    }
+  }
 };
 
 void add(KeyMaker& maker, const Dim3& d) {

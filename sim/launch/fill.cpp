@@ -167,6 +167,16 @@ void write(const FillPointers& fill, const Buffer&, Addresses addresses, std::ui
   }
 }
 
+void write(const FillTensorMaps& fill, const Buffer&, Addresses addresses, std::uint64_t offset,
+           std::span<std::uint8_t> bytes) {
+  for (std::size_t at = 0; at < bytes.size(); at += kTensorMapBytes) {
+    const PlacedTensorMap& map = fill.maps[(offset + at) / kTensorMapBytes];
+    const std::uint64_t address = address_of(map.pointer, addresses);
+    std::copy(map.bytes.begin(), map.bytes.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    std::memcpy(bytes.data() + at, &address, sizeof address);
+  }
+}
+
 void check_whole_elements(const Buffer& buffer) {
   const std::uint32_t element = element_bytes(buffer.fill);
   if (buffer.bytes % element != 0)
@@ -179,6 +189,7 @@ void check_whole_elements(const Buffer& buffer) {
 
 std::uint32_t element_bytes(const Fill& fill) {
   if (std::holds_alternative<FillPointers>(fill)) return 8;
+  if (std::holds_alternative<FillTensorMaps>(fill)) return kTensorMapBytes;
   if (std::holds_alternative<FillIota>(fill) || std::holds_alternative<FillLcg>(fill)) return 4;
   if (const auto* uniform = std::get_if<FillUniform>(&fill)) {
     switch (uniform->type) {

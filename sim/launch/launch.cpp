@@ -27,6 +27,7 @@ constexpr Dim3 kMostGrid{0x7fffffff, 65535, 65535};
 // Not limits of a GPU, but enough to catch a typing error.
 constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 40;
 constexpr std::uint32_t kMostSharedBytes = 1 << 20;
+constexpr const char* kMapBuffer = "(tensor map) ";  // and a number: of a map that is passed by pointer
 constexpr std::uint64_t kMostArgumentBytes = 32764;  // of all arguments together
 constexpr double kMostF16 = 65504;
 constexpr double kMostE4m3 = 448;
@@ -131,9 +132,19 @@ std::uint64_t read_size(const config::Node& node, std::uint64_t most) {
   return node.unsigned_integer(1, most);
 }
 
-/// zero | iota | {uniform: {...}} | {lcg: {...}} | {file: PATH} | {pointers: [...]}
+/// {pointer: NAME, type: T, shape: [...], strides: [...], box: [...], ...}: the arguments of cuTensorMapEncodeTiled.
+PlacedTensorMap read_placed_map(config::Map& m, const std::vector<Buffer>& buffers);
+
+FillTensorMaps read_tensor_maps(const config::Node& node, const std::vector<Buffer>& buffers) {
+  FillTensorMaps fill;
+  for (const config::Node& one : node.list(1))
+    one.read_map([&](config::Map& m) { fill.maps.push_back(read_placed_map(m, buffers)); });
+  return fill;
+}
+
+/// zero | iota | {uniform: {...}} | {lcg: {...}} | {file: PATH} | {pointers: [...]} | {tensor_maps: [...]}
 Fill read_fill(const config::Node& node, const std::string& launch_path, const std::vector<Buffer>& buffers) {
-  static const char* const kAccepted = "accepted: zero, iota, uniform, lcg, file, pointers";
+  static const char* const kAccepted = "accepted: zero, iota, uniform, lcg, file, pointers, tensor_maps";
   if (node.is_scalar()) {
     const std::string name = node.string();
     if (name == "zero") return FillZero{};
@@ -147,6 +158,7 @@ Fill read_fill(const config::Node& node, const std::string& launch_path, const s
   if (entry.key == "lcg") return read_lcg(entry.value);
   if (entry.key == "file") return file_fill(entry.value, launch_path);
   if (entry.key == "pointers") return read_pointers(entry.value, buffers);
+  if (entry.key == "tensor_maps") return read_tensor_maps(entry.value, buffers);
   throw InputError(entry.where, "unknown fill " + config::quoted(entry.key), kAccepted);
 }
 
@@ -176,6 +188,10 @@ std::vector<Buffer> read_buffers(const config::Node& node, const std::string& la
       if (pointers != nullptr && pointers->pointers.size() * element != buffer.bytes)
         throw bytes.error("is not that of the fill's " + std::to_string(pointers->pointers.size()) + " pointers, " +
                           std::to_string(pointers->pointers.size() * element));
+      const auto* maps = std::get_if<FillTensorMaps>(&buffer.fill);
+      if (maps != nullptr && maps->maps.size() * element != buffer.bytes)
+        throw bytes.error("is not that of the fill's " + std::to_string(maps->maps.size()) + " tensor maps, " +
+                          std::to_string(maps->maps.size() * element));
     });
   }
   return buffers;
@@ -224,7 +240,7 @@ std::vector<std::uint8_t> read_bytes(const config::Node& node) {
   return bytes;
 }
 
-std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& buffers);
+std::optional<Argument> read_value(config::Map& m, std::vector<Buffer>& buffers);
 
 /// Elements, one for each dimension, innermost first.
 template <class Length>
@@ -234,32 +250,27 @@ void read_lengths(const config::Node& node, std::size_t count, Length* lengths) 
     lengths[i] = static_cast<Length>(items[i].unsigned_integer(0, std::numeric_limits<Length>::max()));
 }
 
-/// {pointer: NAME, type: T, shape: [...], strides: [...], box: [...], ...}: the arguments of cuTensorMapEncodeTiled.
-Argument read_tensor_map(const config::Node& node, const std::vector<Buffer>& buffers) {
+PlacedTensorMap read_placed_map(config::Map& m, const std::vector<Buffer>& buffers) {
   TensorMap map;
-  Pointer pointer;
-  node.read_map([&](config::Map& m) {
-    pointer = read_pointer(m.at("pointer"), m, buffers);
-    map.type = static_cast<TensorType>(m.at("type").choice(
-        {"u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz"}));
-    const config::Node shape = m.at("shape");
-    const std::size_t rank = shape.list(1, kMostTensorDims).size();
-    map.rank = static_cast<int>(rank);
-    read_lengths(shape, rank, map.shape.data());
-    map.strides[0] = element_bytes(map.type);
-    if (rank > 1) read_lengths(m.at("strides"), rank - 1, map.strides.data() + 1);
-    read_lengths(m.at("box"), rank, map.box.data());
-    if (const auto steps = m.find("element_strides")) read_lengths(*steps, rank, map.steps.data());
-    if (const auto one = m.find("interleave"))
-      map.interleave = static_cast<TensorInterleave>(one->choice({"none", "16B", "32B"}));
-    if (const auto one = m.find("swizzle"))
-      map.swizzle = static_cast<TensorSwizzle>(one->choice({"none", "32B", "64B", "128B"}));
-    if (const auto one = m.find("l2_promotion"))
-      map.promotion = static_cast<TensorPromotion>(one->choice({"none", "64B", "128B", "256B"}));
-    if (const auto one = m.find("fill")) map.fill = static_cast<TensorFill>(one->choice({"zeros", "nan"}));
-    if (const auto by = m.find("by"); by && by->choice({"value", "pointer"}) == 1)
-      throw by->error("is not supported yet: pointer", "take the map as a __grid_constant__ parameter");
-  });
+  const config::Node& node = m.node();
+  const Pointer pointer = read_pointer(m.at("pointer"), m, buffers);
+  map.type = static_cast<TensorType>(m.at("type").choice(
+      {"u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz"}));
+  const config::Node shape = m.at("shape");
+  const std::size_t rank = shape.list(1, kMostTensorDims).size();
+  map.rank = static_cast<int>(rank);
+  read_lengths(shape, rank, map.shape.data());
+  map.strides[0] = element_bytes(map.type);
+  if (rank > 1) read_lengths(m.at("strides"), rank - 1, map.strides.data() + 1);
+  read_lengths(m.at("box"), rank, map.box.data());
+  if (const auto steps = m.find("element_strides")) read_lengths(*steps, rank, map.steps.data());
+  if (const auto one = m.find("interleave"))
+    map.interleave = static_cast<TensorInterleave>(one->choice({"none", "16B", "32B"}));
+  if (const auto one = m.find("swizzle"))
+    map.swizzle = static_cast<TensorSwizzle>(one->choice({"none", "32B", "64B", "128B"}));
+  if (const auto one = m.find("l2_promotion"))
+    map.promotion = static_cast<TensorPromotion>(one->choice({"none", "64B", "128B", "256B"}));
+  if (const auto one = m.find("fill")) map.fill = static_cast<TensorFill>(one->choice({"zeros", "nan"}));
   if (map.interleave == TensorInterleave::None) map.steps[0] = 1;  // the driver ignores it
   map.address = pointer.offset;                                    // buffers are aligned
   if (const std::string fault = tensor_map_fault(map); !fault.empty())
@@ -271,17 +282,40 @@ Argument read_tensor_map(const config::Node& node, const std::vector<Buffer>& bu
   if (reach > bytes)
     throw node.error("reaches beyond its buffer of " + std::to_string(bytes) + " bytes", "check shape and strides");
   map.address = 0;
-  const std::array<std::uint8_t, kTensorMapBytes> encoded = encode_tensor_map(map);
+  return {encode_tensor_map(map), pointer};
+}
+
+/// Where the map lies in global memory: in a buffer of its own, or that of an equal one before.
+Argument pointer_to_map(const PlacedTensorMap& map, const SourcePosition& where, std::vector<Buffer>& buffers) {
+  int before = 0;
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    const auto* fill = std::get_if<FillTensorMaps>(&buffers[b].fill);
+    if (fill == nullptr || !buffers[b].name.starts_with(kMapBuffer)) continue;
+    if (fill->maps.front() == map) return Argument::pointer(static_cast<int>(b));
+    ++before;
+  }
+  buffers.push_back({kMapBuffer + std::to_string(before + 1), kTensorMapBytes, FillTensorMaps{{map}}, where});
+  return Argument::pointer(static_cast<int>(buffers.size() - 1));
+}
+
+Argument read_tensor_map(const config::Node& node, std::vector<Buffer>& buffers) {
+  PlacedTensorMap map;
+  bool by_pointer = false;
+  node.read_map([&](config::Map& m) {
+    map = read_placed_map(m, buffers);
+    if (const auto by = m.find("by")) by_pointer = by->choice({"value", "pointer"}) == 1;
+  });
+  if (by_pointer) return pointer_to_map(map, node.where(), buffers);
   Argument argument;
   argument.kind = ArgumentKind::TensorMap;
-  argument.bytes.assign(encoded.begin(), encoded.end());
-  argument.pointers.push_back({0, pointer});
+  argument.bytes.assign(map.bytes.begin(), map.bytes.end());
+  argument.pointers.push_back({0, map.pointer});
   argument.maps.push_back(0);
   return argument;
 }
 
 /// {size: BYTES, fields: [{at: OFFSET, and what an argument is}, ...]}
-Argument read_struct(const config::Node& node, const std::vector<Buffer>& buffers) {
+Argument read_struct(const config::Node& node, std::vector<Buffer>& buffers) {
   Argument whole;
   whole.kind = ArgumentKind::Struct;
   node.read_map([&](config::Map& m) {
@@ -314,7 +348,7 @@ Argument read_struct(const config::Node& node, const std::vector<Buffer>& buffer
 }
 
 /// The value that one key of a map names; none if no key does.
-std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& buffers) {
+std::optional<Argument> read_value(config::Map& m, std::vector<Buffer>& buffers) {
   static constexpr std::pair<const char*, ArgumentKind> kScalars[] = {
       {"i32", ArgumentKind::I32}, {"u32", ArgumentKind::U32}, {"i64", ArgumentKind::I64}, {"u64", ArgumentKind::U64},
       {"f32", ArgumentKind::F32}, {"f64", ArgumentKind::F64}, {"f16", ArgumentKind::F16}, {"bf16", ArgumentKind::Bf16}};
@@ -335,7 +369,7 @@ std::optional<Argument> read_value(config::Map& m, const std::vector<Buffer>& bu
   return std::nullopt;
 }
 
-Argument read_argument(const config::Node& node, const std::vector<Buffer>& buffers) {
+Argument read_argument(const config::Node& node, std::vector<Buffer>& buffers) {
   std::optional<Argument> argument;
   node.read_map([&](config::Map& m) { argument = read_value(m, buffers); });
   if (!argument) throw node.error("names no value", kAcceptedValues);
@@ -350,7 +384,7 @@ void check_cluster(const config::Node& node, const Launch& launch) {
     throw node.error("does not divide the grid");
 }
 
-Launch read_launch(config::Map& m, const std::vector<Buffer>& buffers) {
+Launch read_launch(config::Map& m, std::vector<Buffer>& buffers) {
   Launch launch;
   launch.where = m.node().where();
   launch.kernel = m.at("kernel").string();

@@ -2,6 +2,7 @@
 // share this reader, so both start from the same bits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -43,7 +44,16 @@ struct Pointer {
 struct FillPointers {
   std::vector<Pointer> pointers;
 };  ///< 64-bit addresses
-using Fill = std::variant<FillZero, FillIota, FillUniform, FillLcg, FillFile, FillPointers>;
+/// A tensor map in our own encoding, without the address of what it describes.
+struct PlacedTensorMap {
+  std::array<std::uint8_t, kTensorMapBytes> bytes{};
+  Pointer pointer;
+  bool operator==(const PlacedTensorMap&) const = default;
+};
+struct FillTensorMaps {
+  std::vector<PlacedTensorMap> maps;
+};  ///< 128 bytes each
+using Fill = std::variant<FillZero, FillIota, FillUniform, FillLcg, FillFile, FillPointers, FillTensorMaps>;
 
 struct Buffer {
   std::string name;

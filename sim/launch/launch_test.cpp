@@ -247,6 +247,34 @@ c:
   CHECK_THAT(message(pointers), Contains("a.bytes is not that of the fill's 1 pointers, 8"));
 }
 
+TEST_CASE("tensor maps lie in buffers, or are passed by pointer") {
+  const std::string map = "{pointer: a, type: f32, shape: [8, 4], strides: [32], box: [8, 2]";
+  const std::string head = "c: {kernel: k, grid: [1], block: [1], buffers: {a: {bytes: 128, fill: zero}";
+  const LaunchFile file = read(head + ", m: {bytes: 256, fill: {tensor_maps: [" + map + "}, " + map +
+                               ", swizzle: 32B}]}}}, args: [{pointer: m, offset: 128}, {tensor_map: " + map +
+                               ", by: pointer}}, {tensor_map: " + map + ", by: pointer}}]}\n");
+  const Case& c = file.cases[0];
+  REQUIRE(c.buffers.size() == 3);  // equal maps share one
+  const std::vector<std::uint64_t> places = place_buffers(c);
+  const std::vector<std::uint8_t> made = make_buffer(c.buffers[1], places);
+  REQUIRE(made.size() == 256);
+  const auto second = decode_tensor_map(std::span(made).subspan(128));
+  REQUIRE(second);
+  CHECK(second->address == places[0]);
+  CHECK(second->swizzle == TensorSwizzle::B32);
+  const std::vector<Argument>& args = c.launches[0].arguments;
+  CHECK(args[1].pointers == std::vector<Argument::PlacedPointer>{{0, {2, 0}}});
+  CHECK(args[2].pointers == args[1].pointers);
+  CHECK(args[1].size() == 8);
+  const auto own = decode_tensor_map(make_buffer(c.buffers[2], places));
+  REQUIRE(own);
+  CHECK(own->box[1] == 2);
+  CHECK_THAT(message(head + ", m: {bytes: 128, fill: {tensor_maps: [" + map + "}, " + map + "}]}}}, args: []}\n"),
+             Contains("m.bytes is not that of the fill's 2 tensor maps, 256"));
+  CHECK_THAT(message(head + ", m: {bytes: 128, fill: {tensor_maps: [" + map + ", by: pointer}]}}}, args: []}\n"),
+             Contains("by"));
+}
+
 TEST_CASE("clusters divide the grid") {
   CHECK(message(with("[4]", "[1]", "[]", "  cluster: [2]\n")) == "no error");
   CHECK_THAT(message(with("[5]", "[1]", "[]", "  cluster: [2]\n")), Contains("does not divide the grid"));

@@ -412,6 +412,7 @@ BlockSlope Shadow::copy(const Exec& x, const Op& op, const CopiedBox& box) {
   const ShadowPlan& plan = plans_[x.pc];
   if (warp(x).waits) settle(x, plan.reads);
   if (op.value_needed && box.inward()) shared_dims_ = kDataDim;
+  if (box.map_written) fix(x, kAllDims);
   if (!any_tagged(x, plan)) return {};
   const auto row = [](const Source& s, std::uint32_t i) {
     return Source{s.row + i * kRowBytes, s.keep, s.flip, s.add};

@@ -56,22 +56,33 @@ u32 shared_offset(const Exec& x, u32 address, u32 bytes, u32 alignment, const ch
   return inside - block.shared_base;
 }
 
-void read_map(const Exec& x, u64 address, TensorMap& map) {
+/// The tensor map among the kernel's parameters or in global memory. Returns whether the launch has written there.
+bool read_map(const Exec& x, u64 address, TensorMap& map) {
   std::array<std::uint8_t, kTensorMapBytes> bytes{};
+  bool written = false;
   const std::vector<std::uint8_t>* parameters = x.block->constants->find(0);
   const u64 at = address - kParameterWindow + x.block->kernel->kernel->parameter_base;
-  if (address >= kParameterWindow && parameters != nullptr && at + kTensorMapBytes <= parameters->size())
+  if (address >= kParameterWindow && parameters != nullptr && at + kTensorMapBytes <= parameters->size()) {
     std::memcpy(bytes.data(), parameters->data() + at, bytes.size());
+  } else if (GlobalMemory::Region* region = x.block->global->find(address, kTensorMapBytes); region != nullptr) {
+    if (address % kTensorMapAlignment != 0)
+      fail(x, "the tensor map at " + hex(address) + " is not aligned to 64 bytes", "a real GPU reports a fault here");
+    const std::uint8_t* data = x.block->global->open(*region, address, kTensorMapBytes, GlobalMemory::kRead);
+    std::memcpy(bytes.data(), data + (address - region->begin), bytes.size());
+    written = (region->touched & GlobalMemory::kWritten) != 0;
+  }
   const std::optional<TensorMap> found = decode_tensor_map(bytes);
   if (!found)
     fail(x, "there is no tensor map at " + hex(address),
-         "give the parameter as tensor_map in the launch file; maps in global memory are not emulated");
+         "give the parameter as tensor_map in the launch file, or fill the buffer with tensor_maps; maps that a "
+         "kernel makes itself are not emulated");
   map = *found;
   if (map.interleave != TensorInterleave::None)
     fail(x, "tensor maps with interleave are not emulated", "use interleave none");
   const u32 span = swizzle_bytes(map.swizzle);
   if (span != 0 && map.box[0] * element_bytes(map.type) != span)
     fail(x, "a box whose rows are shorter than the swizzle's span is not emulated", "make its rows as long");
+  return written;
 }
 
 u64 pair(const u32* low, const u32* high) { return low[0] | u64{high[0]} << 32; }
@@ -348,7 +359,7 @@ CopiedBox read_copy(Exec& x, const Op& op, TensorMap& map) {
     box.type = static_cast<BulkType>(op.target);
   }
   if (is_tensor(form)) {
-    read_map(x, pair(far, far + kWarpLanes), map);
+    box.map_written = read_map(x, pair(far, far + kWarpLanes), map);
     if (map.rank != static_cast<int>(op.combine))
       fail(x,
            "a copy of " + std::to_string(op.combine) + " dimensions with a tensor map of " + std::to_string(map.rank),

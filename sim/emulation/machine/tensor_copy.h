@@ -40,6 +40,7 @@ struct CopiedBox {
   bool outward() const { return kind == MemoryKind::Store || kind == MemoryKind::Reduction; }
   // Of a tensor: how the coordinates that the kernel gave lie in it.
   const TensorMap* map = nullptr;
+  bool map_written = false;  ///< it lies where blocks of the launch write
   std::array<std::int32_t, kMostTensorDims> coordinates{};
 };
 

@@ -23,18 +23,21 @@ bool every_store_seen(const KernelTrace& trace) {
   return true;
 }
 
-/// Whoever touches a buffer of pointers may touch what they point to.
+/// Whoever touches a buffer of pointers or tensor maps may touch what they point to.
 void touch_through_pointers(const Case& item, std::vector<bool>& touched) {
   for (bool grows = true; grows;) {
     grows = false;
     for (std::size_t b = 0; b < item.buffers.size(); ++b) {
-      const auto* fill = touched[b] ? std::get_if<FillPointers>(&item.buffers[b].fill) : nullptr;
-      if (fill == nullptr) continue;
-      for (const Pointer& pointer : fill->pointers) {
+      if (!touched[b]) continue;
+      const auto touch = [&](const Pointer& pointer) {
         const auto to = static_cast<std::size_t>(pointer.buffer);
         grows = grows || !touched[to];
         touched[to] = true;
-      }
+      };
+      if (const auto* fill = std::get_if<FillPointers>(&item.buffers[b].fill))
+        std::for_each(fill->pointers.begin(), fill->pointers.end(), touch);
+      if (const auto* fill = std::get_if<FillTensorMaps>(&item.buffers[b].fill))
+        for (const PlacedTensorMap& map : fill->maps) touch(map.pointer);
     }
   }
 }

@@ -857,6 +857,22 @@ struct CaseTracer::State {
   }
 };
 
+namespace {
+
+/// Whether its tensor maps may lie in global memory, where an earlier launch may have put them.
+bool reads_maps_in_memory(const Kernel& kernel, const Case& item, const Launch& launch) {
+  const bool copies = std::any_of(kernel.instructions.begin(), kernel.instructions.end(), [](const Instruction& in) {
+    return in.opcode == Opcode::UTMALDG || in.opcode == Opcode::UTMASTG || in.opcode == Opcode::UTMAREDG ||
+           in.opcode == Opcode::UTMAPF;
+  });
+  return copies && (std::any_of(item.buffers.begin(), item.buffers.end(),
+                                [](const Buffer& b) { return std::holds_alternative<FillTensorMaps>(b.fill); }) ||
+                    std::all_of(launch.arguments.begin(), launch.arguments.end(),
+                                [](const Argument& a) { return a.maps.empty(); }));
+}
+
+}  // namespace
+
 void CaseTracer::run_launches_before(int launch_index) {
   State& s = *state_;
   for (const int before : s.order.run_before(launch_index)) {
@@ -897,7 +913,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
 
   SliceOptions sliced{not_computed, options.every_guard ? Guards::Every : Guards::Known, Stores::Left};
   ProgramSlice slice = control_slice(*kernel, sliced);
-  if (slice.needs_global_values || options.all_values) {
+  if (slice.needs_global_values || options.all_values || reads_maps_in_memory(*kernel, item, launch)) {
     run_launches_before(launch_index);
     trace->launch.inputs_incomplete = state_->incomplete;
   }
