@@ -29,6 +29,7 @@ Shadow::Shadow(const DecodedKernel& kernel, const Dim3& grid, int warps, std::ve
     : plans_(plan_shadow(kernel)),
       uniform_row_(kernel.uniform_row),
       conditions_(grid, quotients),
+      grid_(grid),
       cluster_(cluster),
       warps_(static_cast<std::size_t>(warps)) {
   for (WarpTags& w : warps_) {
@@ -83,7 +84,7 @@ Tag Shadow::row_tag(const Exec& x, std::uint32_t offset) const {
   t.lanes = first | second;
   t.shift = 0;
   // Whoever can take it as it is looks at the row itself.
-  if (t.kind == TagKind::Fraction || t.kind == TagKind::Masked) return {TagKind::Opaque, tag_dims(t), t.lanes, {}, 0};
+  if (t.kind > TagKind::Opaque) return {TagKind::Opaque, tag_dims(t), t.lanes, {}, 0};
   return t;
 }
 

@@ -27,8 +27,10 @@ enum class TagKind : std::uint8_t {
   Linear,
   High,
   Opaque,
-  Fraction,  ///< floor((n + slope . d) / 2^shift), n by lane in WarpTags::numerators
-  Masked,    ///< Linear if slope . d is a multiple of 2^shift; the sign is the same in every block
+  Fraction,      ///< floor((n + slope . d) / 2^shift), n by lane in WarpTags::numerators
+  Masked,        ///< Linear if slope . d is a multiple of 2^shift; the sign is the same in every block
+  IndexAsFloat,  ///< the block index along dimension `shift`, as a float
+  ClusterRatio,  ///< that by the cluster's extent: cut to an integer, the cluster's index
 };
 
 struct Tag {
@@ -36,7 +38,7 @@ struct Tag {
   Dims dims = 0;       ///< along which the value moves in a way that is not followed; the slope is zero there
   LaneMask lanes = 0;  ///< the lanes it holds for; the others are the same in every block
   BlockSlope slope;
-  std::uint8_t shift = 0;  ///< of Fraction and Masked; of High, 32 where its numerators are kept as a Fraction's are
+  std::uint8_t shift = 0;  ///< as TagKind says; of High, 32 where its numerators are kept as a Fraction's are
 
   bool like(const Tag& o) const { return kind == o.kind && dims == o.dims && shift == o.shift && slope == o.slope; }
 };
@@ -72,6 +74,9 @@ enum class Rule : std::uint8_t {
   Absolute,
   Shuffle,
   ToUniform,
+  ToFloat,
+  FloatProduct,
+  FloatToInteger,
 };
 
 struct ShadowPlan {
@@ -204,6 +209,7 @@ class Shadow {
 
   void apply_high(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_absolute(const Exec& x, const Op& op);
+  bool follow_cluster_index(const Exec& x, const Op& op, Rule rule);
 
   // Fractions (shadow_fractions.cpp).
   const Tag& raw_tag(const Exec& x, std::uint32_t offset) const;
@@ -237,7 +243,7 @@ class Shadow {
   std::vector<ShadowPlan> plans_;
   std::uint32_t uniform_row_;  ///< byte offset of UR0; only uniform registers lie behind it
   BlockConditions conditions_;
-  Dim3 cluster_;
+  Dim3 grid_, cluster_;
   std::vector<WarpTags> warps_;
   Dims shared_dims_ = 0;  ///< what the contents of shared memory depend on
   bool follows_places_ = false, met_places_ = false;

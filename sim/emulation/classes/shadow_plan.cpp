@@ -45,6 +45,9 @@ Rule choose_rule(const Instruction& in, const Op& op, ShadowPlan& plan) {
   if (op.run == move_rows1 || op.run == move_rows2 || op.run == move_rows4) return Rule::Copy;
   switch (traits(in.opcode).symbolic) {
     case Symbolic::Opaque:
+      if (in.opcode == Opcode::I2FP && in.has(Modifier::U32)) return Rule::ToFloat;
+      if (in.opcode == Opcode::FMUL && !in.has(Modifier::SAT)) return Rule::FloatProduct;
+      if (in.opcode == Opcode::F2I && in.has(Modifier::U32) && in.has(Modifier::TRUNC)) return Rule::FloatToInteger;
       return Rule::Generic;
     case Symbolic::Sum:
       return in.has(Modifier::B16x2) || in.has(Modifier::B64) ? Rule::Generic : Rule::Sum;

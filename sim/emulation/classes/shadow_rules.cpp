@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "emulation/classes/shadow.h"
+#include "emulation/machine/constants.h"
 #include "emulation/ops/handlers.h"
 
 namespace forewarp::emulation {
@@ -168,10 +169,55 @@ void Shadow::apply(const Exec& x, const Op& op, const ShadowPlan& plan) {
       assign(x, op.dst, t, ~LaneMask{0});
       break;
     }
+    case Rule::ToFloat:
+    case Rule::FloatProduct:
+    case Rule::FloatToInteger:
+      if (!follow_cluster_index(x, op, plan.rule)) apply_generic(x, plan);
+      break;
     default:
       apply_generic(x, plan);
       break;
   }
+}
+
+/// %clusterid is the block index as a float, times a constant of the launch, cut to an integer. False if it is
+/// something else.
+bool Shadow::follow_cluster_index(const Exec& x, const Op& op, Rule rule) {
+  const Tag& t = raw_tag(x, op.a.row);
+  const auto plain = [](const Source& s) { return s.flip == 0 && s.add == 0; };
+  if (t.dims != 0 || !plain(op.a)) return false;
+  const std::uint32_t index[] = {x.block->index.x, x.block->index.y, x.block->index.z};
+  const std::uint32_t extent[] = {cluster_.x, cluster_.y, cluster_.z}, blocks[] = {grid_.x, grid_.y, grid_.z};
+  const auto hold = [&](const Source& s, std::uint32_t bits) {
+    const std::uint32_t* row = x.row(s);
+    bool all = true;
+    for (LaneMask m = lanes_; m != 0; m &= m - 1) all &= row[std::countr_zero(m)] == bits;
+    return all;
+  };
+  if (rule == Rule::ToFloat) {
+    for (std::uint8_t d = 0; d < 3; ++d) {
+      const BlockSlope unit{d == 0, d == 1, d == 2, {}};
+      if (t.kind != TagKind::Linear || t.slope != unit || blocks[d] > kMostRatio || !hold(op.a, index[d])) continue;
+      set(x, op.dst, {TagKind::IndexAsFloat, 0, lanes_, unit, d});
+      return true;
+    }
+    return false;
+  }
+  if (rule == Rule::FloatProduct) {
+    const bool known = t.kind == TagKind::IndexAsFloat && plain(op.b) && row_tag(x, op.b.row).kind == TagKind::None;
+    if (!known || !hold(op.b, cluster_ratio(extent[t.shift]))) return false;
+    set(x, op.dst, {TagKind::ClusterRatio, 0, lanes_, t.slope, t.shift});
+    return true;
+  }
+  if (t.kind != TagKind::ClusterRatio) return false;
+  BlockSlope slope = t.slope;
+  if (extent[t.shift] > 1) {
+    const int q = conditions_.quotient(t.slope, index[t.shift], extent[t.shift]);
+    if (q < 0) return false;
+    slope = quotient_slope(q);
+  }
+  set(x, op.dst, {TagKind::Linear, 0, lanes_, slope, 0});
+  return true;
 }
 
 void Shadow::apply_generic(const Exec& x, const ShadowPlan& plan) {

@@ -20,13 +20,6 @@ constexpr std::uint32_t kBlockDim = 0x0, kGridDim = 0xc, kSharedBase = 0x18, kLo
 /// The address of the workspace of this_grid().sync(), its upper word first.
 constexpr std::uint32_t kGridWorkspaceSm80 = 0x8c, kGridWorkspaceSm90 = 0x44;
 
-/// Bits of a float not below 1 / n, so that a block's index times it, cut to an integer, is its cluster's index.
-std::uint32_t reciprocal(std::uint32_t n) {
-  float value = 1.0f / static_cast<float>(n);
-  if (static_cast<double>(value) * n < 1.0) value = std::nextafter(value, 2.0f);
-  return std::bit_cast<std::uint32_t>(value);
-}
-
 class Bank {
  public:
   explicit Bank(std::size_t size) : bytes_(size) {}
@@ -42,6 +35,12 @@ class Bank {
 };
 
 }  // namespace
+
+std::uint32_t cluster_ratio(std::uint32_t n) {
+  float value = 1.0f / static_cast<float>(n);
+  if (static_cast<double>(value) * n < 1.0) value = std::nextafter(value, 2.0f);
+  return std::bit_cast<std::uint32_t>(value);
+}
 
 std::uint32_t shared_bytes(const Kernel& kernel, const Launch& launch) {
   // Dynamic shared memory starts behind the static part, which the compiler has padded to what extern arrays need.
@@ -85,7 +84,7 @@ ConstantBanks make_constants(const Kernel& kernel, int sm, int sm_count, const L
     bank.put(kClusterExtent, launch.cluster);
     bank.put(kClusterBlocks, launch.cluster.count());
     bank.put(kClusterReciprocals,
-             {reciprocal(launch.cluster.x), reciprocal(launch.cluster.y), reciprocal(launch.cluster.z)});
+             {cluster_ratio(launch.cluster.x), cluster_ratio(launch.cluster.y), cluster_ratio(launch.cluster.z)});
     bank.put(kClusterGrid,
              {launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z});
   }
