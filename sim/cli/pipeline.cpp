@@ -80,9 +80,9 @@ Workload load_workload(const std::string& image, const std::string& launch_file,
   std::vector<std::string> warnings;
   Workload workload;
   workload.assume_opcodes = choice.assume_opcodes;
-  workload.launches = std::make_shared<const LaunchFile>(read_launch_file(launch_file));
+  auto launches = std::make_shared<LaunchFile>(read_launch_file(launch_file));
   std::set<std::string> names;
-  for (const Case& item : workload.launches->cases)
+  for (const Case& item : launches->cases)
     for (const Launch& launch : item.launches) names.insert(launch.kernel);
   ImageOptions options;
   options.sm = choice.sm;
@@ -92,6 +92,8 @@ Workload load_workload(const std::string& image, const std::string& launch_file,
   options.texts = choice.texts;
   workload.program = std::make_shared<const Program>(load_program(image, options));
   for (const std::string& warning : warnings) warn(warning);
+  settle_clusters(*workload.program, *launches);
+  workload.launches = std::move(launches);
   return workload;
 }
 

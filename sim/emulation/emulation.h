@@ -41,6 +41,10 @@ std::vector<std::uint32_t> stopping_instructions(const Kernel&);
 /// Its opcode with its modifiers.
 std::string mnemonic(const Instruction&);
 
+/// Gives launches of kernels with __cluster_dims__ their clusters, as a GPU launches them whether the file says so or
+/// not. InputError if it says something else, or if they do not divide the grid.
+void settle_clusters(const Program&, LaunchFile&);
+
 struct EmulatedCase {
   std::vector<std::vector<std::uint8_t>> buffers;  ///< contents after the last launch, as in Case::buffers
   std::uint64_t warp_instructions = 0;

@@ -39,7 +39,7 @@ bool is_high(std::uint32_t type) { return type == kHigh32 || type == kFunctionHi
 bool is_call(std::uint32_t type) { return type == kCall || type == kWideCall; }
 
 // Attributes of .nv.info and .nv.info.K (sass.md 1.6; 0x05, 0x10, 0x11, 0x12, 0x34 and 0x4c read off compiler output
-// for kernels with known launch bounds, frames, jump tables and barriers).
+// for kernels with known launch bounds, frames, jump tables, barriers and clusters).
 enum Attribute : std::uint8_t {
   kMaxThreads = 0x05,
   kParameterBank = 0x0a,
@@ -50,6 +50,7 @@ enum Attribute : std::uint8_t {
   kParameterBytes = 0x19,
   kRegisterCount = 0x2f,
   kIndirectTargets = 0x34,
+  kClusterExtent = 0x3d,
   kBarrierCount = 0x4c,
 };
 
@@ -504,6 +505,9 @@ class CubinImage::Reader {
       case kRequiredThreads:
         kernel.required_block = {record.word(0), record.word(1), record.word(2)};
         kernel.max_threads = record.word(0) * record.word(1) * record.word(2);
+        break;
+      case kClusterExtent:
+        kernel.cluster = {record.word(0), record.word(1), record.word(2)};
         break;
       case kBarrierCount:
         kernel.barrier_count = record.value & 0xff;

@@ -436,7 +436,10 @@ Program load_program(const std::string& path, UnknownOpcode unknown, std::vector
   return load_program(path, options);
 }
 
-const Kernel& Program::kernel(const std::string& name) const {
+namespace {
+
+/// Those that the name fits best.
+std::vector<const Kernel*> matching(const std::vector<Kernel>& kernels, const std::string& name) {
   NameFit best = NameFit::None;
   std::vector<const Kernel*> matches;
   for (const Kernel& candidate : kernels) {
@@ -446,6 +449,18 @@ const Kernel& Program::kernel(const std::string& name) const {
     best = how;
     matches.push_back(&candidate);
   }
+  return matches;
+}
+
+}  // namespace
+
+const Kernel* Program::find(const std::string& name) const {
+  const std::vector<const Kernel*> matches = matching(kernels, name);
+  return matches.size() == 1 ? matches.front() : nullptr;
+}
+
+const Kernel& Program::kernel(const std::string& name) const {
+  const std::vector<const Kernel*> matches = matching(kernels, name);
   if (matches.size() == 1) return *matches.front();
   std::vector<std::string> names;
   if (!matches.empty()) {

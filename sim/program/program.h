@@ -47,6 +47,7 @@ struct Kernel {
   std::uint32_t parameter_bytes = 0;      ///< size of the parameter area
   std::uint32_t max_threads = 1024;       ///< from launch bounds, if any
   Dim3 required_block{0, 0, 0};           ///< from __block_size__ or reqntid; zero: any
+  Dim3 cluster{0, 0, 0};                  ///< from __cluster_dims__; zero: left to the launch
   std::vector<Parameter> parameters;      ///< in order
   std::vector<ConstantBank> constants;    ///< banks 2, 3, ... as far as present; bank 0 is filled at launch
   std::vector<Instruction> instructions;  ///< 16 bytes each in the code; internal callees follow the entry
@@ -74,6 +75,8 @@ struct Program {
 
   /// By exact symbol, exact demangled name, or unique demangled prefix; InputError names the candidates.
   const Kernel& kernel(const std::string& name) const;
+  /// The same, or null where that would be an error.
+  const Kernel* find(const std::string& name) const;
 };
 
 /// What to do when a warp reaches an instruction with an opcode, modifier or operand that the tables do not list: stop

@@ -139,10 +139,11 @@ void elements(A& a, V& vector, F each, std::size_t least_bytes = 1) {
 template <class A, class T>
 void kernel_fields(A& a, T& kernel) {
   auto& [name, demangled, registers, static_shared_bytes, shared_base, local_bytes, parameter_base, barrier_count,
-         parameter_bytes, max_threads, required_block, parameters, constants, instructions, functions,
+         parameter_bytes, max_threads, required_block, cluster, parameters, constants, instructions, functions,
          indirect_branches, text, source] = kernel;
   a(name, demangled, registers, static_shared_bytes, shared_base, local_bytes, parameter_base, barrier_count,
-    parameter_bytes, max_threads, required_block.x, required_block.y, required_block.z);
+    parameter_bytes, max_threads, required_block.x, required_block.y, required_block.z, cluster.x, cluster.y,
+    cluster.z);
   elements(a, parameters, [&](auto& p) {
     auto& [offset, size] = p;
     a(offset, size);

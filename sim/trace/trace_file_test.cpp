@@ -74,6 +74,7 @@ std::shared_ptr<Kernel> random_kernel(Random& r, int instructions) {
   kernel->demangled = "kernel(float*)";
   kernel->registers = below(r, 256);
   kernel->required_block = {any<std::uint32_t>(r), 1, 0};
+  kernel->cluster = {any<std::uint32_t>(r), 2, 1};
   kernel->parameters.resize(3);
   kernel->constants.push_back({2, {1, 2, 0, 255}});
   kernel->functions.push_back({"callee", 0, 1});

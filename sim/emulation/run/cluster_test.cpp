@@ -1,10 +1,15 @@
 // Clusters: blocks that run at the same time, meet at a barrier of their own and reach each other's shared memory.
+#include <unistd.h>
+
 #include <Eigen/Dense>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "emulation/classes/classes_support.h"
 #include "emulation/run/kernels_support.h"
 #include "emulation/test_support.h"
 #include "trace/events.h"
@@ -273,4 +278,121 @@ TEST_CASE("blocks of a rank make a class", "[cluster]") {
   }
   CHECK(multicasts == 2 * 2 * 8);      // two panels a tile
   CHECK(arrivals == 2 * 2 * (8 - 1));  // of two groups, for every tile but the last
+}
+
+namespace {
+
+Program launches_program() {
+  return load_program(std::string(FOREWARP_SOURCE_DIR) + "/sim/program/testdata/launches_sm90a.cubin");
+}
+
+LaunchFile launch_file(const std::string& text) {
+  const auto path = (std::filesystem::temp_directory_path() / ("cluster_test_" + std::to_string(::getpid()))).string();
+  write_file(path, text);
+  LaunchFile file = read_launch_file(path);
+  std::filesystem::remove(path);
+  return file;
+}
+
+std::string launch_of(const std::string& kernel, const std::string& grid, const std::string& cluster) {
+  return "c: {kernel: " + kernel + ", grid: " + grid + ", block: [64]" +
+         (cluster.empty() ? "" : ", cluster: " + cluster) +
+         ", buffers: {out: {bytes: 65536, fill: zero}}, args: [{pointer: out}]}\n";
+}
+
+}  // namespace
+
+TEST_CASE("indices of clusters are followed from block to block", "[cluster]") {
+  const Program program = launches_program();
+  const struct {
+    const char *grid, *cluster;
+    std::size_t ranks;
+  } launches[] = {{"[48, 2]", "[2]", 2}, {"[12, 8]", "[2, 2]", 4}, {"[45]", "[3]", 3}, {"[7, 6]", "[7, 2]", 14}};
+  for (const auto& [grid, cluster, ranks] : launches) {
+    INFO(grid << " in clusters of " << cluster);
+    const LaunchFile file = launch_file(launch_of("by_cluster", grid, cluster));
+    const Case& item = file.cases.front();
+    const Launch& launch = item.launches.front();
+    const auto out = as<u32>(emulated(program, item).buffers[0]);
+    for (u32 y = 0; y < launch.grid.y; ++y)
+      for (u32 x = 0; x < launch.grid.x; ++x) {
+        const u32 inside = x % launch.cluster.x + y % launch.cluster.y * 16;
+        CHECK(out[(y * launch.grid.x + x) * 64] == inside + x / launch.cluster.x * 256 + y / launch.cluster.y * 65536);
+      }
+    TraceOptions each;
+    each.block_classes = false;
+    each.all_values = true;
+    const auto truth = trace_launch(program, item, 0, each);
+    const auto trace = trace_launch(program, item, 0, {});
+    CHECK(wrong_blocks(*trace, *truth) == 0);
+    CHECK(trace->classes.size() == ranks);
+  }
+}
+
+TEST_CASE("a kernel that declares clusters is launched in them", "[cluster]") {
+  const Program program = launches_program();
+  CHECK(program.kernel("declared_clusters").cluster == Dim3{2, 2, 1});
+  CHECK(program.kernel("by_cluster").cluster.count() == 0);
+  const auto settled = [&](const std::string& grid, const std::string& cluster) {
+    LaunchFile file = launch_file(launch_of("declared_clusters", grid, cluster));
+    settle_clusters(program, file);
+    return file.cases.front();
+  };
+  CHECK(settled("[4, 4]", "").launches.front().cluster == Dim3{2, 2, 1});
+  CHECK(settled("[4, 4]", "[2, 2]").launches.front().cluster == Dim3{2, 2, 1});
+  CHECK_THROWS_WITH(settled("[4, 4]", "[2]"),
+                    Catch::Contains("is compiled for clusters of [2, 2, 1] blocks (__cluster_dims__), but the launch "
+                                    "gives [2, 1, 1]") &&
+                        Catch::Contains("leave `cluster` out"));
+  CHECK_THROWS_WITH(settled("[4, 3]", ""), Catch::Contains("which do not divide the grid"));
+  CHECK(as<u32>(emulated(program, settled("[4, 4]", "")).buffers[0])[64 * 5] == 17);  // block (1, 1)
+}
+
+namespace {
+
+const std::string kMap = "pointer: data, type: u32, shape: [32, 32], strides: [128], box: [32, 4]";
+
+/// What copy_by_map leaves of words 0, 1, 2, ... by maps that begin so many words further on.
+void check_copied(const std::vector<std::uint8_t>& bytes, const std::vector<u32>& starts) {
+  const auto words = as<u32>(bytes);
+  for (std::size_t block = 0; block < starts.size(); ++block)
+    for (u32 i = 0; i < 128; ++i) CHECK(words[block * 128 + i] == starts[block] + 2 * 32 + i);
+}
+
+}  // namespace
+
+TEST_CASE("tensor maps may lie in global memory", "[cluster]") {
+  const Program program = launches_program();
+  const auto run = [&](const std::string& launches, const std::string& more = "") {
+    return launch_file("c: {buffers: {data: {bytes: 8192, fill: iota}, out: {bytes: 1024, fill: zero}" + more + "}, " +
+                       launches + "}\n")
+        .cases.front();
+  };
+  const std::string rest = "{pointer: out}, {i32: 2}]";
+  // A buffer of them: each block reads its own.
+  const Case table = run("kernel: copy_by_map, grid: [2], block: [32], args: [{pointer: maps}, " + rest,
+                         ", maps: {bytes: 256, fill: {tensor_maps: [{" + kMap + "}, {" + kMap + ", offset: 4096}]}}");
+  check_copied(emulated(program, table).buffers[1], {0, 1024});
+  TraceOptions each;
+  each.block_classes = false;
+  each.all_values = true;
+  CHECK(wrong_blocks(*trace_launch(program, table, 0, {}), *trace_launch(program, table, 0, each)) == 0);
+  // One that is passed by pointer, twice the same, lies in a buffer of its own.
+  const std::string by_pointer =
+      "{kernel: copy_by_map, grid: [1], block: [32], args: [{tensor_map: {" + kMap + ", by: pointer}}, " + rest + "}";
+  const Case passed = run("launches: [" + by_pointer + ", " + by_pointer + "]");
+  CHECK(passed.buffers.size() == 3);
+  check_copied(emulated(program, passed).buffers[1], {0});
+  // One that a kernel copies to where the next one reads it.
+  const std::string from_copy = "{kernel: copy_by_map, grid: [1], block: [32], args: [{pointer: place}, " + rest + "}";
+  const std::string copies = "{kernel: copy_of_map, grid: [1], block: [32], args: [{tensor_map: {" + kMap +
+                             ", by: pointer}}, {pointer: place}]}";
+  const Case copied = run("launches: [" + copies + ", " + from_copy + "]", ", place: {bytes: 128, fill: zero}");
+  check_copied(emulated(program, copied).buffers[1], {0});
+  CHECK(trace_launch(program, copied, 1, {})->totals().size() > 0);
+  const Case none = run("launches: [" + from_copy + "]", ", place: {bytes: 128, fill: zero}");
+  CHECK_THROWS_WITH(emulated(program, none), Catch::Contains("there is no tensor map at"));
+  const Case askew = run("kernel: copy_by_map, grid: [1], block: [32], args: [{pointer: maps, offset: 16}, " + rest,
+                         ", maps: {bytes: 256, fill: {tensor_maps: [{" + kMap + "}, {" + kMap + "}]}}");
+  CHECK_THROWS_WITH(emulated(program, askew), Catch::Contains("is not aligned to 64 bytes"));
 }
