@@ -93,6 +93,13 @@ TEST_CASE("control keeps what decides the way") {
   CHECK_FALSE(is_branch(Opcode::CALL));
 }
 
+TEST_CASE("packed halves are compared by the pipe of halves on sm_80, by the ALU on sm_90") {
+  const auto pipe = [](const std::string& opcode, int sm) { return decoded(opcode, "R4, R8, R12, PT", sm).pipe; };
+  CHECK(pipe("HSET2.BF.LT.AND", 80) == Pipe::Fp16);
+  CHECK(pipe("HSET2.BF.LT.AND", 90) == Pipe::Alu);
+  CHECK(pipe("HADD2", 90) == Pipe::Fma);
+}
+
 TEST_CASE("matrix instructions are operations by type and shape") {
   const auto work = [](const std::string& opcode) { return matrix_work(decoded(opcode, "R4, R8, R12, R4")).value(); };
   const MatrixWork half = work("HMMA.16816.F32");

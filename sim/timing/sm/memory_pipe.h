@@ -235,10 +235,11 @@ class MemoryPipe {
   std::uint32_t next_line_ = 0;      ///< place in order_ of the operation at the head
   std::vector<std::uint8_t> order_;  ///< its lines pass by pass; kLastOfPass marks the end of a pass
   std::uint32_t current_load_ = kNone;
-  Cycle take_free_ = 0;    ///< when the shared queue takes its next instruction
-  Cycle serve_free_ = 0;   ///< when the next one in it is served
-  Cycle data_free_ = 0;    ///< when the banks are free
-  Cycle remote_free_ = 0;  ///< when the way to other SMs is
+  Cycle take_free_ = 0;                 ///< when the shared queue takes its next instruction
+  Cycle serve_free_ = 0;                ///< when the next one in it is served
+  Cycle data_free_ = 0;                 ///< when the banks are free
+  Cycle remote_free_ = 0;               ///< when the way to other SMs is
+  std::vector<Cycle> warp_banks_free_;  ///< by warp: when its last shared access of several wavefronts has passed
 
   std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
   std::uint32_t out_head_ = 0, out_tail_ = 0;

@@ -9,15 +9,15 @@ using namespace forewarp;
 
 namespace {
 
-/// One pipe that loads from shared memory, pattern 0 being all that its sub-partitions ask for.
+/// One pipe that accesses shared memory, pattern 0 being all that its sub-partitions ask for.
 class SharedLoads {
  public:
-  SharedLoads(GpuModel gpu, int wavefronts, int wide)
+  SharedLoads(GpuModel gpu, int wavefronts, int wide, MemoryKind kind = MemoryKind::Load)
       : gpu_(std::move(gpu)), memory_(gpu_), pipe_(gpu_, 0, 1 << 17, patterns_, timing_) {
     timing_[0].wavefronts = static_cast<std::uint16_t>(wavefronts);
     load_.path = Path::Memory;
     load_.space = MemorySpace::Shared;
-    load_.memory = MemoryKind::Load;
+    load_.memory = kind;
     load_.write_barrier = 0;
     load_.wide = static_cast<std::uint8_t>(wide);
   }
@@ -84,6 +84,19 @@ std::vector<Cycle> since_first(std::vector<Cycle> at) {
 }
 
 }  // namespace
+
+TEST_CASE("lanes of a warp's atomic that meet follow each other two cycles apart, other warps' in between") {
+  GpuModel gpu = pipe_model();
+  gpu.memory_pipe.warp_wavefront_cycles = 2;
+  const auto last = [&](int warps) {
+    SharedLoads atomics(gpu, 32, 0, MemoryKind::Atomic);
+    for (int i = 0; i < 6; ++i) atomics.push(i % warps, 10);
+    atomics.serve(10);
+    return since_first(atomics.data()).back();
+  };
+  CHECK(last(1) == 5 * 64);
+  CHECK(last(2) == 5 * 32);
+}
 
 TEST_CASE("of sub-partitions that ask the shared unit, the one served longest ago is next") {
   SharedLoads loads(pipe_model(), 1, 0);

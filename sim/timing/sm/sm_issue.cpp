@@ -380,10 +380,15 @@ void Sm::occupy_pipe(SubPartition& sub, const TimedInstruction& in, Cycle now) {
   const auto pipe = static_cast<std::size_t>(in.pipe);
   sub.pipe_cycles[pipe] += in.interval;
   if (context_.gpu.pipe(Pipe::FmaHeavy).interval > 0 && (in.pipe == Pipe::Fma || in.pipe == Pipe::FmaHeavy)) {
-    // Two half-width pipes: an FFMA takes the light one if it is free, integer multiplies only the heavy one.
+    // Two half-width pipes: an FFMA takes the light one if it is free, integer multiplies only the heavy one, packed
+    // halves both.
     const bool light = in.pipe == Pipe::Fma && sub.fma_half_free[1] <= now;
     const int interval = in.product ? in.interval : context_.gpu.pipe(Pipe::FmaHeavy).interval;
     sub.fma_half_free[light ? 1 : 0] = now + static_cast<Cycle>(interval);
+    if (in.both_halves) {
+      Cycle& other = sub.fma_half_free[light ? 0 : 1];
+      other = std::max(other, now) + static_cast<Cycle>(interval);
+    }
     return;
   }
   const Cycle start = std::max(sub.pipe_free[pipe], now);

@@ -61,11 +61,14 @@ TEST_CASE("a pipe with an interval holds the next instruction back") {
   CHECK(stalled(r, Stall::MathPipeThrottle) == 9);
 }
 
-TEST_CASE("an FMA pipe of two halves takes an FFMA every cycle but an IMAD every second") {
+TEST_CASE("an FMA pipe of two halves takes an FFMA every cycle but an IMAD or packed halves every second") {
   GpuModel gpu = sm_model();
   gpu.pipes[static_cast<std::size_t>(Pipe::FmaHeavy)].interval = 2;
   CHECK(HandMadeTrace(repeat(plain(Pipe::Fma, 1), 10), 1).simulate(gpu).elapsed_cycles == 11);
   CHECK(HandMadeTrace(repeat(plain(Pipe::FmaHeavy, 1), 10), 1).simulate(gpu).elapsed_cycles == 20);
+  Instruction packed = plain(Pipe::Fma, 1);
+  packed.operation = OperationClass::Hfma;
+  CHECK(HandMadeTrace(repeat(packed, 10), 1).simulate(gpu).elapsed_cycles == 20);
 }
 
 namespace {

@@ -160,6 +160,11 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   if (matrix)
     out.interval = static_cast<std::uint8_t>(
         std::clamp(matrix_interval(gpu.tensor, *matrix, gpu.l1.data_bytes_per_cycle), 1, 255));
+  // sm__inst_executed_pipe_fmaheavy and _fmalite both count each of them (kernels/micro opcodes: hadd2, hmul2,
+  // hfma2_bf16).
+  out.both_halves =
+      in.pipe == Pipe::Fma && (in.operation == OperationClass::Hadd || in.operation == OperationClass::Hmul ||
+                               in.operation == OperationClass::Hfma);
   if (unit.timing == Timing::Transpose) out.interval = static_cast<std::uint8_t>(gpu.memory_pipe.movm_interval);
   if (is_wide_product(in)) {
     out.product = true;

@@ -51,6 +51,7 @@ struct TimedInstruction {
   std::uint8_t interval = 1;          ///< cycles the pipe is held
   std::uint8_t dispatch = 1;          ///< cycles in which the sub-partition issues nothing else
   bool product = false;               ///< a 64-bit product, which makes two passes
+  bool both_halves = false;           ///< takes both halves of the FMA pipe: packed halves
   std::uint8_t wide = 0;              ///< registers that a lane loads beyond the first
   std::uint8_t send = 0;              ///< cycles that its data hold the sub-partition's way to the memory pipe
   std::uint8_t wavefront_factor = 1;  ///< passes through the banks per wavefront of the pattern
