@@ -160,7 +160,7 @@ struct MemoryPipeSpec {
   int shared_wavefront_cycles = 0;  ///< SM-wide cycles of one shared-memory wavefront
   int shared_conflict_latency = 0;  ///< latency of each further wavefront, of shared memory and L1
   int wide_latency = 0;             ///< latency of each further wavefront of a wide load
-  int shared_atomic_cycles = 0;     ///< SM-wide cycles of each lane of a shared atomic that meets others on its bank
+  int warp_wavefront_cycles = 0;    ///< between two of a warp's wavefronts of a shared atomic, others' in between
   int port_wavefront_cycles = 0;    ///< a sub-partition's port for results is held by each wavefront
   int store_register_cycles = 0;    ///< a sub-partition's way there is held by each further register of a store
   int fill_wavefront_cycles = 0;    ///< SM-wide cycles the banks are held by a wavefront of a copy past L1

@@ -288,7 +288,7 @@ void read_memory_pipe(Group& g, MemoryPipeSpec& s) {
   s.shared_wavefront_cycles = g.cycles("shared_wavefront_cycles", 1, 1024);
   s.shared_conflict_latency = g.cycles("shared_conflict_latency", 0, 1024);
   s.wide_latency = g.cycles("wide_latency", 0, 1024);
-  s.shared_atomic_cycles = g.cycles("shared_atomic_cycles", 1, 1024);
+  s.warp_wavefront_cycles = g.cycles("warp_wavefront_cycles", 1, 1024);
   s.port_wavefront_cycles = g.cycles("port_wavefront_cycles", 0, 1024);
   s.store_register_cycles = g.cycles("store_register_cycles", 0, 16);
   s.fill_wavefront_cycles = g.cycles("fill_wavefront_cycles", 0, 16);

@@ -48,12 +48,15 @@ void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::
   const TimedInstruction& in = *operation.instruction;
   const int wavefronts =
       (operation.remote != 0 ? operation.own_wavefronts : timing_[operation.pattern].wavefronts) * in.wavefront_factor;
-  // Lanes of an atomic that meet on a bank read, change and write one after another.
-  const bool meets = wavefronts > 1 && (in.memory == MemoryKind::Atomic || in.memory == MemoryKind::Reduction);
-  const Cycle busy =
-      static_cast<Cycle>(wavefronts) *
-      static_cast<Cycle>(meets ? gpu_.memory_pipe.shared_atomic_cycles : gpu_.memory_pipe.shared_wavefront_cycles);
-  const Cycle start = std::max(data_free_, now);  // its turn at the banks
+  const Cycle busy = static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.shared_wavefront_cycles);
+  Cycle start = std::max(data_free_, now);  // its turn at the banks
+  if (wavefronts > 1 && (in.memory == MemoryKind::Atomic || in.memory == MemoryKind::Reduction)) {
+    // Lanes of a warp that meet on a bank follow each other at some distance; other warps' go in between.
+    if (operation.warp >= warp_banks_free_.size()) warp_banks_free_.resize(operation.warp + 1u);
+    Cycle& free = warp_banks_free_[operation.warp];
+    start = std::max(start, free);
+    free = start + static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.warp_wavefront_cycles);
+  }
   data_free_ = start + busy;
   serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
