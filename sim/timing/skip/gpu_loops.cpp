@@ -186,20 +186,13 @@ std::optional<std::map<std::uint32_t, std::uint32_t>> phases_ahead(const Sm& sm,
 
 std::optional<std::uint64_t> loops_in_flight(const Gpu& gpu, const Loops& loops) {
   std::uint64_t behind = 0;  // loops that warps have left behind them: it only grows while the same warps are in flight
-  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
-    const Sm& sm = gpu.sm(id);
-    for (const ResidentBlock block : sm.residents()) {
-      for (const std::uint16_t index : block.warps) {
-        const Warp& warp = sm.warp(index);
-        if (!warp.alive) continue;
-        const PathLoops& of_path = loops[warp.cls][warp.path];
-        const std::size_t at = loop_at(of_path, warp.cursor.run());
-        if (at == of_path.size()) return std::nullopt;
-        behind += at;
-      }
-    }
-  }
-  return behind;
+  const bool inside = for_all_warps_in_flight(gpu, [&](const Warp& warp) {
+    const PathLoops& of_path = loops[warp.cls][warp.path];
+    const std::size_t at = loop_at(of_path, warp.cursor.run());
+    behind += at;
+    return at != of_path.size();
+  });
+  return inside ? std::optional(behind) : std::nullopt;
 }
 
 LoopProgress loop_progress(const Gpu& gpu, const Loops& loops) {

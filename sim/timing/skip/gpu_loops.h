@@ -15,6 +15,16 @@
 
 namespace forewarp {
 
+/// Shows the warps in flight to use(warp) until it returns false; true if it never does.
+template <class Use>
+bool for_all_warps_in_flight(const Gpu& gpu, Use&& use) {
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id)
+    for (const ResidentBlock block : gpu.sm(id).residents())
+      for (const std::uint16_t index : block.warps)
+        if (const Warp& warp = gpu.sm(id).warp(index); warp.alive && !use(warp)) return false;
+  return true;
+}
+
 /// Tells apart in which of their loops the warps in flight are: the same as long as none goes on to another. None: one
 /// of them is in no loop.
 std::optional<std::uint64_t> loops_in_flight(const Gpu&, const Loops&);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "timing/skip/gpu_loops.h"
+
 namespace forewarp {
 
 double unlikeness(std::span<const double> one, std::span<const double> other) {
@@ -70,34 +72,22 @@ BodyVector LoopBodies::left(const Gpu& gpu) {
     add_block(context_.trace.classes[cls], cls, -1, waiting_);
   }
   BodyVector sum = waiting_;
-  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
-    const Sm& sm = gpu.sm(id);
-    for (const ResidentBlock block : sm.residents()) {
-      for (const std::uint16_t index : block.warps) {
-        const Warp& warp = sm.warp(index);
-        if (!warp.alive) continue;
-        const std::uint64_t all = context_.trace.classes[warp.cls].paths[warp.path].instructions;
-        add_way(loops_[warp.cls][warp.path], all, all - warp.cursor.ahead(), 1, sum);
-      }
-    }
-  }
+  for_all_warps_in_flight(gpu, [&](const Warp& warp) {
+    const std::uint64_t all = context_.trace.classes[warp.cls].paths[warp.path].instructions;
+    add_way(loops_[warp.cls][warp.path], all, all - warp.cursor.ahead(), 1, sum);
+    return true;
+  });
   return sum;
 }
 
 double LoopBodies::share_in_flight(const Gpu& gpu) const {
   std::vector<bool> in_flight(all_.size());
-  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
-    const Sm& sm = gpu.sm(id);
-    for (const ResidentBlock block : sm.residents()) {
-      for (const std::uint16_t index : block.warps) {
-        const Warp& warp = sm.warp(index);
-        if (!warp.alive) continue;
-        const PathLoops& of_path = loops_[warp.cls][warp.path];
-        const std::size_t at = loop_at(of_path, warp.cursor.run());
-        in_flight[at == of_path.size() ? all_.size() - 1 : of_path[at].body] = true;
-      }
-    }
-  }
+  for_all_warps_in_flight(gpu, [&](const Warp& warp) {
+    const PathLoops& of_path = loops_[warp.cls][warp.path];
+    const std::size_t at = loop_at(of_path, warp.cursor.run());
+    in_flight[at == of_path.size() ? all_.size() - 1 : of_path[at].body] = true;
+    return true;
+  });
   double share = 0;
   for (std::size_t body = 0; body < all_.size(); ++body)
     if (in_flight[body]) share += all_[body];
