@@ -369,7 +369,7 @@ void Sm::meet_cluster(Warp& warp, const TimedInstruction& in, const Access& reco
   warp.released = kNever;
 }
 
-/// The bytes that an access moves between this SM and those of other blocks of the cluster; 0 if it moves none.
+/// Notes what an access moves between this SM and those of other blocks of the cluster, if it does.
 void Sm::open_remote(const Warp& warp, const TimedInstruction& in, MemoryOperation& operation) {
   const bool completing = in.event.kind == EventKind::RemoteStore;
   if (in.space != MemorySpace::Generic && !completing) return;

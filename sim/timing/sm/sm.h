@@ -209,6 +209,7 @@ class Sm {
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);
   void account(const SubPartition&, Warp&, const TimedInstruction&, Cycle now);
   // What a recorder is told.
+  void record_waits(const SubPartition&, const Warp&, Cycle now);
   void record_issue(const SubPartition&, const Warp&, const TimedInstruction&, Cycle now);
   std::uint32_t record_copy(const Warp&, const MemoryPipe::Box&, const TimedInstruction&, Cycle now);
   void record_end(const Warp&, Cycle waited, Cycle resolved, Cycle end);

@@ -3,16 +3,22 @@
 
 namespace forewarp {
 
+/// What has held a warp since its last issue.
+void Sm::record_waits(const SubPartition& sub, const Warp& warp, Cycle now) {
+  for_each_charge(sub, warp, context_.program[warp.pc()], now,
+                  [&](Cycle, Cycle to, Stall reason, std::uint8_t scoreboard) {
+                    if (reason == kRefused)
+                      context_.recorder->refused(warp.recorded, to, warp.pc());
+                    else
+                      context_.recorder->state(warp.recorded, to, warp.pc(), reason, scoreboard);
+                  });
+}
+
 /// The time up to an instruction's issue, and what it sets in motion.
 void Sm::record_issue(const SubPartition& sub, const Warp& warp, const TimedInstruction& in, Cycle now) {
   BlockRecorder& recorder = *context_.recorder;
   const std::uint16_t row = warp.recorded;
-  for_each_charge(sub, warp, in, now, [&](Cycle, Cycle to, Stall reason, std::uint8_t scoreboard) {
-    if (reason == kRefused)
-      recorder.refused(row, to, warp.pc());
-    else
-      recorder.state(row, to, warp.pc(), reason, scoreboard);
-  });
+  record_waits(sub, warp, now);
   recorder.state(row, now + 1, warp.pc(), Stall::Selected, kNoScoreboard);
   recorder.settle(row, sub.products);
   recorder.sets(row, in.write_barrier, warp.pc());
@@ -62,17 +68,10 @@ void Sm::close_record(Cycle now) {
     if (!warp.alive || warp.recorded == 0) continue;
     const SubPartition& sub = subs_[warp.sub_partition];
     context_.recorder->settle(warp.recorded, sub.products);
-    if (warp.draining) {
+    if (warp.draining)
       context_.recorder->state(warp.recorded, now, warp.pc(), Stall::Drain, kNoScoreboard);
-      continue;
-    }
-    for_each_charge(sub, warp, context_.program[warp.pc()], now,
-                    [&](Cycle, Cycle to, Stall reason, std::uint8_t scoreboard) {
-                      if (reason == kRefused)
-                        context_.recorder->refused(warp.recorded, to, warp.pc());
-                      else
-                        context_.recorder->state(warp.recorded, to, warp.pc(), reason, scoreboard);
-                    });
+    else
+      record_waits(sub, warp, now);
   }
 }
 
