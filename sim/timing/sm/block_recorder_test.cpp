@@ -10,23 +10,11 @@ using namespace forewarp;
 namespace {
 
 GpuModel model(int sms = 1) {
-  GpuModel gpu = sm_model(sms);
-  gpu.async = {.product_result_cycles = 1,
-               .group_release_cycles = 1,
-               .phase_interval = 1,
-               .phase_check_cycles = 20,
-               .phase_complete_cycles = 40,
-               .box_start_cycles = 20,
-               .box_line_x16 = 16,
-               .box_complete_cycles = 20};
+  GpuModel gpu = model_with_boxes(sms);
   gpu.launch.block_start_cycles = 30;
   gpu.launch.warp_start_interval = 2;
   gpu.issue.exit_cycles = 25;
   return gpu;
-}
-
-Instruction phase(int scoreboard = 7) {
-  return memory_instruction(Opcode::SYNCS, MemorySpace::Shared, MemoryKind::Atomic, scoreboard);
 }
 
 Instruction block_barrier() {

@@ -8,15 +8,7 @@ using namespace forewarp;
 namespace {
 
 GpuModel two_sms() {
-  GpuModel gpu = sm_model(2);
-  gpu.async = {.product_result_cycles = 1,
-               .group_release_cycles = 1,
-               .phase_interval = 1,
-               .phase_check_cycles = 20,
-               .phase_complete_cycles = 40,
-               .box_start_cycles = 20,
-               .box_line_x16 = 16,
-               .box_complete_cycles = 20};
+  GpuModel gpu = model_with_boxes(2);
   gpu.cluster = {.hop_cycles = 80,
                  .arrive_cycles = 90,
                  .sm_bytes_per_cycle = 32,
@@ -33,10 +25,6 @@ Instruction cluster_barrier(Opcode opcode) {
   Instruction in = plain(Pipe::Adu, 1);
   in.opcode = opcode;
   return in;
-}
-
-Instruction phase(int scoreboard = 7) {
-  return memory_instruction(Opcode::SYNCS, MemorySpace::Shared, MemoryKind::Atomic, scoreboard);
 }
 
 /// Of each rank a class, of one warp; rank 1 leaves out the first `left_out` instructions.

@@ -70,6 +70,20 @@ inline GpuModel sm_model(int sms = 1) {
   return m;
 }
 
+/// With boxes, barriers in shared memory and products of warpgroups.
+inline GpuModel model_with_boxes(int sms) {
+  GpuModel gpu = sm_model(sms);
+  gpu.async = {.product_result_cycles = 1,
+               .group_release_cycles = 1,
+               .phase_interval = 1,
+               .phase_check_cycles = 20,
+               .phase_complete_cycles = 40,
+               .box_start_cycles = 20,
+               .box_line_x16 = 16,
+               .box_complete_cycles = 20};
+  return gpu;
+}
+
 /// The register file's read ports of the H200.
 inline GpuModel model_with_ports() {
   GpuModel gpu = sm_model();
@@ -105,6 +119,11 @@ inline Instruction memory_instruction(Opcode op, MemorySpace space, MemoryKind k
   in.control.write_barrier = static_cast<std::uint8_t>(write_barrier);
   in.control.read_barrier = static_cast<std::uint8_t>(read_barrier);
   return in;
+}
+
+/// What a warp does to a barrier in shared memory.
+inline Instruction phase(int scoreboard = 7) {
+  return memory_instruction(Opcode::SYNCS, MemorySpace::Shared, MemoryKind::Atomic, scoreboard);
 }
 
 inline Instruction exit_instruction() {
