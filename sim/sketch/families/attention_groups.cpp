@@ -32,6 +32,15 @@ Arg AttentionGroups::never() {
   return a;
 }
 
+void AttentionGroups::show_barriers(Label meet) {
+  w_.code.emit("MEMBAR.ALL.CTA");
+  w_.code.emit("FENCE.VIEW.ASYNC.S");
+  w_.code.converge(meet);
+  w_.barrier();
+}
+
+void AttentionGroups::give_registers() { w_.code.emit("USETMAXREG.DEALLOC.CTAPOOL", {imm(kProducerRegisters)}); }
+
 void AttentionGroups::expect(Value barrier, int bytes) {
   w_.code.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(barrier), w_.number(bytes)});
 }

@@ -30,7 +30,22 @@ class AttentionGroups {
   Value barrier_of(Value stage, int first) { return times(stage, kBarrierBytes, uniform_add(w_, base_, first)); }
   static Arg never();
 
+  /// The barriers that one thread has begun are there for TMA and for the others, who wait at `meet`.
+  void show_barriers(Label meet);
+  /// One thread of the first warpgroup fetches; the others go on.
+  template <class Fetch>
+  void split(Fetch&& fetch) {
+    const Label consume = w_.code.new_label();
+    w_.code.branch(consume, w_.compare("GE.U32", thread_, imm(kGroupThreads)));
+    give_registers();
+    w_.code.exit(w_.compare("NE", thread_, kRZ));
+    fetch();
+    w_.code.place(consume);
+    take_registers();
+  }
+
   // ---- who fetches
+  void give_registers();
   void expect(Value barrier, int bytes);
   /// Boxes of 64 columns side by side.
   void fetch(int map, Value to, int panel_bytes, Value row, Value head, Value barrier);

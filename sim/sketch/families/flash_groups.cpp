@@ -19,11 +19,7 @@ class FlashGroups : AttentionGroups {
   Kernel write(const SourcePosition& where) {
     Code& c = w_.code;
     begin();
-    const Label consume = c.new_label();
-    c.branch(consume, w_.compare("GE.U32", thread_, imm(kGroupThreads)));
-    produce();
-    c.place(consume);
-    take_registers();
+    split([&] { produce(); });
     begin_group();
     first_keys();
     const Label loop = c.new_label(), done = c.new_label();
@@ -99,18 +95,13 @@ class FlashGroups : AttentionGroups {
       for (const int full : {true, false})
         for (const int at_byte : {full ? k_full() : k_empty(), full ? v_full() : v_empty()})
           start_barrier(w_, uniform_add(w_, base_, at_byte + stage * kBarrierBytes), full ? 1 : groups());
-    c.emit("MEMBAR.ALL.CTA");
-    c.emit("FENCE.VIEW.ASYNC.S");
-    c.converge(meet);
-    w_.barrier();
+    show_barriers(meet);
   }
 
   // ---- who fetches
 
   void produce() {
     Code& c = w_.code;
-    c.emit("USETMAXREG.DEALLOC.CTAPOOL", {imm(kProducerRegisters)});
-    c.exit(w_.compare("NE", thread_, kRZ));
     const Value head = c.uniform(), row = to_uniform(w_, key0_), count = c.uniform();
     c.emit("USHF.R.U32.HI", {head, kURZ, imm(log2_of(plan_.group)), head_});
     const Value q_barrier = uniform_add(w_, base_, q_full());

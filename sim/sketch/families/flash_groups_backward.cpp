@@ -20,11 +20,7 @@ class FlashGroupsBackward : AttentionGroups {
   Kernel write(const SourcePosition& where) {
     Code& c = w_.code;
     begin();
-    const Label consume = c.new_label();
-    c.branch(consume, w_.compare("GE.U32", thread_, imm(kGroupThreads)));
-    produce();
-    c.place(consume);
-    take_registers();
+    split([&] { produce(); });
     begin_group();
     wait_for_phase(w_, uniform_add(w_, base_, kv_full()), w_.number(0));
     const Label loop = c.new_label();
@@ -101,10 +97,7 @@ class FlashGroupsBackward : AttentionGroups {
       for (const bool full : {true, false})
         for (const int at_byte : {full ? q_full() : q_empty(), full ? do_full() : do_empty()})
           start_barrier(w_, uniform_add(w_, base_, at_byte + stage * kBarrierBytes), full ? 1 : groups());
-    c.emit("MEMBAR.ALL.CTA");
-    c.emit("FENCE.VIEW.ASYNC.S");
-    c.converge(meet);
-    w_.barrier();
+    show_barriers(meet);
   }
 
   /// The next queries, or the first ones of the next head.
@@ -121,8 +114,6 @@ class FlashGroupsBackward : AttentionGroups {
 
   void produce() {
     Code& c = w_.code;
-    c.emit("USETMAXREG.DEALLOC.CTAPOOL", {imm(kProducerRegisters)});
-    c.exit(w_.compare("NE", thread_, kRZ));
     const Value keys = to_uniform(w_, key0_), kv_barrier = uniform_add(w_, base_, kv_full()), count = c.uniform();
     expect(kv_barrier, 2 * v_at());
     fetch(kK, base_, k_panel(), keys, kv_head_, kv_barrier);
