@@ -379,9 +379,7 @@ Argument read_argument(const config::Node& node, std::vector<Buffer>& buffers) {
 
 void check_cluster(const config::Node& node, const Launch& launch) {
   if (launch.cluster.count() > kMostClusterBlocks) throw node.error("has more than 16 blocks");
-  if (launch.grid.x % launch.cluster.x != 0 || launch.grid.y % launch.cluster.y != 0 ||
-      launch.grid.z % launch.cluster.z != 0)
-    throw node.error("does not divide the grid");
+  if (!divides(launch.cluster, launch.grid)) throw node.error("does not divide the grid");
 }
 
 Launch read_launch(config::Map& m, std::vector<Buffer>& buffers) {

@@ -86,6 +86,11 @@ struct Argument {
   std::uint64_t bits() const;
 };
 
+/// A whole number of clusters of such an extent make the grid.
+inline bool divides(const Dim3& cluster, const Dim3& grid) {
+  return grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+}
+
 struct Launch {
   std::string kernel;
   Dim3 grid, block;

@@ -18,8 +18,7 @@ void settle(const Kernel& kernel, Launch& launch) {
                      "leave `cluster` out, or give the same");
   if (kernel.cluster.count() > kMostClusterBlocks)
     throw InputError(launch.where, declared + "; at most 16 are possible");
-  if (launch.grid.x % kernel.cluster.x != 0 || launch.grid.y % kernel.cluster.y != 0 ||
-      launch.grid.z % kernel.cluster.z != 0)
+  if (!divides(kernel.cluster, launch.grid))
     throw InputError(launch.where, declared + ", which do not divide the grid",
                      "make each extent of the grid a multiple of theirs");
   launch.cluster = kernel.cluster;
