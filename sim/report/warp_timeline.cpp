@@ -314,19 +314,11 @@ std::string binding_wait(const Inputs& in, const Prediction& p, const WarpTimeli
     return "the record is too short to say which wait binds: it holds no second round of the barriers that copies "
            "complete";
   // The largest state of the consumers that is neither issue nor a wait for copies.
-  std::size_t most = kStallReasons;
-  for (std::size_t r = 0; r < kStallReasons; ++r) {
-    const std::uint64_t cycles =
-        consumers->cycles[r] - (r == static_cast<std::size_t>(Stall::LongScoreboard) ? consumers->at_full : 0);
-    if (r == static_cast<std::size_t>(Stall::Selected)) continue;
-    const auto before = [&] {
-      return consumers->cycles[most] -
-             (most == static_cast<std::size_t>(Stall::LongScoreboard) ? consumers->at_full : 0);
-    };
-    if (most == kStallReasons || cycles > before()) most = r;
-  }
-  const std::uint64_t other =
-      consumers->cycles[most] - (most == static_cast<std::size_t>(Stall::LongScoreboard) ? consumers->at_full : 0);
+  std::array<std::uint64_t, kStallReasons> others = consumers->cycles;
+  others[static_cast<std::size_t>(Stall::LongScoreboard)] -= consumers->at_full;
+  others[static_cast<std::size_t>(Stall::Selected)] = 0;
+  const auto most = static_cast<std::size_t>(std::max_element(others.begin(), others.end()) - others.begin());
+  const std::uint64_t other = others[most];
   const double late_cycles = full->late * static_cast<double>(full->asked);
   const bool late = full->late >= kNoticeable * full->period;
   const bool products =
