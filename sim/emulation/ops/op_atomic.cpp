@@ -1,5 +1,6 @@
 // Atomics and reductions on global and shared memory. Lanes take their turn in ascending order.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -70,12 +71,19 @@ F float_result(std::uint8_t operation, F old, F v) {
   }
 }
 
+/// Of two halves; the least and the greatest are the number where one is none.
 template <class Format>
-u32 packed_result(u32 old, u32 v) {
+u32 half_result(std::uint8_t operation, u32 old, u32 v) {
+  const auto a = Format::decode(old), b = Format::decode(v);
+  if (operation == kAdd) return Format::encode(odd_sum(a, b));
+  if (a != a) return v;
+  return float_result(operation, a, b) == a && operation != kExchange ? old : v;
+}
+
+template <class Format>
+u32 packed_result(std::uint8_t operation, u32 old, u32 v) {
   u32 out = 0;
-  for (int s = 0; s < 32; s += 16) {
-    out |= Format::encode(odd_sum(Format::decode(old >> s & 0xffffu), Format::decode(v >> s & 0xffffu))) << s;
-  }
+  for (int s = 0; s < 32; s += 16) out |= half_result<Format>(operation, old >> s & 0xffffu, v >> s & 0xffffu) << s;
   return out;
 }
 
@@ -100,9 +108,9 @@ u64 combine(const Op& op, u64 old, u64 v) {
     case Type::F64:
       return std::bit_cast<u64>(float_result(op.variant, std::bit_cast<double>(old), std::bit_cast<double>(v)));
     case Type::F16x2:
-      return packed_result<Half>(static_cast<u32>(old), static_cast<u32>(v));
+      return packed_result<Half>(op.variant, static_cast<u32>(old), static_cast<u32>(v));
     default:
-      return packed_result<Brain>(static_cast<u32>(old), static_cast<u32>(v));
+      return packed_result<Brain>(op.variant, static_cast<u32>(old), static_cast<u32>(v));
   }
 }
 
@@ -137,6 +145,29 @@ void atomic(Exec& x, const Op& op) {
   x.set_predicate(op.pdst[0], ~0u);
 }
 
+/// Up to 16 bytes a lane: an operation on each word, or one exchange of all of them.
+void atomic_on_words(Exec& x, const Op& op) {
+  const auto words = static_cast<std::size_t>(op.bytes / 4);
+  const auto row = [&](std::uint32_t first, std::size_t w) {
+    return first + static_cast<std::uint32_t>(w) * kRowBytes;
+  };
+  for (LaneMask m = x.enabled; m != 0; m &= m - 1) {
+    const int i = std::countr_zero(m);
+    std::uint8_t* at = x.lane_data(i);
+    std::array<u32, 4> old{}, next{};
+    std::memcpy(old.data(), at, op.bytes);
+    bool same = true;
+    for (std::size_t w = 0; w < words; ++w) {
+      const u32 v = x.row(row(op.c.row, w))[i];
+      same &= old[w] == v;
+      next[w] = op.variant == kCompareSwap ? x.row(row(op.d.row, w))[i] : static_cast<u32>(combine(op, old[w], v));
+    }
+    if (op.variant != kCompareSwap || same) std::memcpy(at, next.data(), op.bytes);
+    for (std::size_t w = 0; w < words; ++w) x.register_row(row(op.dst, w))[i] = old[w];
+  }
+  x.set_predicate(op.pdst[0], ~0u);
+}
+
 // --- decoding --------------------------------------------------------------------------------------------------------
 
 struct Named {
@@ -158,19 +189,44 @@ bool find_operation(const OperandReader& r, Op& op) {
   return false;
 }
 
+struct Form {
+  Modifier modifier;
+  Type type;
+  std::uint8_t bytes;
+};
+
 void find_type(const OperandReader& r, Op& op) {
-  Type type = Type::U32;
-  if (r.has(Modifier::F32)) type = Type::F32;
-  if (r.has(Modifier::F64)) type = Type::F64;
-  if (r.has(Modifier::F16x2)) type = Type::F16x2;
-  if (r.has(Modifier::BF16x2) || r.has(Modifier::BF16_V2)) type = Type::Bf16x2;
-  if (r.has(Modifier::S32)) type = Type::S32;
-  if (r.has(Modifier::U64) || r.has(Modifier::B64)) type = Type::U64;
-  if (r.has(Modifier::S64)) type = Type::S64;
-  op.combine = static_cast<std::uint8_t>(type);
-  const bool wide = type == Type::U64 || type == Type::S64 || type == Type::F64;
-  op.bytes = wide ? 8 : 4;
+  static constexpr Form kForms[] = {
+      {Modifier::F32, Type::F32, 4},       {Modifier::F32x2, Type::F32, 8},      {Modifier::F32x4, Type::F32, 16},
+      {Modifier::F64, Type::F64, 8},       {Modifier::F16x2, Type::F16x2, 4},    {Modifier::F16x4, Type::F16x2, 8},
+      {Modifier::F16x8, Type::F16x2, 16},  {Modifier::BF16x2, Type::Bf16x2, 4},  {Modifier::BF16_V2, Type::Bf16x2, 4},
+      {Modifier::BF16x4, Type::Bf16x2, 8}, {Modifier::BF16x8, Type::Bf16x2, 16}, {Modifier::S32, Type::S32, 4},
+      {Modifier::U64, Type::U64, 8},       {Modifier::B64, Type::U64, 8},        {Modifier::S64, Type::S64, 8},
+      {Modifier::B128, Type::U32, 16}};
+  op.combine = static_cast<std::uint8_t>(Type::U32);
+  op.bytes = 4;
+  for (const Form& form : kForms) {
+    if (!r.has(form.modifier)) continue;
+    op.combine = static_cast<std::uint8_t>(form.type);
+    op.bytes = form.bytes;
+  }
   op.carry_out = r.has(Modifier::FTZ);
+}
+
+/// What is as wide as its type goes by the one handler, what is wider word by word.
+bool has_words(const Op& op) {
+  const auto type = static_cast<Type>(op.combine);
+  const bool wide_type = type == Type::U64 || type == Type::S64 || type == Type::F64;
+  return op.bytes > (wide_type ? 8 : 4);
+}
+
+/// Halves are added, compared and exchanged; 128 bits exchanged and swapped.
+bool has_operation(const Op& op) {
+  const auto type = static_cast<Type>(op.combine);
+  if (type == Type::F16x2 || type == Type::Bf16x2)
+    return op.variant == kAdd || op.variant == kMin || op.variant == kMax || op.variant == kExchange;
+  if (type == Type::U32 && has_words(op)) return op.variant == kExchange || op.variant == kCompareSwap;
+  return !has_words(op) || op.variant == kAdd || op.variant == kExchange;
 }
 
 }  // namespace
@@ -181,10 +237,8 @@ bool emulate_atomic(const OperandReader& r, Op& op) {
   find_type(r, op);
   op.c = r.integer(0);
   op.d = r.integer(1);
-  op.run = atomic;
-  const auto type = static_cast<Type>(op.combine);
-  const bool packed = type == Type::F16x2 || type == Type::Bf16x2;
-  return !packed || op.variant == kAdd || op.variant == kExchange;
+  op.run = has_words(op) ? atomic_on_words : atomic;
+  return has_operation(op);
 }
 
 }  // namespace forewarp::emulation

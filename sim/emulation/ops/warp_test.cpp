@@ -218,6 +218,65 @@ TEST_CASE("generic addresses find their memory; constants can be indexed", "[mem
   }
 }
 
+TEST_CASE("atomics of several words work on each, or exchange them together", "[memory]") {
+  Bench bench(R"(
+    S2R R0, SR_TID.X
+    MOV R1, 0x10
+    IMAD.WIDE.U32 R2, R0, R1, c[0x0][0x168]
+    MOV R4, c[0x0][0x160]
+    MOV R5, c[0x0][0x164]
+    MOV R8, 0x3f800000
+    MOV R9, 0x40000000
+    MOV R10, 0x3f000000
+    MOV R11, 0xbf800000
+    RED.E.ADD.F32x4.FTZ.RN.STRONG.GPU [R4.64], R8
+    ATOMG.E.ADD.F32x2.FTZ.RN.STRONG.GPU PT, R12, [R4.64+0x10], R8
+    MOV R16, 0x3c004000
+    MOV R17, 0x38003c00
+    RED.E.ADD.F16x4.RN.STRONG.GPU [R4.64+0x20], R16
+    RED.E.MAX.F16x4.RN.STRONG.GPU [R4.64+0x28], R16
+    MOV R18, 0x3f804000
+    MOV R19, 0x7fff0000
+    RED.E.MIN.BF16x4.RN.STRONG.GPU [R4.64+0x30], R18
+    MOV R20, R0
+    MOV R21, 0x1
+    MOV R22, 0x2
+    MOV R23, 0x3
+    ATOMG.E.EXCH.128.STRONG.GPU PT, R24, [R4.64+0x40], R20
+    MOV R28, 0x1f
+    MOV R29, 0x1
+    MOV R30, 0x2
+    MOV R31, 0x3
+    ATOMG.E.CAS.128.STRONG.GPU PT, R32, [R4.64+0x40], R28, R8
+    STG.E.128 [R2.64], R24
+    STG.E.128 [R2.64+0x200], R32
+    STG.E.64 [R2.64+0x400], R12
+    EXIT
+)");
+  bench.buffers = {std::vector<u64>(10), std::vector<u64>(3 * 64)};
+  bench.run();
+  const auto word = [](const std::vector<u64>& v, std::size_t i) { return static_cast<u32>(v[i / 2] >> (i % 2 * 32)); };
+  const auto& memory = bench.buffers[0];
+  CHECK(memory[0] == 0x4280000042000000u);  // 64, 32
+  CHECK(memory[1] == 0xc200000041800000u);  // -32, 16
+  CHECK(memory[2] == 0x4280000042000000u);
+  CHECK(memory[4] == 0x4c00500050005400u);  // 16, 32, 32, 64
+  CHECK(memory[5] == 0x38003c003c004000u);
+  CHECK(memory[6] == 0);  // zeros are less, and where one is not a number the other stays
+  for (std::size_t i = 0; i < 32; ++i) {
+    INFO("lane " << i);
+    const auto& out = bench.buffers[1];
+    CHECK(word(out, 4 * i) == (i == 0 ? 0 : i - 1));  // what the lane before left
+    CHECK(word(out, 4 * i + 3) == (i == 0 ? 0u : 3u));
+    CHECK(word(out, 128 + 4 * i) == (i == 0 ? 31u : 0x3f800000u));
+    CHECK(word(out, 128 + 4 * i + 3) == (i == 0 ? 3u : 0xbf800000u));
+    CHECK(word(out, 256 + 4 * i) == std::bit_cast<u32>(static_cast<float>(i)));
+    CHECK(word(out, 256 + 4 * i + 1) == std::bit_cast<u32>(static_cast<float>(2 * i)));
+  }
+  CHECK(word(memory, 16) == 0x3f800000u);
+  CHECK(word(memory, 19) == 0xbf800000u);
+}
+
 TEST_CASE("atomics take lanes in turn", "[memory]") {
   Bench bench(R"(
     S2R R0, SR_TID.X
