@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Make, or check, what forewarp replays: a cubin and its disassembly per kernel source and GPU architecture.
 
-  build.py           compile kernels/*/*.cu, disassemble, write the launch files and manifest.yaml
+  build.py           compile kernels/*/*.cu and kernels/triton/*.py, disassemble, write the launch files and manifest.yaml
   build.py --check   say whether the committed files belong to the sources as they are; exit 1 where one does not
 
 Making needs nvcc on the PATH, and nvdisasm: on the PATH in the pinned version, or else from its wheel, which is put into
-.venv. Checking needs neither: without nvcc of the manifest's version it compares hashes, with it the code too.
+.venv, as Triton's is. Checking needs none of them: without nvcc of the manifest's version, or without Triton, it compares
+hashes, with it the code too.
 """
 import argparse
 import difflib
@@ -30,16 +31,26 @@ OPTIMISATION = "-O3"
 NVCC_FLAGS = [OPTIMISATION, "--cubin"]
 NVDISASM_VERSION = "V13.2.51"
 NVDISASM_WHEEL = "nvidia-cuda-nvdisasm==13.2.51"
+TRITON_VERSION = "3.9.0"
 
 
 def sources():
-    """The kernel sources by stem: kernels/matmul/02_coalesced.cu is matmul_02_coalesced. Device code without a kernel is left out."""
-    return {f"{path.parent.name}_{path.stem}": path for path in sorted((ROOT / "kernels").glob("*/*.cu"))
-            if "__global__" in path.read_text()}
+    """The kernel sources by stem: kernels/matmul/02_coalesced.cu is matmul_02_coalesced. Device code without a kernel is left out.
+    Of Triton each instance is a stem of its own."""
+    in_cuda = {f"{path.parent.name}_{path.stem}": path for path in sorted((ROOT / "kernels").glob("*/*.cu"))
+               if "__global__" in path.read_text()}
+    return in_cuda | {f"triton_{path.stem[:2]}_{name}": path for path in sorted((ROOT / "kernels/triton").glob("[0-9]*.py"))
+                      for name in re.findall(r'^    instance\("(\w+)"', path.read_text(), re.MULTILINE)}
+
+
+def in_triton(source):
+    return source.suffix == ".py"
 
 
 def included(path):
     """The project's own headers that a source includes, directly or not."""
+    if in_triton(path):
+        return {path.with_name("instances.py")}
     found = set()
     for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE):
         header = (path.parent / name).resolve()
@@ -48,12 +59,12 @@ def included(path):
 
 
 def architectures(source):
-    """Those that a source is for: what only sm_90a has is in kernels/common/hopper.cuh."""
+    """Those that a source is for: what only sm_90a has is in kernels/common/hopper.cuh; Triton compiles for one at a time."""
     return [arch for arch in ARCHITECTURES if arch == "sm_90" or not needs_hopper(source)]
 
 
 def needs_hopper(source):
-    return ROOT / "kernels/common/hopper.cuh" in included(source)
+    return in_triton(source) or ROOT / "kernels/common/hopper.cuh" in included(source)
 
 
 def sha256(path):
@@ -91,14 +102,25 @@ def installed_nvdisasm():
 def nvdisasm():
     """nvdisasm in the pinned version; installs it into .venv when it is not there."""
     if not installed_nvdisasm():
-        venv = ROOT / ".venv"
-        if not venv.exists():
-            subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "--quiet", NVDISASM_WHEEL], check=True)
+        install(NVDISASM_WHEEL)
     return installed_nvdisasm() or sys.exit(f"build.py: nvdisasm {NVDISASM_VERSION} could not be installed")
 
 
-def compile_cubin(source, architecture, out):
+def install(wheel):
+    venv = ROOT / ".venv"
+    if not venv.exists():
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    subprocess.run([venv / "bin" / "python", "-m", "pip", "install", "--quiet", wheel], check=True)
+
+
+def has_triton():
+    return any((ROOT / ".venv").glob(f"lib/python3*/site-packages/triton-{TRITON_VERSION}.dist-info"))
+
+
+def compile_cubin(stem, source, architecture, out):
+    if in_triton(source):
+        subprocess.run([ROOT / ".venv/bin/python", source.with_name("instances.py"), stem, out], check=True, stdout=subprocess.DEVNULL)
+        return
     target = f"-arch={architecture}{'a' if needs_hopper(source) else ''}"
     if source.parent.name == "faults":  # reports of these are checked to the line
         compile_with_lines(source, target, out)
@@ -148,7 +170,7 @@ def image_paths(stem, architecture):
 def manifest(nvcc_version, nvdisasm_version):
     """What the manifest says of the files as they are on disk."""
     lines = ["# Written by build.py: which sources and tools the files here were made from.",
-             f"nvcc: {nvcc_version}", f"nvdisasm: {nvdisasm_version}", f"flags: [{', '.join(NVCC_FLAGS)}]", "stems:"]
+             f"nvcc: {nvcc_version}", f"nvdisasm: {nvdisasm_version}", f"triton: {TRITON_VERSION}", f"flags: [{', '.join(NVCC_FLAGS)}]", "stems:"]
     for stem, source in sources().items():
         lines += [f"  {stem}:", f"    source: {source.relative_to(ROOT)}", f"    sha256: {sha256(source)}"]
         headers = sorted(included(source))
@@ -166,6 +188,8 @@ def build(jobs):
     compiler, tool = version_of("nvcc"), nvdisasm()
     if not compiler:
         sys.exit("build.py: nvcc is not on the PATH")
+    if not has_triton():
+        install(f"triton=={TRITON_VERSION}")
     for architecture in ARCHITECTURES:
         (TRACES / architecture).mkdir(exist_ok=True)
 
@@ -178,7 +202,7 @@ def build(jobs):
     def image(stem, source, architecture):
         cubin, listing = image_paths(stem, architecture)
         beside = cubin.with_suffix(".new.cubin")
-        compile_cubin(source, architecture, beside)
+        compile_cubin(stem, source, architecture, beside)
         os.replace(beside, cubin)
         write(listing, disassemble(tool, cubin))
 
@@ -216,11 +240,11 @@ def check(jobs):
 
     def compare(stem, source, architecture):
         cubin, listing = image_paths(stem, architecture)
-        if not cubin.exists() or not listing.exists():
+        if not cubin.exists() or not listing.exists() or in_triton(source) and not has_triton():
             return []
         with tempfile.TemporaryDirectory() as folder:
             rebuilt = Path(folder) / cubin.name
-            compile_cubin(source, architecture, rebuilt)
+            compile_cubin(stem, source, architecture, rebuilt)
             old, new = text_sections(cubin), text_sections(rebuilt)
         wrong = [f"{architecture}/{cubin.name}: code of {name} is not what its source compiles to"
                  for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]

@@ -282,9 +282,10 @@ def files():
     from micro_launches import micro
     from sweep_launches import sweeps
     from tensor_launches import tensor
+    from triton_launches import triton
     from wave_launches import waves
     return {stem: f"# Written by launches.py: launches of the kernels in {stem.split('.')[0]}.cubin.\n\n" +
                   "\n\n".join(cases) + "\n"
-            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, faults, tensor, hopper, flash_attention, micro, hopper_micro,
-                       sweeps, waves, large)
+            for folder in (matmul, attention, elementwise, divergence, copy, reduce, occupancy, field, faults, tensor, hopper, flash_attention, triton, micro,
+                       hopper_micro, sweeps, waves, large)
             for stem, cases in folder().items()}
