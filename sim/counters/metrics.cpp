@@ -31,16 +31,17 @@ double bytes_per_sector(const S& s) {
   return ratio(s.of(Space, Kind).bytes, s.of(Space, Kind).sectors);
 }
 
-template <std::uint64_t InstructionCount::*Field>
-double matrix_loads(const S& s) {
-  return number(s.matrix_loads.*Field);
+template <InstructionCount CountSummary::*Count, std::uint64_t InstructionCount::*Field>
+double counted(const S& s) {
+  return number((s.*Count).*Field);
 }
 
-/// Of shared memory by instruction, where LDSM is an operation of its own.
+/// Of shared memory by instruction, where LDSM and STSM are operations of their own.
 template <std::uint64_t InstructionCount::*Field, MemoryKind... Kind>
 double shared(const S& s) {
   const std::uint64_t all = ((s.of(CountedSpace::Shared, Kind).*Field) + ...);
-  return number(((Kind == MemoryKind::Load) || ...) ? all - s.matrix_loads.*Field : all);
+  const bool loads = ((Kind == MemoryKind::Load) || ...), stores = ((Kind == MemoryKind::Store) || ...);
+  return number(all - (loads ? s.matrix_loads.*Field : 0) - (stores ? s.matrix_stores.*Field : 0));
 }
 
 template <MemoryKind Kind>
@@ -163,7 +164,12 @@ void add_pipe_metrics(std::vector<ExactMetric>& t) {
 
 template <MatrixType Type, bool Sparse>
 double operations(const S& s) {
-  return number(s.operations(Type, Sparse));
+  return number(S::operations(s.warp_operations, Type, Sparse));
+}
+
+template <bool Sparse, MatrixType... Type>
+double group_operations(const S& s) {
+  return number((S::operations(s.group_operations, Type, Sparse) + ...));
 }
 
 // Operations of matrix instructions: the names differ between sm_80 and sm_90.
@@ -177,6 +183,18 @@ double operations(const S& s) {
   {                                                                                                      \
     "sm__ops_path_tensor_" name "_sparsity_on.sum", "op", "operations of " what ", sparse", FIRST, LAST, \
         operations<MatrixType::TYPE, true>                                                               \
+  }
+
+#define FW_GROUP_METRICS(name, what, ...)                                                                 \
+  {"sm__ops_path_tensor_op_" name "_sparsity_off.sum",                                                    \
+   "op",                                                                                                  \
+   "operations of " what ", dense",                                                                       \
+   90,                                                                                                    \
+   kLast,                                                                                                 \
+   group_operations<false, __VA_ARGS__>},                                                                 \
+  {                                                                                                       \
+    "sm__ops_path_tensor_op_" name "_sparsity_on.sum", "op", "operations of " what ", sparse", 90, kLast, \
+        group_operations<true, __VA_ARGS__>                                                               \
   }
 
 void add_matrix_metrics(std::vector<ExactMetric>& t) {
@@ -194,6 +212,10 @@ void add_matrix_metrics(std::vector<ExactMetric>& t) {
       FW_MATRIX_METRICS("op_hmma_src_bf16_dst_fp32", Bfloat, "HMMA of bf16", 90, kLast),
       FW_MATRIX_METRICS("op_hmma_src_tf32_dst_fp32", Tfloat, "HMMA of tf32", 90, kLast),
       FW_MATRIX_METRICS("op_imma_src_int8", Int8, "IMMA of 8-bit integers", 90, kLast),
+      FW_GROUP_METRICS("hgmma_src_fp16", "HGMMA of fp16", MatrixType::Half, MatrixType::HalfToHalf),
+      FW_GROUP_METRICS("hgmma_src_bf16_dst_fp32", "HGMMA of bf16", MatrixType::Bfloat),
+      FW_GROUP_METRICS("hgmma_src_tf32_dst_fp32", "HGMMA of tf32", MatrixType::Tfloat),
+      FW_GROUP_METRICS("igmma_src_int8", "IGMMA of 8-bit integers", MatrixType::Int8),
       {"sm__ops_path_tensor_op_bmma_src_int1.sum", "op", "operations of BMMA", 90, kLast,
        operations<MatrixType::Bit, false>},
       {"sm__ops_path_tensor_src_fp64.sum", "op", "operations of DMMA", kFirst, kLast,
@@ -203,6 +225,7 @@ void add_matrix_metrics(std::vector<ExactMetric>& t) {
 }
 
 #undef FW_MATRIX_METRICS
+#undef FW_GROUP_METRICS
 
 // Measured on an H200: branch_targets is the number of branches executed, of which each is uniform or divergent.
 void add_branch_metrics(std::vector<ExactMetric>& t) {
@@ -305,22 +328,33 @@ void add_memory_metrics(std::vector<ExactMetric>& t) {
        "passes through the banks for the shared side of asynchronous copies", kFirst, kLast,
        memory<&C::wavefronts, H, AsyncCopy>},
       {"smsp__sass_inst_executed_op_ldsm.sum", "inst", "warp instructions: loads of matrices (LDSM)", kFirst, kLast,
-       matrix_loads<&C::executed>},
+       counted<&S::matrix_loads, &C::executed>},
       {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum", "wavefront",
-       "passes through the banks for loads of matrices", kFirst, kLast, matrix_loads<&C::wavefronts>},
+       "passes through the banks for loads of matrices", kFirst, kLast, counted<&S::matrix_loads, &C::wavefronts>},
       {"smsp__sass_data_bytes_mem_shared_op_ldsm.sum", "byte", "bytes that loads of matrices ask for", kFirst, kLast,
-       matrix_loads<&C::bytes>},
+       counted<&S::matrix_loads, &C::bytes>},
+      {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum", "wavefront",
+       "passes through the banks for stores of matrices", 90, kLast, counted<&S::matrix_stores, &C::wavefronts>},
+      {"smsp__sass_data_bytes_mem_shared_op_stsm.sum", "byte", "bytes that stores of matrices put", 90, kLast,
+       counted<&S::matrix_stores, &C::bytes>},
+      {"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum", "wavefront",
+       "passes through the banks for the factors of HGMMA, IGMMA, QGMMA and BGMMA", 90, kLast,
+       counted<&S::group_products, &C::wavefronts>},
       FW_SHARED_METRICS("ld", "shared loads", Load),
       FW_SHARED_METRICS("st", "shared stores", Store),
       FW_SHARED_METRICS("atom", "shared atomics", Atomic, Reduction),
       {"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "wavefront",
        "passes through the banks for shared memory, shuffles, thread indices and barriers", kFirst, kLast,
        [](const S& s) {
-         return memory<&C::wavefronts, H, Load, Store, Atomic, Reduction>(s) + number(s.other_wavefronts);
+         return memory<&C::wavefronts, H, Load, Store, Atomic, Reduction>(s) +
+                number(s.group_products.wavefronts + s.other_wavefronts);
        }},
       {"smsp__sass_l1tex_pipe_lsu_wavefronts_mem_shared.sum", "wavefront",
        "passes through the banks for shared memory alone", kFirst, kLast,
-       memory<&C::wavefronts, H, Load, Store, Atomic, Reduction, AsyncCopy>},
+       [](const S& s) {
+         return memory<&C::wavefronts, H, Load, Store, Atomic, Reduction, AsyncCopy>(s) +
+                number(s.group_products.wavefronts);
+       }},
       {"smsp__sass_sectors_mem_global.sum", "sector", "distinct sectors of global requests", kFirst, kLast,
        memory<&C::sectors, G, Load, Store, Atomic, Reduction, AsyncCopy>},
       {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "conflict", "bank conflicts of shared memory", kFirst,

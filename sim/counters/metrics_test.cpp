@@ -256,6 +256,23 @@ TEST_CASE("pipe counters leave out what they leave out on an H200") {
   CHECK(m.get("smsp__sass_l1tex_pipe_lsu_wavefronts_mem_shared.sum") == 0);
 }
 
+TEST_CASE("products of warp groups count as fp16, by their own operations, and pass their factors through the banks") {
+  Instruction product = make(Opcode::HGMMA, Pipe::Tensor, OperationClass::HalfOther);
+  product.shape = {.m = 64, .n = 128, .k = 16};
+  product.destination_count = 1;
+  product.operand_count = 2;
+  product.operands[1].kind = OperandKind::Descriptor;
+  const auto metrics = [&] { return exact_metrics(straight_line({product}, 1)); };
+  const double warps = metrics().get("smsp__inst_executed.sum");
+  CHECK(metrics().get("sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum") == warps * 2 * 16 * 128 * 16);
+  CHECK(metrics().get("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum") == 0);
+  // 64 x 16 and 16 x 128 halves, 6 KB for four warps.
+  CHECK(metrics().get("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum") == warps * 12);
+  CHECK(metrics().get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum") == warps * 12);
+  product.operands[1].kind = OperandKind::Register;
+  CHECK(metrics().get("smsp__sass_l1tex_pipe_lsu_wavefronts_mem_shared.sum") == warps * 8);
+}
+
 TEST_CASE("a barrier sends a pass through the data stage if there is something to order") {
   const Instruction barrier = make(Opcode::BAR, Pipe::Adu, OperationClass::Misc);
   const Instruction shuffle = make(Opcode::SHFL, Pipe::Lsu, OperationClass::Communication);

@@ -55,8 +55,15 @@ void add_matrix(const Instruction& instruction, const InstructionCount& count, C
     if (instruction.pipe == Pipe::Tensor) summary.half_on_tensor.add(count);
     return;
   }
-  summary.matrix_operations[static_cast<std::size_t>(work->type)][work->sparse ? 1 : 0] +=
-      work->operations() * count.executed_on;
+  auto& operations = work->of_group() ? summary.group_operations : summary.warp_operations;
+  operations[static_cast<std::size_t>(work->type)][work->sparse ? 1 : 0] += work->operations() * count.executed_on;
+  if (work->of_group()) {
+    InstructionCount product = count;
+    product.bytes = count.executed_on * static_cast<std::uint64_t>(work->shared_bytes()) /
+                    static_cast<std::uint64_t>(work->rows / MatrixWork::kWarpRows);
+    product.wavefronts = product.bytes / kLineBytes;
+    summary.group_products.add(product);
+  }
   switch (work->type) {
     case MatrixType::Int8:
     case MatrixType::Int4:
@@ -132,6 +139,7 @@ CountSummary summarize(const Kernel& kernel, int sm, const std::vector<Instructi
     summary.other_wavefronts += other_wavefronts(instruction, count);
     if (counts_as_memory(instruction)) add_memory(instruction, count, summary);
     if (instruction.opcode == Opcode::LDSM) summary.matrix_loads.add(count);
+    if (instruction.opcode == Opcode::STSM) summary.matrix_stores.add(count);
   }
   return summary;
 }

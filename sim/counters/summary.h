@@ -28,15 +28,17 @@ struct CountSummary {
   InstructionCount branch;            ///< BRA, JMP, BRX, BRXU, JMX, JMXU, CALL, RET, WARPSYNC.EXCLUSIVE
   InstructionCount control_transfer;  ///< everything on the CBU except BMOV and BSSY
   InstructionCount half_on_fma;       ///< half-precision operations on the FMA pipe
-  /// Operations of matrix instructions by MatrixType, dense and sparse.
-  std::array<std::array<std::uint64_t, 2>, kMatrixTypes> matrix_operations{};
+  /// Operations of matrix instructions by MatrixType, dense and sparse: a warp's, and those of warp groups.
+  using MatrixOperations = std::array<std::array<std::uint64_t, 2>, kMatrixTypes>;
+  MatrixOperations warp_operations{}, group_operations{};
   InstructionCount float_matrix, integer_matrix, double_matrix;  ///< HMMA and QMMA; IMMA and BMMA; DMMA
   InstructionCount half_on_tensor;                               ///< HFMA2.MMA
-  InstructionCount matrix_loads;                                 ///< LDSM, among the shared loads
+  InstructionCount matrix_loads, matrix_stores;                  ///< LDSM, STSM, among the shared loads and stores
+  InstructionCount group_products;                               ///< wgmma, with what its factors pass of the banks
   std::uint64_t other_wavefronts = 0;  ///< data-stage passes of instructions that move no memory data (summary.cpp)
 
-  std::uint64_t operations(MatrixType t, bool sparse) const {
-    return matrix_operations[static_cast<std::size_t>(t)][sparse ? 1 : 0];
+  static std::uint64_t operations(const MatrixOperations& of, MatrixType t, bool sparse) {
+    return of[static_cast<std::size_t>(t)][sparse ? 1 : 0];
   }
   const InstructionCount& of(Pipe p) const { return pipe[static_cast<std::size_t>(p)]; }
   const InstructionCount& of(OperationClass o) const { return operation[static_cast<std::size_t>(o)]; }

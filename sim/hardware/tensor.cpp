@@ -19,7 +19,7 @@ int arithmetic_cycles(const TensorSpec& spec, const MatrixWork& work) {
 /// Cycles in which the operands of a warp come: each pair of registers of the first factor takes its time beside those
 /// of the second and the sums.
 int fetch_cycles(const TensorSpec& spec, const MatrixWork& work) {
-  if (work.rows > MatrixWork::kWarpRows) return 0;
+  if (work.of_group()) return 0;
   const int registers = work.rows * work.depth * factor_bits(work.type) / (work.sparse ? 2 : 1) / (32 * kWarpLanes);
   return spec.fetch_cycles + spec.fetch_pair_cycles * round_up(registers, 2) +
          (work.sparse ? spec.fetch_metadata_cycles : 0);
@@ -29,9 +29,7 @@ int fetch_cycles(const TensorSpec& spec, const MatrixWork& work) {
 /// cycles with both factors there and 128 with one, dense as fast from shared memory as from registers from 64 columns
 /// on, slower below).
 int shared_cycles(const MatrixWork& work, int shared_bytes_per_cycle) {
-  if (work.rows <= MatrixWork::kWarpRows) return 0;
-  const int first = work.first_shared ? work.rows * work.depth / (work.sparse ? 2 : 1) : 0;
-  return round_up((first + work.columns * work.depth) * factor_bits(work.type) / 8, shared_bytes_per_cycle);
+  return round_up(work.shared_bytes(), shared_bytes_per_cycle);
 }
 
 }  // namespace

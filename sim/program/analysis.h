@@ -81,7 +81,13 @@ struct MatrixWork {
   bool first_shared = false;  ///< a warp group's first factor is in shared memory, as the second always is
   int rows = 0, columns = 0, depth = 0;
 
+  bool of_group() const { return rows > kWarpRows; }
   int warp_rows() const { return rows < kWarpRows ? rows : kWarpRows; }
+  /// Of a warp group's factors, what its product reads of shared memory.
+  int shared_bytes() const {
+    const int first = first_shared ? rows * depth / (sparse ? 2 : 1) : 0;
+    return of_group() ? (first + columns * depth) * factor_bits(type) / 8 : 0;
+  }
   /// Of one warp.
   std::uint64_t operations() const {
     return std::uint64_t{2} * static_cast<std::uint64_t>(warp_rows() * columns * depth);

@@ -53,7 +53,7 @@ constexpr Golden kGolden[] = {
      "LDSM.16.M88.4 0x83b lsu memory variable shared load 16 : R12:4 <- [R10+0] : stall 2 yield w2 r7 wait 0x0 reuse "
      "0x0"},
     {"forms_sm80.cubin", "matrix", 35, "HMMA.16816.F32 R4, R12.reuse, R4, RZ",
-     "HMMA.F32 16x8x16 0x23c tensor mma fixed : R4:4 <- R12:4! R4:2 RZ:4 : stall 8 yield w7 r7 wait 0x4 reuse 0x1"},
+     "HMMA.F32 16x8x16 0x23c tensor fp16 fixed : R4:4 <- R12:4! R4:2 RZ:4 : stall 8 yield w7 r7 wait 0x4 reuse 0x1"},
     {"forms_sm80.cubin", "matrix", 70, "DMMA.884 R12, R2, R8, RZ",
      "DMMA 8x8x4 0x23f tensor mma variable : R12:4 <- R2:2 R8:2 RZ:4 : stall 4 yield w1 r0 wait 0x4 reuse 0x0"},
     {"forms_sm80.cubin", "shared_memory", 21, "LDGSTS.E.BYPASS.128 [R9+0x210], [R2.64]",
@@ -146,7 +146,7 @@ constexpr Golden kGolden[] = {
     {"forms_sm90.cubin", "_ZN5shape8integersIxEEvPKT_PS1_ij", 89, "IDP.4A.S8.S8 R9, R2, UR4, R9",
      "IDP.4A.S8.S8 0xc26 fmaheavy integer fixed : R9 <- R2 UR4 R9 : stall 1 yield w7 r7 wait 0x0 reuse 0x0"},
     {"async_sm90a.cubin", "async_product", 20, "@!UP0 SYNCS.EXCH.64 URZ, [UR6], UR4",
-     "@!UP0 SYNCS.EXCH.64 0x5b2 lsu memory variable shared atomic 8 : URZ:2 <- [RZ+UR6+0] UR4:2 : stall 2 yield w2 r1 "
+     "@!UP0 SYNCS.EXCH.64 0x5b2 lsu misc variable shared atomic 8 : URZ:2 <- [RZ+UR6+0] UR4:2 : stall 2 yield w2 r1 "
      "wait 0x0 reuse 0x0"},
     {"async_sm90a.cubin", "async_product", 45, "UTMALDG.2D [UR8], [UR4]",
      "UTMALDG.2D 0x5b4 tma memory variable global async 0 : <- [RZ+UR8+0] [RZ+UR4+0] : stall 12 w7 r0 wait 0x0 reuse "
@@ -155,7 +155,7 @@ constexpr Golden kGolden[] = {
      "UBLKCP.S.G 0x3ba tma memory variable global async 0 : <- [RZ+UR8+0] [RZ+UR4+0] UR6 : stall 12 w7 r0 wait 0x0 "
      "reuse 0x0"},
     {"async_sm90a.cubin", "async_product", 72, "HGMMA.64x16x16.F32 R24, gdesc[UR4].tnspB, R24, gsb0",
-     "HGMMA.F32 64x16x16 0x9f0 tensor mma variable : R24:8 <- desc4 R24:8 SB0 : stall 3 yield w7 r7 wait 0x0 reuse "
+     "HGMMA.F32 64x16x16 0x9f0 tensor fp16 variable : R24:8 <- desc4 R24:8 SB0 : stall 3 yield w7 r7 wait 0x0 reuse "
      "0x0"},
     {"async_sm90a.cubin", "async_product", 71, "UIADD3.64 UR6, UR4, 0x40, URZ",
      "UIADD3.64 0x897 uniform uniform fixed : UR6:2 <- UR4:2 0x40 URZ:2 : stall 9 w7 r7 wait 0x0 reuse 0x0"},
