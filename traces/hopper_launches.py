@@ -152,6 +152,11 @@ SHARED_SETS = [(1, 1, 0), (2, 1, 0), (4, 1, 0), (8, 1, 0), (16, 1, 0), (132, 1, 
 
 # Arithmetic beside products: 64 operations so many times while a group multiplies for 512 cycles, which take longer or less
 # than the products.
+FENCES = [f"{before}_fence_{kind}" for before, kinds in (
+    ("alone", ("block", "view")), ("store", ("none", "block", "view")), ("copies", ("none", "view")), ("waited", ("none", "view")),
+    ("load", ("none", "view"))) for kind in kinds]
+FENCE_WARPS = (1, 4, 8)
+REDUCTION_CASES = ((1, 1024), (8, 1024), (8, 0))  # warps, words that their places are apart
 BESIDE_TRIPS = (10, 50)
 BESIDE_MANY = {"ffma": 14, "ffma_3": 12, "fadd": 14, "fmul_1": 14, "fmnmx": 8, "lop3": 8, "imad": 8, "ex2": 2, "pack": 8, "weights": 5}
 BESIDE_FEW = {"ffma": 6, "ffma_3": 5, "fmnmx": 3, "ex2": 1, "weights": 2}
@@ -252,7 +257,13 @@ def micro():
                                    {"out": zero(blocks * 512)})] + \
              clustered("far_ping_pong", "far_ping_pong", 2, 2, 32, 0, plain, {"out": zero(64)}) + \
              [one for size, blocks in ((1, 1), (2, 2), (2, sms), (4, 4), (4, 128), (8, 128)) for one in multicast(size, blocks)]
-    return {"micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products,
+    fenced = [one for kernel in FENCES for warps in FENCE_WARPS
+              for one in counted(f"{kernel}_w{warps}", kernel, TRIPS, sms, 32 * warps, 36, lambda n: ("out", n, "in"),
+                                 {"out": zero(sms * 256), "in": zero(20480)})]
+    reduced = [one for words in (1, 2, 4) for warps, apart in REDUCTION_CASES
+               for one in counted(f"reduce_{words}_w{warps}_a{apart}", f"reduce_{words}", TRIPS, sms, 32 * warps, 0,
+                                  lambda n, apart=apart: ("out", n, apart), {"out": zero(sms * warps * 1024)})]
+    return {"micro_fences": fenced, "micro_reductions": reduced, "micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products,
             "micro_warpgroup_beside": arithmetic, "micro_phases": phases + copies,
             "micro_phases.rows": pitched, "micro_l2_shared": together, "micro_l2_shared.rows": pitched_together,
             "micro_l2_shared.sectors": sectors}

@@ -608,6 +608,18 @@ def clusters():
     return meet + chase + far + [slope("far_ping_pong", trips, 1, "cycles/there and back", "cluster.hop_cycles cluster.fence_cycles")] + boxes
 
 
+def fences():
+    return [slope(f"{kernel}_w{warps}", hopper_launches.TRIPS, 8, "cycles/fence",
+                  "issue.membar_cta_cycles issue.membar_cta_interval")
+            for kernel in hopper_launches.FENCES for warps in hopper_launches.FENCE_WARPS]
+
+
+def reductions():
+    return [slope(f"reduce_{words}_w{warps}_a{apart}", hopper_launches.TRIPS, 8 * warps, "cycles/reduction of the SM",
+                  "l2.atomic_interval crossbar.sm_write_bytes_per_cycle")
+            for words in (1, 2, 4) for warps, apart in hopper_launches.REDUCTION_CASES]
+
+
 def l2_dirty():
     return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
@@ -631,7 +643,7 @@ def all_quantities():
              "micro_l2_shared": l2_shared, "micro_l2_shared.sectors": l2_shared_sectors, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores,
              "micro_warpgroup": warpgroup, "micro_warpgroup_beside": warpgroup_beside, "micro_phases": phases,
              "micro_phases.rows": phases_rows, "micro_l2_shared.rows": l2_shared_rows, "micro_box_store": box_store, "micro_product_boxes": product_boxes,
-             "micro_clusters": clusters}
+             "micro_clusters": clusters, "micro_fences": fences, "micro_reductions": reductions}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 
