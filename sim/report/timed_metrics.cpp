@@ -65,9 +65,12 @@ void add_scheduler(const Inputs& in, MetricSet& m) {
 void add_caches(const Inputs& in, MetricSet& m) {
   const TimingCounters& c = in.timing.counters;
   const MemoryCounters& mem = c.memory;
+  // What atomics and reductions ask of L2 counts as missed (kernels/micro l2, l2_modify).
+  const double to_l2 = m.get("l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum") +
+                       m.get("l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum");
   // A load's sector that an earlier miss already requested counts as a hit: on an H200 the misses are the sectors that
   // came from L2 and the stores that went there.
-  const double l1 = number(c.l1_load_sectors + c.l1_store_sectors);
+  const double l1 = number(c.l1_load_sectors + c.l1_store_sectors) + to_l2;
   const double load_misses = std::min(number(mem.read_sectors), number(c.l1_load_sectors));
   const double l1_hits = number(c.l1_load_sectors) - load_misses + number(c.l1_store_hit_sectors);
   m.set("l1tex__t_sector_hit_rate.pct", percent(l1_hits, l1));

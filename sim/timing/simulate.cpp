@@ -18,6 +18,7 @@ PatternTiming time_pattern(const GpuModel& gpu, const AccessPattern& pattern, co
   PatternTiming timing;
   if (pattern.lanes == 0) return timing;
   timing.wavefronts = counts.wavefronts;
+  timing.value_bytes = pattern.bytes;
   if (effect_of(pattern).to_lines()) {  // a wavefront brings a line's bytes, or what the GPU's data stage does
     const int bytes = gpu.l1.data_bytes_per_cycle;
     timing.wavefronts = static_cast<decltype(timing.wavefronts)>(

@@ -32,11 +32,12 @@ class Crossbar {
   /// A write or atomic of `flits` reaches its CPC's path at `now`; returns the cycle in which it enters the network.
   Cycle gather(std::uint16_t sm, int flits, Cycle now);
   /// Flits of a write: a header and the data; a partly written sector takes one more that says which bytes. Atomics
-  /// travel sector by sector.
+  /// travel sector by sector, four lanes' values in a flit as far as they fit; those of boxes as writes.
   int write_flits(int sectors, bool whole) const { return 1 + sectors * (sector_flits_ + (whole ? 0 : 1)); }
   int line_flits() const { return write_flits(kLineBytes / kSectorBytes, true); }
-  int atomic_flits(int sectors, int bytes) const {
-    return sectors + std::max(sectors, (bytes + atomic_flit_bytes_ - 1) / atomic_flit_bytes_);
+  int atomic_flits(int sectors, int bytes, int value_bytes) const {
+    const int carried = std::clamp(atomic_flit_bytes_ * value_bytes / 4, atomic_flit_bytes_, flit_bytes_);
+    return sectors + std::max(sectors, (bytes + carried - 1) / carried);
   }
   /// A slice will not take a reduction of this SM before `until`: head-of-line blocking, nothing of its GPC passes
   /// until then.
@@ -51,7 +52,7 @@ class Crossbar {
 
  private:
   FineCycle request_cost_ = 0, port_depth_ = 0;
-  int sector_flits_ = 1, atomic_flit_bytes_ = 1;
+  int sector_flits_ = 1, flit_bytes_ = 1, atomic_flit_bytes_ = 1;
   FineCycle cpc_flit_ = 0;  ///< cost of a flit on a CPC's path, from cpc_write_bytes_per_cycle of whole lines
   SectorCost sm_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, gpc_fanout_{}, fabric_cost_{};
   std::vector<std::uint16_t> tpc_, cpc_, gpc_;

@@ -69,8 +69,10 @@ TEST_CASE("written data holds the SM's port and the CPC's path") {
   CHECK(x.gather(16, x.write_flits(4, true), 100) == 100);
   CHECK(x.write_flits(4, true) == 5);
   CHECK(x.write_flits(4, false) == 9);  // and which bytes of each sector
-  CHECK(x.atomic_flits(1, 4) == 2);
-  CHECK(x.atomic_flits(4, 128) == 12);
+  CHECK(x.atomic_flits(1, 4, 4) == 2);
+  CHECK(x.atomic_flits(4, 128, 4) == 12);
+  CHECK(x.atomic_flits(4, 128, 8) == 8);  // values of 8 and 16 bytes fill a flit
+  CHECK(x.atomic_flits(4, 128, 16) == 8);
 }
 
 TEST_CASE("responses are held by SM, TPC and GPC, whichever is slowest") {

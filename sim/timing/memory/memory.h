@@ -22,9 +22,10 @@ struct MemoryRequest {
   std::uint16_t sm = 0;
   std::uint8_t sectors = 0;  ///< mask of the line's four sectors
   RequestKind kind = RequestKind::Read;
-  std::uint8_t rounds = 1;   ///< atomics: lanes on one word, executed one after another
-  bool full_sectors = true;  ///< writes: every byte of each sector is written (else L2 keeps them as partial)
-  std::uint8_t bytes = 0;    ///< partial writes: bytes written in all sectors together, 0 if unknown
+  std::uint8_t rounds = 1;       ///< atomics: lanes on one word, executed one after another
+  bool full_sectors = true;      ///< writes: every byte of each sector is written (else L2 keeps them as partial)
+  std::uint8_t bytes = 0;        ///< partial writes: bytes written in all sectors together, 0 if unknown
+  std::uint8_t value_bytes = 4;  ///< atomics: of a lane's value; a whole sector if a box brings them
 };
 
 struct MemoryReply {

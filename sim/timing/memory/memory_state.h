@@ -71,8 +71,8 @@ inline int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors})
 inline int flits(const Crossbar& crossbar, const MemoryRequest& r) {
   const int n = count(r.sectors & 15);
   if (r.kind == RequestKind::Read) return 0;
-  if (r.kind == RequestKind::Write) return crossbar.write_flits(n, r.full_sectors);
-  return crossbar.atomic_flits(n, r.full_sectors ? n * static_cast<int>(kSectorBytes) : r.bytes);
+  if (r.kind == RequestKind::Write || r.value_bytes == kSectorBytes) return crossbar.write_flits(n, r.full_sectors);
+  return crossbar.atomic_flits(n, r.full_sectors ? n * static_cast<int>(kSectorBytes) : r.bytes, r.value_bytes);
 }
 
 struct MemorySystem::State {

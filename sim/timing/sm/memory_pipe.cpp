@@ -114,6 +114,7 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.sectors = fresh;
     request.kind = operation.effect.request;
     request.rounds = timing_[operation.pattern].rounds;
+    request.value_bytes = timing_[operation.pattern].value_bytes;
     out_[out_tail_++ & kOutMask] = request;
   }
   const std::uint32_t waiter = waiters_.take();
@@ -168,6 +169,7 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.sectors = sectors;
   request.kind = operation.effect.request;
   request.rounds = timing_[operation.pattern].rounds;
+  request.value_bytes = timing_[operation.pattern].value_bytes;
   request.full_sectors = part.whole_sectors();
   request.bytes = part.bytes;
   const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
@@ -382,6 +384,7 @@ void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, const LineSe
   request.sm = sm_;
   request.sectors = sectors;
   request.kind = box.request;
+  request.value_bytes = kSectorBytes;
   request.full_sectors = part.whole_sectors();
   request.bytes = part.bytes;
   out_[out_tail_++ & kOutMask] = request;

@@ -20,6 +20,7 @@ namespace forewarp {
 struct PatternTiming {
   std::uint16_t wavefronts = 0;  ///< passes through the data banks
   std::uint8_t rounds = 1;       ///< atomics: lanes that meet on one word
+  std::uint8_t value_bytes = 4;  ///< of a lane
 };
 
 /// Whom a box concerns, from its copy to its end.
