@@ -66,6 +66,19 @@ TEST_CASE("the roofline counts two operations for a multiply-add") {
   CHECK(r.ceiling == Approx(1280.0 / 13440 * 100e9));
 }
 
+TEST_CASE("reads that L2 merged leave its slices once, so that no kernel exceeds L2's roof by them") {
+  const GpuModel gpu = testing::small_gpu();
+  const KernelTrace trace = testing::small_trace();
+  TimingResult timing = testing::small_timing();
+  timing.counters.memory.read_sectors = 1200;
+  timing.counters.memory.merged_sectors = 900;
+  const Prediction p = predict(gpu, trace, timing);
+  const RooflineLevel& l2 = p.roofline.levels[1];
+  CHECK(l2.name == std::string("L2"));
+  CHECK(l2.bytes == (1200 - 900 + 80) * 32);
+  CHECK(l2.bytes == p.metrics.get("lts__t_sectors_srcunit_tex.sum") * 32);
+}
+
 TEST_CASE("waves come from the blocks' stays when all were simulated") {
   const Waves w = testing::small_prediction().waves;
   CHECK(w.full_waves == 1);

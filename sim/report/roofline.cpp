@@ -86,11 +86,10 @@ std::vector<RooflineLevel> count_traffic(const Inputs& in) {
     // A wavefront that a bank conflict adds takes a cycle and moves nothing more.
     l1_bytes += static_cast<double>(t.sectors) * kSectorBytes +
                 static_cast<double>(t.wavefronts - std::min(t.bank_conflicts, t.wavefronts)) * kLineBytes;
-  const double l2_sectors =
-      static_cast<double>(m.read_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors);
   std::vector<RooflineLevel> levels(3);
   levels[0] = {"L1", l1_bytes, in.sms * g.l1.data_bytes_per_cycle * clock};
-  levels[1] = {"L2", l2_sectors * kSectorBytes, g.l2.slices * g.l2.slice_bytes_per_cycle * g.l2.clock_ratio * clock};
+  levels[1] = {"L2", static_cast<double>(m.slice_sectors()) * kSectorBytes,
+               g.l2.slices * g.l2.slice_bytes_per_cycle * g.l2.clock_ratio * clock};
   levels[2] = {"HBM", static_cast<double>(m.dram_read_bytes + m.dram_write_bytes), g.hbm.bytes_per_ns * 1e9};
   for (RooflineLevel& level : levels) level.bytes_per_second = ratio(level.bytes, in.seconds);
   return levels;

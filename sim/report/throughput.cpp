@@ -95,8 +95,6 @@ std::vector<ThroughputTerm> memory_throughputs(const Inputs& in) {
   const double slice_cycles = g.l2.slices * g.l2.clock_ratio * in.cycles;
   const double returned = static_cast<double>(m.read_sectors + m.atomic_sectors) * kSectorBytes;
   const double written = static_cast<double>(m.write_sectors + m.reduction_sectors + m.atomic_sectors) * kSectorBytes;
-  const double sectors =
-      static_cast<double>(m.read_sectors - m.merged_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors);
   const double requests = static_cast<double>(m.read_requests + m.write_requests + m.atomic_requests);
 
   std::vector<ThroughputTerm> terms;
@@ -112,7 +110,8 @@ std::vector<ThroughputTerm> memory_throughputs(const Inputs& in) {
       std::max(requests * 16 / std::max(g.crossbar.sm_requests_per_cycle_x16, 1),
                written / std::max(g.crossbar.sm_write_bytes_per_cycle, 1)),
       sm_cycles);
-  add(terms, "lts__t_sectors", "L2 sectors", sectors * kSectorBytes, slice_cycles * g.l2.slice_bytes_per_cycle);
+  add(terms, "lts__t_sectors", "L2 sectors", static_cast<double>(m.slice_sectors()) * kSectorBytes,
+      slice_cycles * g.l2.slice_bytes_per_cycle);
   add(terms, "lts__t_tag_requests", "L2 tags", requests - static_cast<double>(m.merged_requests),
       slice_cycles * g.l2.slice_tags_per_cycle);
   add(terms, "lts__lts2xbar_cycles_active", "L2 replies",

@@ -80,17 +80,14 @@ void add_caches(const Inputs& in, MetricSet& m) {
   m.set("l1tex__m_l1tex2xbar_write_bytes.sum",
         number(mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors) * kSectorBytes);
   m.set("lts__t_sectors_srcunit_tex_op_read.sum", number(mem.read_sectors - mem.merged_sectors));
-  m.set("lts__t_sectors_srcunit_tex.sum",
-        number(mem.read_sectors - mem.merged_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors));
+  m.set("lts__t_sectors_srcunit_tex.sum", number(mem.slice_sectors()));
   m.set("lts__t_requests_srcunit_tex.sum",
         number(mem.read_requests - mem.merged_requests + mem.write_requests + mem.atomic_requests));
   // Lookups for the other partition count as well, and those that merge partly written sectors; sectors fetched along
   // with missed ones count in neither.
   const std::uint64_t besides = mem.fabric_hit_sectors + mem.fabric_miss_sectors + mem.merge_sectors;
-  const std::uint64_t asked =
-      mem.read_sectors - mem.merged_sectors + mem.write_sectors + mem.atomic_sectors + mem.reduction_sectors;
   m.set("lts__t_sector_hit_rate.pct",
-        percent(number(mem.hit_sectors + mem.fabric_hit_sectors), number(asked + besides)));
+        percent(number(mem.hit_sectors + mem.fabric_hit_sectors), number(mem.slice_sectors() + besides)));
   const double dram = number(mem.dram_read_bytes + mem.dram_write_bytes);
   m.set("dram__bytes.sum", dram);
   m.set("dram__bytes.sum.per_second", ratio(dram, in.seconds));

@@ -48,6 +48,11 @@ struct MemoryCounters {
 #include "timing/counters.def"
 
   MemoryCounters& operator+=(const MemoryCounters&);
+
+  /// Sectors that L2's slices serve to SMs: reads that were merged leave a slice once.
+  std::uint64_t slice_sectors() const {
+    return read_sectors - merged_sectors + write_sectors + atomic_sectors + reduction_sectors;
+  }
 };
 
 class MemorySystem {

@@ -21,10 +21,7 @@ void add_scaled(TimingCounters& a, const TimingCounters& b, const TimingCounters
 }
 
 void set_traffic(MemoryCounters& c, const MemoryCounters& before, const L2Traffic& traffic) {
-  const auto asked = [](const MemoryCounters& m) {
-    return m.read_sectors - m.merged_sectors + m.write_sectors + m.atomic_sectors + m.reduction_sectors;
-  };
-  const std::uint64_t more = asked(c) - asked(before);
+  const std::uint64_t more = c.slice_sectors() - before.slice_sectors();
   c.hit_sectors = before.hit_sectors + more - std::min(more, traffic.missed);
   c.miss_sectors = before.miss_sectors + traffic.fetched;
   c.fabric_hit_sectors = before.fabric_hit_sectors + traffic.fabric_hits;
