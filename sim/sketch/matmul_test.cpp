@@ -113,6 +113,22 @@ TEST_CASE("products of warpgroups", "[sketch]") {
     }
 }
 
+TEST_CASE("products of warpgroups on tiles that threads copy", "[sketch]") {
+  for (const Sizes s : {Sizes{128, 128, 64}, Sizes{200, 264, 328}})
+    for (const char* design :
+         {"copies: async", "copies: async, stages: 2, tile: [64, 256, 64]",
+          "copies: async, tile: [256, 128, 64], warp: [64, 128], stages: 3, order: 2", "copies: async, b: columns",
+          "copies: async, split_k: 4", "copies: async, split_k: 3, tile: [128, 64, 64], b: columns",
+          "copies: registers", "copies: registers, tile: [128, 256, 64]",
+          "copies: registers, b: columns, tile: [128, 64, 64]", "copies: registers, split_k: 2"}) {
+      CAPTURE(s.m, design);
+      const Run run("p: {matmul: {math: wgmma, " + shape_of(s) + ", " + design + "}}", gpu("h200-sxm"));
+      std::vector<float> b = halves(run.start("b"));
+      if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
+      CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+    }
+}
+
 std::vector<float> signed_bytes(const std::vector<std::uint8_t>& raw) {
   std::vector<float> f;
   for (const std::uint8_t b : raw) f.push_back(static_cast<std::int8_t>(b));
@@ -144,7 +160,7 @@ std::vector<float> eighths(const std::vector<std::uint8_t>& raw) {
 TEST_CASE("products of warpgroups in other types", "[sketch]") {
   const Sizes s{136, 272, 208};
   for (const char* design : {"", ", specialised: true, order: 2", ", specialised: true, cluster: [2, 1]",
-                             ", specialised: true, persistent: true"}) {
+                             ", specialised: true, persistent: true", ", copies: async", ", copies: registers"}) {
     CAPTURE(design);
     const auto run = [&](const std::string& type) {
       return Run("p: {matmul: {math: wgmma, type: " + type + ", " + shape_of(s) + design + "}}", gpu("h200-sxm"));
@@ -204,7 +220,9 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   CHECK_THAT(message("type: e4m3, math: wgmma, b: rows", h200), Contains("take k along its rows"));
   CHECK_THAT(message("type: s8, math: wgmma, tile: [128, 128, 64]", h200), Contains("take k = 128"));
   CHECK_THAT(message("math: wgmma, ahead: true", h200), Contains("is of mma.sync"));
-  CHECK_THAT(message("math: mma, copies: tma", h200), Contains("TMA feeds wgmma"));
+  CHECK_THAT(message("math: mma, copies: tma", h200), Contains("sketch.yaml:2:55") && Contains("feeds wgmma"));
+  CHECK_THAT(message("math: wgmma, copies: async, specialised: true", h200), Contains("copies: tma"));
+  CHECK_THAT(message("math: wgmma, copies: registers, stages: 3", h200), Contains("is a ring"));
   CHECK_THAT(message("copies: registers, stages: 3", h200), Contains("is a ring"));
   CHECK_THAT(message("split_k: 2, persistent: true", h200), Contains("exclude each other"));
   CHECK_THAT(message("split_k: 2, epilogue: [relu]", h200), Contains("exclude each other"));

@@ -1,10 +1,14 @@
-// Products of warpgroups (wgmma) on tiles that TMA fetches into a ring of stages, each with a barrier that counts its
-// bytes. sm_90 alone. Either one of the threads that multiply asks for the next tile once all are done with a stage; or
-// a warpgroup of its own does (`specialised`), and who multiplies hands stages back through a second barrier each and
-// keeps one group of products under way. Blocks of a cluster share tiles then: each fetches its part of a tile into all
-// that have it, and hands a stage back to all that fetch into it. Blocks that stay take one tile of C after another,
-// and who fetches goes on to the next while who multiplies stores. Where k is parted, a block has the tiles of its
-// part.
+// Products of warpgroups (wgmma), sm_90 alone.
+//
+// On tiles that TMA fetches into a ring of stages, each with a barrier that counts its bytes: either one of the threads
+// that multiply asks for the next tile once all are done with a stage; or a warpgroup of its own does (`specialised`),
+// and who multiplies hands stages back through a second barrier each and keeps one group of products under way. Blocks
+// of a cluster share tiles then: each fetches its part of a tile into all that have it, and hands a stage back to all
+// that fetch into it. Blocks that stay take one tile of C after another, and who fetches goes on to the next while who
+// multiplies stores. Where k is parted, a block has the tiles of its part.
+//
+// On tiles that the threads copy: by cp.async into a ring, the next tile under the products of one, or through
+// registers. Both write what wgmma reads past a fence.
 #include <algorithm>
 
 #include "sketch/families/groups.h"
@@ -13,9 +17,123 @@
 namespace forewarp::sketch {
 namespace {
 
-class GroupProduct : public Product {
+/// What multiplies: sums, factors and results.
+class GroupSums : public Product {
  public:
   using Product::Product;
+
+ protected:
+  /// B by rows lies in panels of 64 columns, by columns as A does.
+  int b_panels() const { return plan_.b_turned ? 1 : plan_.tile_n / kPanel; }
+  int panel_bytes() const { return (plan_.b_turned ? plan_.tile_n : plan_.tile_k) * kRowBytes; }
+  int stage_bytes() const { return plan_.a_bytes() + plan_.b_bytes(); }
+  /// Of a part.
+  int tiles_of_k() const { return static_cast<int>(ceiling(ceiling(plan_.k, plan_.tile_k), plan_.parts)); }
+  int halves() const { return plan_.warp_m / kGroupRows; }
+
+  /// Where this block's part of k begins and ends. One that the parts before have left nothing of multiplies one tile
+  /// that lies beyond k: zeros.
+  void find_part() {
+    const int depth = tiles_of_k() * plan_.tile_k;
+    first_k_ = w_.mad(w_.copy(w_.block_z()), imm(depth), kRZ);
+    const Value end = w_.code.vector();
+    w_.code.emit("VIMNMX", {end, w_.add(first_k_, imm(depth)), k_, kPT});
+    k_ = end;
+  }
+  Value first_depth() { return plan_.parts > 1 ? w_.copy(first_k_) : w_.number(0); }
+
+  void clear() {
+    sums_.resize(static_cast<std::size_t>(halves()));
+    for (int h = 0; h < halves(); ++h) {
+      Value& sum = sums_[static_cast<std::size_t>(h)];
+      if (sum.id < 0) sum = w_.code.vector(plan_.tile_n / 2);
+      for (int word = 0; word < plan_.tile_n / 2; word += 2)
+        w_.code.emit("CS2R", {sum.at(word), special(SpecialRegister::Zero)});
+    }
+  }
+
+  void find_factors() {
+    const Value group = w_.add(w_.shift_right(thread_, 7), imm(plan_.specialised ? -1 : 0));
+    a_from_ = w_.mad(group, imm(plan_.warp_m * kRowBytes), kRZ);
+    in_group_ = w_.and_bits(thread_, kGroupThreads - 1);
+  }
+
+  /// Begins the products of the tile that lies at `stage`.
+  void multiply(Value stage) {
+    Code& c = w_.code;
+    const Value a = factor_start(w_, w_.add(stage, a_from_), 1);
+    const Value b = factor_start(w_, w_.add(stage, imm(plan_.a_bytes())),
+                                 plan_.b_turned ? 1 : static_cast<std::uint32_t>(panel_bytes() / kChunk));
+    const int b_step = plan_.b_turned ? kStepBytes : step_depth(plan_.type) * kRowBytes;
+    c.emit("WARPGROUP.ARRIVE");
+    const int steps = plan_.tile_k / step_depth(plan_.type);
+    for (int step = 0; step < steps; ++step)
+      for (int h = 0; h < halves(); ++h) {
+        const Value factors = c.uniform(4);
+        c.emit("UIADD3", {factors, a, imm((h * kGroupRows * kRowBytes + step * kStepBytes) / kChunk), kURZ});
+        c.emit("UMOV", {factors.at(1), imm(kFactorHigh)});
+        c.emit("UIADD3", {factors.at(2), b, imm(step * b_step / kChunk), kURZ});
+        c.emit("UMOV", {factors.at(3), imm(kFactorHigh)});
+        const Value sum = sums_[static_cast<std::size_t>(h)];
+        const bool last = step == steps - 1 && h == halves() - 1;
+        Line& line = last ? c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true(), scoreboard(0)})
+                          : c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true()});
+        if (!plan_.b_turned)
+          line.instruction.modifiers.set(static_cast<std::size_t>(Modifier::tnspB));  // of the description
+      }
+  }
+
+  std::string mnemonic() const {
+    const std::string shape = "64x" + std::to_string(plan_.tile_n) + "x" + std::to_string(step_depth(plan_.type));
+    switch (plan_.type) {
+      case Type::S8:
+        return "IGMMA." + shape + ".S8.S8";
+      case Type::E4m3:
+        return "QGMMA." + shape + ".F32.E4M3.E4M3";
+      case Type::Tf32:
+        return "HGMMA." + shape + ".F32.TF32";
+      case Type::Bf16:
+        return "HGMMA." + shape + ".F32.BF16";
+      default:
+        return "HGMMA." + shape + ".F32";
+    }
+  }
+
+  void store_tile() {
+    Code& c = w_.code;
+    const Value group = w_.add(w_.shift_right(thread_, 7), imm(plan_.specialised ? -1 : 0));
+    const Value lane = w_.and_bits(thread_, 31), warp = w_.and_bits(w_.shift_right(thread_, 5), 3);
+    const Value in_group = w_.mad(warp, imm(kStrip), w_.shift_right(lane, 2));
+    const Value first_row = w_.mad(block_m_, imm(plan_.tile_m), w_.mad(group, imm(plan_.warp_m), in_group));
+    const Value first_column = w_.mad(block_n_, imm(plan_.tile_n), w_.shift_left(w_.and_bits(lane, 3), 1));
+    std::vector<int> columns;
+    for (int j = 0; j < plan_.tile_n / 8; ++j) columns.push_back(j * 8);
+    begin_results(first_column, columns, 2);
+    for (int half = 0; half < halves(); ++half)
+      for (int h = 0; h < 2; ++h) {
+        const Label skip = c.new_label();
+        const Value row = w_.add(first_row, imm(half * kGroupRows + h * 8));
+        c.diverge(skip);
+        c.branch(skip, w_.compare("GE", row, m_));
+        begin_row(row, first_column);
+        for (std::size_t j = 0; j < columns.size(); ++j) {
+          const Value beyond = w_.compare("GE", w_.add(first_column, imm(columns[j])), n_);
+          const Value sum = sums_[static_cast<std::size_t>(half)].at(static_cast<int>(j) * 4 + 2 * h);
+          store(j, {sum, sum.at(1)}, columns[j], beyond);
+        }
+        c.converge(skip);
+      }
+  }
+
+  Value first_k_;            ///< of the block's part of k, which ends at k_
+  Value a_from_, in_group_;  ///< where the group's rows of A are in a stage, the thread in its group
+  std::vector<Value> sums_;
+};
+
+/// ... of tiles that TMA fetches.
+class FetchedProduct : public GroupSums {
+ public:
+  using GroupSums::GroupSums;
 
   Kernel write(const SourcePosition& where) {
     Code& c = w_.code;
@@ -47,17 +165,10 @@ class GroupProduct : public Product {
   }
 
  private:
-  /// B by rows lies in panels of 64 columns, by columns as A does.
-  int b_panels() const { return plan_.b_turned ? 1 : plan_.tile_n / kPanel; }
-  int panel_bytes() const { return (plan_.b_turned ? plan_.tile_n : plan_.tile_k) * kRowBytes; }
   /// Columns of B that a block fetches.
   int columns_share() const { return plan_.tile_n / plan_.cluster_m; }
-  int stage_bytes() const { return plan_.a_bytes() + plan_.b_bytes(); }
   int full_at() const { return plan_.stages * stage_bytes(); }
   int empty_at() const { return full_at() + plan_.stages * kBarrierBytes; }
-  /// Of a part.
-  int tiles_of_k() const { return static_cast<int>(ceiling(ceiling(plan_.k, plan_.tile_k), plan_.parts)); }
-  int halves() const { return plan_.warp_m / kGroupRows; }
   int consumers() const { return plan_.tile_m / plan_.warp_m; }
   /// Blocks that fetch into a stage of this one.
   int sources() const { return plan_.cluster_m + plan_.cluster_n - 1; }
@@ -103,17 +214,6 @@ class GroupProduct : public Product {
       w_.barrier();
     }
   }
-
-  /// Where this block's part of k begins and ends. One that the parts before have left nothing of multiplies one tile
-  /// that lies beyond k: zeros.
-  void find_part() {
-    const int depth = tiles_of_k() * plan_.tile_k;
-    first_k_ = w_.mad(w_.copy(w_.block_z()), imm(depth), kRZ);
-    const Value end = w_.code.vector();
-    w_.code.emit("VIMNMX", {end, w_.add(first_k_, imm(depth)), k_, kPT});
-    k_ = end;
-  }
-  Value first_depth() { return plan_.parts > 1 ? w_.copy(first_k_) : w_.number(0); }
 
   // ---- the cluster
 
@@ -259,21 +359,9 @@ class GroupProduct : public Product {
     c.exit();
   }
 
-  void clear() {
-    for (int h = 0; h < halves(); ++h) {
-      Value& sum = sums_[static_cast<std::size_t>(h)];
-      if (sum.id < 0) sum = w_.code.vector(plan_.tile_n / 2);
-      for (int word = 0; word < plan_.tile_n / 2; word += 2)
-        w_.code.emit("CS2R", {sum.at(word), special(SpecialRegister::Zero)});
-    }
-  }
-
   void begin_products() {
-    sums_.assign(static_cast<std::size_t>(halves()), Value{});
     clear();
-    const Value group = w_.add(w_.shift_right(thread_, 7), imm(plan_.specialised ? -1 : 0));
-    a_from_ = w_.mad(group, imm(plan_.warp_m * kRowBytes), kRZ);
-    in_group_ = w_.and_bits(thread_, kGroupThreads - 1);
+    find_factors();
     turn_ = first_turn();
     depth_ = first_depth();
     before_ = w_.number(0);
@@ -285,27 +373,7 @@ class GroupProduct : public Product {
     const Label loop = c.new_label();
     c.place(loop);
     wait_for_phase(w_, in_ring(turn.barrier, full_at()), turn.parity, plan_.clustered());
-    const Value stage = w_.add(turn.stage, base_);
-    const Value a = factor_start(w_, w_.add(stage, a_from_), 1);
-    const Value b = factor_start(w_, w_.add(stage, imm(plan_.a_bytes())),
-                                 plan_.b_turned ? 1 : static_cast<std::uint32_t>(panel_bytes() / kChunk));
-    const int b_step = plan_.b_turned ? kStepBytes : step_depth(plan_.type) * kRowBytes;
-    c.emit("WARPGROUP.ARRIVE");
-    const int steps = plan_.tile_k / step_depth(plan_.type);
-    for (int step = 0; step < steps; ++step)
-      for (int h = 0; h < halves(); ++h) {
-        const Value factors = c.uniform(4);
-        c.emit("UIADD3", {factors, a, imm((h * kGroupRows * kRowBytes + step * kStepBytes) / kChunk), kURZ});
-        c.emit("UMOV", {factors.at(1), imm(kFactorHigh)});
-        c.emit("UIADD3", {factors.at(2), b, imm(step * b_step / kChunk), kURZ});
-        c.emit("UMOV", {factors.at(3), imm(kFactorHigh)});
-        const Value sum = sums_[static_cast<std::size_t>(h)];
-        const bool last = step == steps - 1 && h == halves() - 1;
-        Line& line = last ? c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true(), scoreboard(0)})
-                          : c.emit(mnemonic(), {sum, factor_description(factors), sum, uniform_true()});
-        if (!plan_.b_turned)
-          line.instruction.modifiers.set(static_cast<std::size_t>(Modifier::tnspB));  // of the description
-      }
+    multiply(w_.add(turn.stage, base_));
     if (plan_.specialised)
       release(turn, before_, depth_, in_group_);
     else
@@ -314,22 +382,6 @@ class GroupProduct : public Product {
     c.emit("IADD3", {depth_, depth_, imm(plan_.tile_k), kRZ});
     c.branch(loop, w_.compare("LT", depth_, k_));
     if (plan_.specialised) c.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(0)});
-  }
-
-  std::string mnemonic() const {
-    const std::string shape = "64x" + std::to_string(plan_.tile_n) + "x" + std::to_string(step_depth(plan_.type));
-    switch (plan_.type) {
-      case Type::S8:
-        return "IGMMA." + shape + ".S8.S8";
-      case Type::E4m3:
-        return "QGMMA." + shape + ".F32.E4M3.E4M3";
-      case Type::Tf32:
-        return "HGMMA." + shape + ".F32.TF32";
-      case Type::Bf16:
-        return "HGMMA." + shape + ".F32.BF16";
-      default:
-        return "HGMMA." + shape + ".F32";
-    }
   }
 
   /// All are done with the stage: one of them asks for the tile that comes into it.
@@ -390,45 +442,154 @@ class GroupProduct : public Product {
     return w_.compare_and("NE", part(below_n, plan_.cluster_n), in_n_, other_rows);
   }
 
-  void store_tile() {
-    Code& c = w_.code;
-    const Value group = w_.add(w_.shift_right(thread_, 7), imm(plan_.specialised ? -1 : 0));
-    const Value lane = w_.and_bits(thread_, 31), warp = w_.and_bits(w_.shift_right(thread_, 5), 3);
-    const Value in_group = w_.mad(warp, imm(kStrip), w_.shift_right(lane, 2));
-    const Value first_row = w_.mad(block_m_, imm(plan_.tile_m), w_.mad(group, imm(plan_.warp_m), in_group));
-    const Value first_column = w_.mad(block_n_, imm(plan_.tile_n), w_.shift_left(w_.and_bits(lane, 3), 1));
-    std::vector<int> columns;
-    for (int j = 0; j < plan_.tile_n / 8; ++j) columns.push_back(j * 8);
-    begin_results(first_column, columns, 2);
-    for (int half = 0; half < halves(); ++half)
-      for (int h = 0; h < 2; ++h) {
-        const Label skip = c.new_label();
-        const Value row = w_.add(first_row, imm(half * kGroupRows + h * 8));
-        c.diverge(skip);
-        c.branch(skip, w_.compare("GE", row, m_));
-        begin_row(row, first_column);
-        for (std::size_t j = 0; j < columns.size(); ++j) {
-          const Value beyond = w_.compare("GE", w_.add(first_column, imm(columns[j])), n_);
-          const Value sum = sums_[static_cast<std::size_t>(half)].at(static_cast<int>(j) * 4 + 2 * h);
-          store(j, {sum, sum.at(1)}, columns[j], beyond);
-        }
-        c.converge(skip);
-      }
-  }
-
-  Value maps_[2], row0_, column0_, asks_, first_work_, first_k_;
+  Value maps_[2], row0_, column0_, asks_, first_work_;
   Value in_m_{-1, 0, File::Uniform}, in_n_{-1, 0, File::Uniform};  ///< of the cluster
   Value have_a_{-1, 0, File::Uniform}, have_b_{-1, 0, File::Uniform}, rows_share_, columns_share_;
-  std::vector<Value> sums_;
   Turn turn_;
-  Value a_from_, in_group_, depth_, before_;  ///< of who multiplies
+  Value depth_, before_;  ///< of who multiplies
+};
+
+/// ... of tiles that the threads copy.
+class CopiedProduct : public GroupSums {
+ public:
+  using GroupSums::GroupSums;
+
+  Kernel write(const SourcePosition& where) {
+    find_places();
+    clear();
+    find_factors();
+    if (plan_.by_registers)
+      through_registers();
+    else
+      through_ring();
+    store_tile();
+    return w_.finish(where, "take a smaller tile, or fewer rows a warpgroup", plan_.threads(), 0);
+  }
+
+ private:
+  int size() const { return bytes_of(plan_.type); }
+  int parts() const { return a_.passes() + b_panels() * b_.passes(); }
+
+  void find_places() {
+    const int threads = plan_.threads(), in_chunk = kChunk / size();
+    a_ = TileCopy(w_, plan_.tile_m, kRowBytes, threads, thread_);
+    b_ = TileCopy(w_, plan_.b_turned ? plan_.tile_n : plan_.tile_k, kRowBytes, threads, thread_);
+    a_.find_places();
+    b_.find_places();
+    const Value pitch = k_;
+    if (plan_.parts > 1) find_part();
+    const Value a_chunk = w_.shift_left(a_.chunk(), log2_of(in_chunk)),
+                b_chunk = w_.shift_left(b_.chunk(), log2_of(in_chunk)), first = first_depth();
+    const Value depth = w_.add(first, a_chunk), b_depth = w_.add(first, plan_.b_turned ? b_chunk : b_.row());
+    const Value row = w_.mad(block_m_, imm(plan_.tile_m), a_.row()),
+                column = w_.mad(block_n_, imm(plan_.tile_n), plan_.b_turned ? b_.row() : b_chunk);
+    a_.at = element(pointers_[0], row, pitch, depth, plan_.type);
+    b_.at = plan_.b_turned ? element(pointers_[1], column, pitch, b_depth, plan_.type)
+                           : element(pointers_[1], b_depth, n_, column, plan_.type);
+    a_.step = w_.wide_mad(pitch, imm(a_.rows_a_pass() * size()), kRZ);
+    b_.step = w_.wide_mad(plan_.b_turned ? pitch : n_, imm(b_.rows_a_pass() * size()), kRZ);
+    if (!plan_.b_turned) b_tile_ = w_.wide_mad(n_, imm(plan_.tile_k * size()), kRZ);
+    left_ = subtract(k_, first);
+    a_depth_left_ = subtract(k_, depth);
+    b_depth_left_ = subtract(k_, b_depth);
+    b_columns_left_ = subtract(n_, column);
+    a_.rows_left = subtract(m_, row);
+    b_.rows_left = plan_.b_turned ? b_columns_left_ : b_depth_left_;
+  }
+
+  void next_tile() {
+    w_.advance(a_.at, imm(plan_.tile_k * size()));
+    if (plan_.b_turned)
+      w_.advance(b_.at, imm(plan_.tile_k * size()));
+    else
+      advance_by(w_, b_.at, b_tile_);
+    for (const Value v : {left_, a_depth_left_, b_depth_left_}) w_.code.emit("IADD3", {v, v, imm(-plan_.tile_k), kRZ});
+  }
+
+  /// Hands on each of this thread's copies of a tile: whose it is, its pass, where it goes in a stage, whether its
+  /// chunk lies inside, and how far along the rows it is.
+  template <typename F>
+  void for_each_copy(F&& f) {
+    const Value a_inside = w_.compare("GE", a_depth_left_, imm(1));
+    for (int pass = 0; pass < a_.passes(); ++pass) f(a_, pass, a_.offset(pass), a_inside, 0);
+    for (int panel = 0; panel < b_panels(); ++panel) {
+      const Value inside = plan_.b_turned ? w_.compare("GE", b_depth_left_, imm(1))
+                                          : w_.compare("GE", b_columns_left_, imm(panel * kPanel + 1));
+      for (int pass = 0; pass < b_.passes(); ++pass)
+        f(b_, pass, plan_.a_bytes() + panel * panel_bytes() + b_.offset(pass), inside, panel * kRowBytes);
+    }
+  }
+
+  void copy_tile(Value stage, Value when) {
+    for_each_copy([&](TileCopy& of, int pass, int offset, Value inside, int along) {
+      const Value to = w_.code.vector();
+      w_.code.emit("IADD3", {to, of.place(pass), stage, base_});
+      of.copy(pass, to, offset, inside, when, along);
+    });
+    next_tile();
+    w_.code.emit("LDGDEPBAR");
+  }
+  Value more() { return w_.compare("GE", left_, imm(1)); }
+
+  /// What threads have written is there for wgmma, of all threads.
+  void hand_over() {
+    w_.code.emit("FENCE.VIEW.ASYNC.S");
+    w_.barrier();
+  }
+  void wait_for_products() { w_.code.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(0)}); }
+
+  void through_ring() {
+    Code& c = w_.code;
+    const Value depth = first_depth(), used = w_.number(0), freed = w_.number((plan_.stages - 1) * stage_bytes());
+    // A part that has nothing multiplies a tile of zeros.
+    for (int s = 0; s + 1 < plan_.stages; ++s) {
+      c.place(c.new_label());
+      copy_tile(w_.number(s * stage_bytes()), s == 0 ? kPT : more());
+    }
+    const Label loop = c.new_label();
+    c.place(loop);
+    c.emit("DEPBAR.LE", {scoreboard(0), imm(plan_.stages - 2)});
+    hand_over();
+    multiply(w_.add(used, base_));
+    copy_tile(freed, more());
+    wait_for_products();
+    w_.assign(freed, used);
+    const Value next = w_.add(used, imm(stage_bytes()));
+    c.emit("SEL", {used, next, kRZ, w_.compare("NE", next, imm(plan_.stages * stage_bytes()))});
+    c.emit("IADD3", {depth, depth, imm(plan_.tile_k), kRZ});
+    c.branch(loop, w_.compare("LT", depth, k_));
+  }
+
+  void through_registers() {
+    Code& c = w_.code;
+    std::vector<Value> chunks(static_cast<std::size_t>(parts()));
+    const Label loop = c.new_label();
+    c.place(loop);
+    std::size_t next = 0;
+    for_each_copy(
+        [&](TileCopy& of, int pass, int, Value inside, int along) { of.fetch(pass, chunks[next++], inside, along); });
+    next = 0;
+    for_each_copy([&](TileCopy& of, int pass, int offset, Value, int) {
+      w_.store_shared(of.place(pass), offset, chunks[next++], kChunk, base_);
+    });
+    next_tile();
+    hand_over();
+    multiply(w_.copy(base_));
+    wait_for_products();
+    w_.barrier();
+    c.branch(loop, more());
+  }
+
+  TileCopy a_, b_;
+  Value left_, a_depth_left_, b_depth_left_, b_columns_left_, b_tile_;
 };
 
 }  // namespace
 
 Kernel group_product(const ProductPlan& plan, const GpuModel& model, const std::string& name,
                      const SourcePosition& where) {
-  return GroupProduct(plan, model, name).write(where);
+  if (plan.tma) return FetchedProduct(plan, model, name).write(where);
+  return CopiedProduct(plan, model, name).write(where);
 }
 
 }  // namespace forewarp::sketch

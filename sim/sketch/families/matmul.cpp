@@ -89,10 +89,8 @@ class Reader {
     if ((which == 1) == plan_.mma())
       throw math->error("does not suit the type", plan_.mma() ? "write mma or wgmma" : "write fma");
     if (by == 0 && !plan_.mma()) throw copies->error("async needs tensor cores in a sketch", "leave it out for f32");
-    if ((which == 2) != (by == 2))
-      throw(copies ? copies : math)
-          ->error("does not go with the other: TMA feeds wgmma in a sketch, and nothing else",
-                  "write copies: tma and math: wgmma, or neither");
+    if (by == 2 && which != 2)
+      throw copies->error("feeds wgmma in a sketch, and nothing else", "write math: wgmma too, or copies: async");
     plan_.by_registers = by == 1 && plan_.mma();
     if (which != 2 && plan_.type == Type::E4m3)
       throw m_.at("type").error("is multiplied by wgmma alone", "write math: wgmma, and take an H100 or H200");
@@ -100,7 +98,12 @@ class Reader {
     if (model_.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
     if (plan_.a_turned) throw math->error("takes A by rows in a sketch", "leave a out");
     plan_.wgmma = true;
-    if (const auto specialised = m_.find("specialised")) plan_.specialised = specialised->boolean();
+    plan_.tma = by == 2;
+    if (const auto specialised = m_.find("specialised")) {
+      plan_.specialised = specialised->boolean();
+      if (plan_.specialised && !plan_.tma)
+        throw specialised->error("is of tiles that TMA fetches", "write copies: tma, or leave it out");
+    }
     read_cluster();
   }
 
@@ -150,8 +153,19 @@ class Reader {
     if (plan_.threads() > 1024)
       throw about.error("makes " + std::to_string(plan_.threads()) + " threads of a block",
                         "1024 is the most: take more rows a warpgroup");
-    if (const auto stages = given("stages", "4")) plan_.stages = static_cast<int>(stages->integer(2, 8));
+    if (plan_.by_registers)
+      read_no_ring();
+    else if (const auto stages = given("stages", "4"))
+      plan_.stages = static_cast<int>(stages->integer(2, 8));
     check_shared(about);
+  }
+
+  void read_no_ring() {
+    plan_.stages = 1;
+    plan_.ahead = false;
+    if (const auto stages = m_.find("stages"); stages && stages->integer(1, 8) != 1)
+      throw stages->error("is a ring, which copies through registers do not have",
+                          "leave it out, or write copies: async");
   }
 
   void check_shared(const config::Node& about) const {
@@ -176,11 +190,7 @@ class Reader {
       throw about.error("makes " + std::to_string(plan_.threads()) + " threads of a block",
                         "1024 is the most: take larger warp tiles");
     if (plan_.by_registers) {
-      plan_.stages = 1;
-      plan_.ahead = false;
-      if (const auto stages = m_.find("stages"); stages && stages->integer(1, 8) != 1)
-        throw stages->error("is a ring, which copies through registers do not have",
-                            "leave it out, or write copies: async");
+      read_no_ring();
       if (const auto ahead = given("ahead", "false: a tile is fetched once the one before is multiplied"))
         plan_.ahead = ahead->boolean();
     } else {
@@ -303,7 +313,7 @@ Draft draft_matmul(const std::string& id, const config::Node& node, const GpuMod
       static_cast<std::uint64_t>(plan.m * plan.n * (plan.parts > 1 ? bytes_of(plan.type) : plan.result_bytes()));
   const int a = draft.buffer("a", bytes(plan.m, plan.k, plan.type), random_fill(plan.type));
   const int b = draft.buffer("b", bytes(plan.k, plan.n, plan.type), random_fill(plan.type, 2));
-  if (plan.wgmma)
+  if (plan.tma)
     launch.arguments = {map_of(a, plan.type, plan.m, plan.k, plan.tile_m / plan.cluster_n),
                         plan.b_turned ? map_of(b, plan.type, plan.n, plan.k, plan.tile_n / plan.cluster_m)
                                       : map_of(b, plan.type, plan.k, plan.n, plan.tile_k)};

@@ -74,7 +74,7 @@ Kernel sum_parts(int parts, Type type, const GpuModel& model, const std::string&
 
 Product::Product(const ProductPlan& plan, const GpuModel& model, const std::string& name)
     : plan_(plan), w_(model, name) {
-  for (int f = 0; f < 3; ++f) pointers_[f] = plan.wgmma && f < 2 ? w_.tensor_map_parameter() : w_.pointer_parameter();
+  for (int f = 0; f < 3; ++f) pointers_[f] = plan.tma && f < 2 ? w_.tensor_map_parameter() : w_.pointer_parameter();
   if (plan.has(AfterSum::Bias)) bias_ = w_.pointer_parameter();
   if (plan.has(AfterSum::Residual)) residual_ = w_.pointer_parameter();
   for (int& p : sizes_) p = w_.integer_parameter();

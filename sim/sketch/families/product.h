@@ -22,8 +22,9 @@ struct ProductPlan {
   int thread_m = 8, thread_n = 8;
   bool ahead = true;
   bool by_registers = false;
-  bool wgmma = false;        ///< products of warpgroups, whose tile is warp_m x tile_n, on tiles that TMA fetches
-  bool specialised = false;  ///< ... with a warpgroup that fetches
+  bool wgmma = false;        ///< products of warpgroups, whose tile is warp_m x tile_n
+  bool tma = false;          ///< ... on tiles that TMA fetches
+  bool specialised = false;  ///< ... with a warpgroup that asks for them
   int cluster_m = 1;         ///< blocks one above the other that have one tile of B, of which each fetches its share
   int cluster_n = 1;         ///< ... and side by side, of A
   int group = 1;             ///< rows of tiles that are handed out together
@@ -51,7 +52,7 @@ struct ProductPlan {
   int a_bytes() const { return tile_m * tile_k * bytes_of(type); }
   int b_bytes() const { return tile_k * tile_n * bytes_of(type); }
   int shared_bytes() const {
-    const int barriers = wgmma ? stages * 16 : 0;
+    const int barriers = tma ? stages * 16 : 0;
     return (mma() ? stages : 1) * (a_bytes() + b_bytes()) + barriers;
   }
   bool clustered() const { return cluster_m * cluster_n > 1; }
@@ -69,7 +70,7 @@ struct ProductPlan {
 /// Arguments: a, b, c, bias, residual (where the epilogue has them), m, n, k.
 Kernel tensor_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel float_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
-/// Arguments: as above, with maps of a (boxes of 64 x its share of tile_m) and of b (64 x 64; by columns 64 x its
+/// Arguments: as above; with `tma` maps of a (boxes of 64 x its share of tile_m) and of b (64 x 64; by columns 64 x its
 /// share of tile_n), both with rows of 128 bytes.
 Kernel group_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);
 Kernel write_product(const ProductPlan&, const GpuModel&, const std::string& name, const SourcePosition&);

@@ -85,20 +85,20 @@ Value TileCopy::begin(int pass, Value inside, int& distance) {
   return out;
 }
 
-void TileCopy::copy(int pass, Value to, int offset, Value inside, Value when) {
+void TileCopy::copy(int pass, Value to, int offset, Value inside, Value when, int along) {
   int distance = 0;
   const Value out = begin(pass, inside, distance);
-  w_->code.emit("LDGSTS.E.BYPASS.128", {shared(to, offset), global(at_pass_, distance, w_->descriptor()), !out})
+  w_->code.emit("LDGSTS.E.BYPASS.128", {shared(to, offset), global(at_pass_, distance + along, w_->descriptor()), !out})
       .when(when);
 }
 
-void TileCopy::fetch(int pass, Value& into, Value inside) {
+void TileCopy::fetch(int pass, Value& into, Value inside, int along) {
   int distance = 0;
   const Value out = begin(pass, inside, distance);
   if (into.id < 0) into = w_->code.vector(4);
   w_->code.emit("CS2R", {into, special(SpecialRegister::Zero)});
   w_->code.emit("CS2R", {into.at(2), special(SpecialRegister::Zero)});
-  w_->load_global(into, at_pass_, distance, kChunk, true, out, true);
+  w_->load_global(into, at_pass_, distance + along, kChunk, true, out, true);
 }
 
 // ---- words

@@ -44,10 +44,11 @@ class TileCopy {
   Value step;       ///< bytes from pass to pass: a pair, or
   int step_bytes = 0;
 
-  /// One pass by cp.async to `to` + offset, zero outside. `inside`: as for the chunk (none: always).
-  void copy(int pass, Value to, int offset, Value inside, Value when = kPT);
+  /// One pass by cp.async to `to` + offset, zero outside, from so many bytes `along` the rows. `inside`: as for the
+  /// chunk (none: always).
+  void copy(int pass, Value to, int offset, Value inside, Value when = kPT, int along = 0);
   /// One pass into four registers (new ones where there are none yet), zero outside.
-  void fetch(int pass, Value& into, Value inside);
+  void fetch(int pass, Value& into, Value inside, int along = 0);
 
  private:
   Value begin(int pass, Value inside, int& distance);
