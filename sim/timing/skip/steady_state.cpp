@@ -759,12 +759,15 @@ class SteadyState {
     LaunchContext context = context_;
     context.blocks_per_sm = 1;
     Gpu gpu(context, &gpu_.memory(), options_.threads, {first, first + count});
+    // With less than by default it would see little but their first loads.
+    const auto budget =
+        static_cast<double>(std::max(options_.detailed_instructions, SimulateOptions{}.detailed_instructions));
     TimingCounters half;
     bool over = false;
     while (!over) {
       over = gpu.run(~std::uint64_t{0}, gpu.now() + kSlice);
       gpu.advance_to(gpu.now() + kSlice);
-      const double spent = host_cost(gpu.counters()) / static_cast<double>(options_.detailed_instructions);
+      const double spent = host_cost(gpu.counters()) / budget;
       if (spent >= 1) break;
       if (spent < 0.5) half = gpu.counters();
     }

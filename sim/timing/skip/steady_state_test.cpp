@@ -282,6 +282,29 @@ TEST_CASE("a block that is alone on its SM in what is left out goes as it does b
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.02);
 }
 
+TEST_CASE("a block that is alone is looked at for longer than its first loads take, however little is simulated") {
+  const GpuModel gpu = sm_model(4);
+  constexpr int kLoads = 40, kWarps = 16;
+  std::vector<Instruction> code;
+  for (int i = 0; i < kLoads; ++i) {
+    code.push_back(memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0));
+    code.push_back(waiting(plain(Pipe::Fma, 4), 0));
+  }
+  code.insert(code.end(), 20000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, kWarps, 9);
+  made.runs({{0, static_cast<std::uint32_t>(code.size())}});
+  for (int w = 0; w < kWarps; ++w)
+    for (int i = 0; i < kLoads; ++i)
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kLoads + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+  made.occupancy().blocks_per_sm = 2;
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 9000);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 4);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.1);
+}
+
 TEST_CASE("what is extrapolated goes at the rate of whole waves, slow starts and all") {
   // Blocks first wait for one load after the other, then add: how fast a part of a wave was says little about a wave.
   const GpuModel gpu = sm_model(4);
