@@ -129,6 +129,24 @@ TEST_CASE("products of warpgroups on tiles that threads copy", "[sketch]") {
     }
 }
 
+TEST_CASE("products of warps on tiles that TMA fetches", "[sketch]") {
+  for (const Sizes s : {Sizes{128, 128, 64}, Sizes{200, 264, 328}})
+    for (const char* design :
+         {"", ", ahead: false", ", stages: 2, tile: [64, 64, 64], warp: [32, 32]",
+          ", tile: [128, 256, 64], warp: [64, 64], order: 2", ", tile: [128, 64, 64], warp: [64, 16]", ", b: columns",
+          ", b: columns, ahead: false, tile: [64, 128, 64], warp: [32, 32], stages: 4"}) {
+      CAPTURE(s.m, design);
+      const Run run("p: {matmul: {copies: tma, " + shape_of(s) + design + "}}", gpu("h200-sxm"));
+      std::vector<float> b = halves(run.start("b"));
+      if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
+      CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+    }
+  const Sizes s{136, 272, 208};
+  const Run tf32("p: {matmul: {copies: tma, type: tf32, " + shape_of(s) + "}}", gpu("h200-sxm"));
+  CHECK(worst(floats(tf32.start("a")), turned(floats(tf32.start("b")), s.n, s.k), floats(tf32.end("c")), s.m, s.n,
+              s.k) < 0.1);
+}
+
 std::vector<float> signed_bytes(const std::vector<std::uint8_t>& raw) {
   std::vector<float> f;
   for (const std::uint8_t b : raw) f.push_back(static_cast<std::int8_t>(b));
@@ -220,7 +238,12 @@ TEST_CASE("products that cannot be are refused where they say so", "[sketch]") {
   CHECK_THAT(message("type: e4m3, math: wgmma, b: rows", h200), Contains("take k along its rows"));
   CHECK_THAT(message("type: s8, math: wgmma, tile: [128, 128, 64]", h200), Contains("take k = 128"));
   CHECK_THAT(message("math: wgmma, ahead: true", h200), Contains("is of mma.sync"));
-  CHECK_THAT(message("math: mma, copies: tma", h200), Contains("sketch.yaml:2:55") && Contains("feeds wgmma"));
+  CHECK_THAT(message("copies: tma", a100), Contains("sketch.yaml:2:44") && Contains("needs a GPU of sm_90"));
+  CHECK_THAT(message("copies: tma, tile: [128, 128, 32]", h200), Contains("take k = 64"));
+  CHECK_THAT(message("copies: tma, a: columns", h200), Contains("takes A by rows"));
+  CHECK_THAT(message("copies: tma, persistent: true", h200), Contains("needs copies: async"));
+  CHECK_THAT(message("copies: tma, split_k: 2", h200), Contains("async or registers"));
+  CHECK_THAT(message("type: f32, copies: tma", h200), Contains("needs tensor cores"));
   CHECK_THAT(message("math: wgmma, copies: async, specialised: true", h200), Contains("copies: tma"));
   CHECK_THAT(message("math: wgmma, copies: registers, stages: 3", h200), Contains("is a ring"));
   CHECK_THAT(message("copies: registers, stages: 3", h200), Contains("is a ring"));

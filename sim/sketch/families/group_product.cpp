@@ -294,51 +294,22 @@ class FetchedProduct : public GroupSums {
       b_to = share(columns_share_, panel_bytes() / (plan_.b_turned ? plan_.tile_n : kPanel), stage);
       column = share(columns_share_, 1, column0_);
     }
-    box(maps_[0], a_to, 0, barrier, depth, row, 0, have_a_);
+    fetch_box(w_, maps_[0], a_to, 0, barrier, depth, 0, row, have_a_);
     if (plan_.b_turned) {
-      box(maps_[1], b_to, plan_.a_bytes(), barrier, depth, column, 0, have_b_);
+      fetch_box(w_, maps_[1], b_to, plan_.a_bytes(), barrier, depth, 0, column, have_b_);
       return;
     }
     for (int panel = 0; panel < columns_share() / kPanel; ++panel)
-      box(maps_[1], b_to, plan_.a_bytes() + panel * panel_bytes(), barrier, column, depth, panel * kPanel, have_b_);
+      fetch_box(w_, maps_[1], b_to, plan_.a_bytes() + panel * panel_bytes(), barrier, column, panel * kPanel, depth,
+                have_b_);
   }
-  /// `blocks`: the blocks of the cluster that get it, where that is not this one alone.
-  void box(Value map, Value stage, int offset, Value barrier, Value x, Value y, int x_offset, Value blocks) {
-    Code& c = w_.code;
-    const Value words = c.uniform(4);
-    c.emit("UIADD3", {words, stage, imm(offset), kURZ});
-    c.emit("UMOV", {words.at(1), barrier});
-    c.emit("UIADD3", {words.at(2), x, imm(x_offset), kURZ});
-    c.emit("UMOV", {words.at(3), y});
-    if (blocks.id < 0)
-      c.emit("UTMALDG.2D", {at(words), at(map)});
-    else
-      c.emit("UTMALDG.2D.MULTICAST", {at(words), at(map), blocks});
-  }
-
-  struct Turn {
-    Value stage, barrier, parity;  ///< bytes into the ring, bytes from the first barrier, bit 31
-  };
-  Turn first_turn() { return {w_.number(0), w_.number(0), w_.number(0)}; }
-  void next(const Turn& t) {
-    Code& c = w_.code;
-    const Value stage = w_.add(t.stage, imm(stage_bytes())), barrier = w_.add(t.barrier, imm(kBarrierBytes));
-    const Value same = w_.compare("NE", stage, imm(plan_.stages * stage_bytes()));
-    c.emit("SEL", {t.stage, stage, kRZ, same});
-    c.emit("SEL", {t.barrier, barrier, kRZ, same});
-    c.emit("LOP3.LUT", {t.parity, t.parity, imm(0x80000000u), kRZ, imm(0x3c), !kPT}).when(same, true);
-  }
-  Value in_ring(Value offset, int further = 0) {
-    const Value v = w_.code.uniform(), sum = w_.code.uniform();
-    w_.code.emit("R2UR", {v, offset});
-    w_.code.emit("UIADD3", {sum, v, base_, imm(further)});
-    return sum;
-  }
+  void next(const RingTurn& t) { next_turn(w_, t, plan_.stages, stage_bytes()); }
+  Value in_ring(Value offset, int further = 0) { return sketch::in_ring(w_, base_, offset, further); }
 
   void produce() {
     Code& c = w_.code;
     c.exit(asks_);
-    const Turn turn = first_turn();
+    const RingTurn turn = first_turn(w_);
     w_.assign(turn.parity, imm(0x80000000u));  // of a barrier just begun the phase before counts as over
     const Label tiles = c.new_label();
     const Value work = plan_.persistent ? w_.copy(first_work_) : Value{};
@@ -362,14 +333,14 @@ class FetchedProduct : public GroupSums {
   void begin_products() {
     clear();
     find_factors();
-    turn_ = first_turn();
+    turn_ = first_turn(w_);
     depth_ = first_depth();
     before_ = w_.number(0);
   }
 
   void multiply_tiles() {
     Code& c = w_.code;
-    const Turn& turn = turn_;
+    const RingTurn& turn = turn_;
     const Label loop = c.new_label();
     c.place(loop);
     wait_for_phase(w_, in_ring(turn.barrier, full_at()), turn.parity, plan_.clustered());
@@ -385,7 +356,7 @@ class FetchedProduct : public GroupSums {
   }
 
   /// All are done with the stage: one of them asks for the tile that comes into it.
-  void ask_again(const Turn& turn, Value tile) {
+  void ask_again(const RingTurn& turn, Value tile) {
     Code& c = w_.code;
     c.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(0)});
     w_.barrier();
@@ -399,7 +370,7 @@ class FetchedProduct : public GroupSums {
   }
 
   /// The products of the tile before are over: its stage goes back.
-  void release(const Turn& turn, Value before, Value tile, Value lane) {
+  void release(const RingTurn& turn, Value before, Value tile, Value lane) {
     Code& c = w_.code;
     c.emit("WARPGROUP.DEPBAR.LE", {scoreboard(0), imm(1)});
     const Label meet = c.new_label();
@@ -445,7 +416,7 @@ class FetchedProduct : public GroupSums {
   Value maps_[2], row0_, column0_, asks_, first_work_;
   Value in_m_{-1, 0, File::Uniform}, in_n_{-1, 0, File::Uniform};  ///< of the cluster
   Value have_a_{-1, 0, File::Uniform}, have_b_{-1, 0, File::Uniform}, rows_share_, columns_share_;
-  Turn turn_;
+  RingTurn turn_;
   Value depth_, before_;  ///< of who multiplies
 };
 

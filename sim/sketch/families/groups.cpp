@@ -93,6 +93,38 @@ void wait_for_phase(Writer& w, Value barrier, Value parity, bool clustered) {
   c.branch(again, over, true);
 }
 
+void fetch_box(Writer& w, Value map, Value to, int offset, Value barrier, Value x, int x_offset, Value y,
+               Value blocks) {
+  Code& c = w.code;
+  const Value words = c.uniform(4);
+  c.emit("UIADD3", {words, to, imm(offset), kURZ});
+  c.emit("UMOV", {words.at(1), barrier});
+  c.emit("UIADD3", {words.at(2), x, imm(x_offset), kURZ});
+  c.emit("UMOV", {words.at(3), y});
+  if (blocks.id < 0)
+    c.emit("UTMALDG.2D", {at(words), at(map)});
+  else
+    c.emit("UTMALDG.2D.MULTICAST", {at(words), at(map), blocks});
+}
+
+RingTurn first_turn(Writer& w) { return {w.number(0), w.number(0), w.number(0)}; }
+
+void next_turn(Writer& w, const RingTurn& t, int stages, int stage_bytes) {
+  Code& c = w.code;
+  const Value stage = w.add(t.stage, imm(stage_bytes)), barrier = w.add(t.barrier, imm(kBarrierBytes));
+  const Value same = w.compare("NE", stage, imm(stages * stage_bytes));
+  c.emit("SEL", {t.stage, stage, kRZ, same});
+  c.emit("SEL", {t.barrier, barrier, kRZ, same});
+  c.emit("LOP3.LUT", {t.parity, t.parity, imm(0x80000000u), kRZ, imm(0x3c), !kPT}).when(same, true);
+}
+
+Value in_ring(Writer& w, Value base, Value offset, int further) {
+  const Value v = w.code.uniform(), sum = w.code.uniform();
+  w.code.emit("R2UR", {v, offset});
+  w.code.emit("UIADD3", {sum, v, base, imm(further)});
+  return sum;
+}
+
 Value factor_start(Writer& w, Value byte, std::uint32_t panel) {
   const Value chunk = w.shift_right(w.and_bits(byte, kSharedBytes), log2_of(kChunk)), v = w.code.vector();
   w.code.emit("LOP3.LUT", {v, chunk, imm(panel << 16), kRZ, imm(0xfc), !kPT});

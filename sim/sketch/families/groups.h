@@ -32,6 +32,20 @@ void find_maps(Writer&, const int* parameters, Value* maps, int count);
 void start_barrier(Writer&, Value address, int arrivals);
 /// Until the phase of that parity (in bit 31) is over.
 void wait_for_phase(Writer&, Value barrier, Value parity, bool clustered = false);
+/// A box of the map to `to` + `offset`, of the columns from `x` + `x_offset` and the rows from `y` on. `blocks`: those
+/// of the cluster that get it, where that is not this one alone.
+void fetch_box(Writer&, Value map, Value to, int offset, Value barrier, Value x, int x_offset, Value y,
+               Value blocks = {-1, 0, File::Uniform});
+
+/// Where a warp is in a ring of stages with a barrier each.
+struct RingTurn {
+  Value stage, barrier, parity;  ///< bytes into the ring, bytes from the first barrier, bit 31
+};
+RingTurn first_turn(Writer&);
+void next_turn(Writer&, const RingTurn&, int stages, int stage_bytes);
+/// Uniform: `base` + `offset` + `further`.
+Value in_ring(Writer&, Value base, Value offset, int further = 0);
+
 /// The lower word of a factor's description: where it starts, and the distance of panels in chunks (1 where k runs
 /// along the rows).
 Value factor_start(Writer&, Value byte, std::uint32_t panel);

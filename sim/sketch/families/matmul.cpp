@@ -89,16 +89,20 @@ class Reader {
     if ((which == 1) == plan_.mma())
       throw math->error("does not suit the type", plan_.mma() ? "write mma or wgmma" : "write fma");
     if (by == 0 && !plan_.mma()) throw copies->error("async needs tensor cores in a sketch", "leave it out for f32");
-    if (by == 2 && which != 2)
-      throw copies->error("feeds wgmma in a sketch, and nothing else", "write math: wgmma too, or copies: async");
+    if (by == 2 && !plan_.mma()) throw copies->error("tma needs tensor cores in a sketch", "leave it out for f32");
     plan_.by_registers = by == 1 && plan_.mma();
     if (which != 2 && plan_.type == Type::E4m3)
       throw m_.at("type").error("is multiplied by wgmma alone", "write math: wgmma, and take an H100 or H200");
-    if (which != 2) return read_cluster();
-    if (model_.sm < 90) throw math->error("needs a GPU of sm_90", "write mma, or take an H100 or H200");
-    if (plan_.a_turned) throw math->error("takes A by rows in a sketch", "leave a out");
-    plan_.wgmma = true;
+    plan_.wgmma = which == 2;
     plan_.tma = by == 2;
+    if (plan_.wgmma || plan_.tma) {
+      const config::Node& about = plan_.wgmma ? *math : *copies;
+      if (model_.sm < 90)
+        throw about.error("needs a GPU of sm_90",
+                          (plan_.wgmma ? "write mma" : "write async") + std::string(", or take an H100 or H200"));
+      if (plan_.a_turned) throw about.error("takes A by rows in a sketch", "leave a out");
+    }
+    if (!plan_.wgmma) return read_cluster();
     if (const auto specialised = m_.find("specialised")) {
       plan_.specialised = specialised->boolean();
       if (plan_.specialised && !plan_.tma)
@@ -132,6 +136,15 @@ class Reader {
                            "take an order that is a multiple of " + std::to_string(plan_.cluster_m));
   }
 
+  /// TMA and wgmma take rows of 128 bytes.
+  void check_row(const config::Node& tile) const {
+    const int depth = kRowBytes / bytes_of(plan_.type);
+    if (plan_.tile_k != depth)
+      throw tile.error(
+          "has " + std::to_string(plan_.tile_k) + " of k, and rows of 128 bytes are " + std::to_string(depth),
+          "take k = " + std::to_string(depth));
+  }
+
   void read_group_tiles() {
     const int depth = kRowBytes / bytes_of(plan_.type);
     plan_.tile_m = plan_.tile_n = 128, plan_.tile_k = depth, plan_.stages = 4;
@@ -139,10 +152,7 @@ class Reader {
     if (tile) read_extents(*tile, {&plan_.tile_m, &plan_.tile_n, &plan_.tile_k}, 32, 256);
     if (plan_.tile_m < 64 || plan_.tile_n < 64)
       throw tile->error("is smaller than a warpgroup's product", "take 64 of m and n or more");
-    if (plan_.tile_k != depth)
-      throw tile->error(
-          "has " + std::to_string(plan_.tile_k) + " of k, and rows of 128 bytes are " + std::to_string(depth),
-          "take k = " + std::to_string(depth));
+    if (tile) check_row(*tile);
     plan_.warp_m = plan_.tile_n > 128 || plan_.tile_m < 128 ? 64 : 128, plan_.warp_n = plan_.tile_n;
     const auto warp =
         given("warp", "[" + std::to_string(plan_.warp_m) + ", " + std::to_string(plan_.warp_n) + "], of a warpgroup");
@@ -178,9 +188,12 @@ class Reader {
 
   void read_tensor_tiles() {
     const int depth = step_depth(plan_.type);
-    plan_.tile_m = plan_.tile_n = 128, plan_.tile_k = 2 * depth, plan_.warp_m = 64, plan_.warp_n = 32, plan_.stages = 3;
-    if (const auto tile = given("tile", "[128, 128, " + std::to_string(plan_.tile_k) + "]"))
+    plan_.tile_m = plan_.tile_n = 128, plan_.warp_m = 64, plan_.warp_n = 32, plan_.stages = 3;
+    plan_.tile_k = plan_.tma ? kRowBytes / bytes_of(plan_.type) : 2 * depth;
+    if (const auto tile = given("tile", "[128, 128, " + std::to_string(plan_.tile_k) + "]")) {
       read_extents(*tile, {&plan_.tile_m, &plan_.tile_n, &plan_.tile_k}, 16, 256);
+      if (plan_.tma) check_row(*tile);
+    }
     const auto warp = given("warp", "[64, 32]");
     if (warp) read_extents(*warp, {&plan_.warp_m, &plan_.warp_n}, 16, 128);
     const config::Node& about = warp ? *warp : m_.node();
@@ -199,7 +212,8 @@ class Reader {
         plan_.ahead = ahead->boolean();
     }
     const int threads = plan_.threads();
-    if ((!plan_.b_turned && plan_.tile_n < 64) || (plan_.a_turned && plan_.tile_m < 64) || !plan_.deals())
+    if ((!plan_.b_turned && plan_.tile_n < 64) || (plan_.a_turned && plan_.tile_m < 64) ||
+        (!plan_.tma && !plan_.deals()))
       throw about.error(
           "and the tile do not leave a whole number of 16-byte copies for each of " + std::to_string(threads) +
               " threads",
@@ -252,6 +266,8 @@ class Reader {
       if (plan_.parts > 1) {
         only_tensor(*parts);
         if (bytes_of(plan_.type) != 2) throw parts->error("takes f16 or bf16 in a sketch", "leave it out");
+        if (plan_.tma && !plan_.wgmma)
+          throw parts->error("of mma.sync takes copies: async or registers in a sketch", "leave one of the two out");
         if (plan_.group > 1)
           throw parts->error("hands out tiles along rows, and order says otherwise", "leave one of the two out");
       }
@@ -263,7 +279,7 @@ class Reader {
           throw stays->error("is sketched where a warpgroup of its own asks TMA for tiles", "write specialised: true");
         if (plan_.clustered())
           throw stays->error("and cluster exclude each other in a sketch", "leave one of the two out");
-        if (plan_.parts > 1 || plan_.by_registers)
+        if (plan_.parts > 1 || plan_.by_registers || (plan_.tma && !plan_.wgmma))
           throw stays->error(plan_.parts > 1 ? "and split_k exclude each other in a sketch" : "needs copies: async",
                              "leave one of the two out");
         plan_.persistent = true;

@@ -23,8 +23,8 @@ struct ProductPlan {
   bool ahead = true;
   bool by_registers = false;
   bool wgmma = false;        ///< products of warpgroups, whose tile is warp_m x tile_n
-  bool tma = false;          ///< ... on tiles that TMA fetches
-  bool specialised = false;  ///< ... with a warpgroup that asks for them
+  bool tma = false;          ///< TMA fetches the tiles
+  bool specialised = false;  ///< ... of wgmma, with a warpgroup that asks for them
   int cluster_m = 1;         ///< blocks one above the other that have one tile of B, of which each fetches its share
   int cluster_n = 1;         ///< ... and side by side, of A
   int group = 1;             ///< rows of tiles that are handed out together

@@ -103,11 +103,12 @@ void TileCopy::fetch(int pass, Value& into, Value inside, int along) {
 
 // ---- words
 
-TileWords::TileWords(Writer& w, Factor factor, int row_bytes, Value first, Value lane, int turns)
+TileWords::TileWords(Writer& w, Factor factor, int row_bytes, Value first, Value lane, int turns, int panel_bytes)
     : w_(&w),
       turns_with_step_(factor == Factor::A || factor == Factor::BTurned),
       transposes_(factor == Factor::ATurned || factor == Factor::B),
-      pitch_(row_bytes) {
+      pitch_(row_bytes),
+      next_(panel_bytes > 0 ? panel_bytes : kWays * kChunk) {
   const int chunks = row_bytes / kChunk;
   Value row, chunk;
   switch (factor) {
@@ -130,14 +131,22 @@ TileWords::TileWords(Writer& w, Factor factor, int row_bytes, Value first, Value
   } else {
     if (first.id >= 0) chunk = w.add(first, chunk);
   }
-  from_.push_back(place_in_tile(w, row, chunk, chunks));
+  Value from;
+  if (panel_bytes > 0) {
+    const Value panel = w.shift_right(chunk, log2_of(chunks));
+    chunk = w.and_bits(chunk, static_cast<std::uint32_t>(chunks - 1));
+    from = w.mad(panel, imm(panel_bytes), place_in_tile(w, row, chunk, chunks));
+  } else {
+    from = place_in_tile(w, row, chunk, chunks);
+  }
+  from_.push_back(from);
   for (int t = 1; t < std::min(turns, kTurns); ++t) from_.push_back(w.exclusive_or(from_[0], imm(t * kStepBytes)));
 }
 
 void TileWords::load(Value words, int strip, int step, Value base, int offset) const {
   const int turn = turns_with_step_ ? step : strip, along = turns_with_step_ ? strip : step;
   // Only chunks of one row of banks change places: the rest of the way is a distance.
-  const int distance = along * kStrip * pitch_ + turn / kTurns * kTurns * kStepBytes;
+  const int distance = along * kStrip * pitch_ + turn / kTurns * next_;
   w_->code.emit(transposes_ ? "LDSM.16.MT88.4" : "LDSM.16.M88.4",
                 {words, shared(from_[static_cast<std::size_t>(turn % kTurns)], offset + distance, base)});
 }

@@ -71,7 +71,8 @@ class TileWords {
   TileWords() = default;
   /// `first`: the warp's first row of m or n (A, BTurned), or its first chunk of them (ATurned, B). `turns`: steps that
   /// are taken along k, or strips along m or n, whichever lies along a row; `first` chunk is a multiple of them.
-  TileWords(Writer&, Factor, int row_bytes, Value first, Value lane, int turns);
+  /// `panel_bytes`: of a panel, where a row is parted into panels of `row_bytes` that lie behind one another.
+  TileWords(Writer&, Factor, int row_bytes, Value first, Value lane, int turns, int panel_bytes = 0);
   /// Four words of a strip and a step of k, of the tile `offset` bytes from `base`.
   void load(Value words, int strip, int step, Value base, int offset) const;
 
@@ -79,7 +80,7 @@ class TileWords {
   Writer* w_ = nullptr;
   bool turns_with_step_ = true;
   bool transposes_ = false;
-  int pitch_ = 0;
+  int pitch_ = 0, next_ = 0;  ///< bytes to the next row, and to the next chunks along a row that change places
   std::vector<Value> from_;
 };
 

@@ -2,10 +2,12 @@
 // that ldmatrix meets no bank conflict; with `ahead` the words of a step are fetched while the one before is
 // multiplied. By registers: a tile of each operand goes through registers into shared memory, all wait, all multiply;
 // with `ahead` the next tile is on its way meanwhile. Blocks that stay take one tile of C after another, and the ring
-// never drains.
+// never drains. On sm_90 TMA may fill the ring: one thread asks for the next tile once all are done with a stage, whose
+// barrier counts its bytes.
 #include <algorithm>
 #include <functional>
 
+#include "sketch/families/groups.h"
 #include "sketch/families/product.h"
 
 namespace forewarp::sketch {
@@ -16,8 +18,14 @@ class TensorProduct : public Product {
   using Product::Product;
 
   Kernel write(const SourcePosition& where) {
-    find_places();
-    if (plan_.by_registers)
+    if (plan_.tma)
+      begin_boxes();
+    else
+      find_copies();
+    find_words();
+    if (plan_.tma)
+      through_boxes();
+    else if (plan_.by_registers)
       through_registers();
     else
       through_ring();
@@ -43,7 +51,7 @@ class TensorProduct : public Product {
 
   // ---- where things are
 
-  void find_places() {
+  void find_copies() {
     const int threads = plan_.threads();
     a_ = TileCopy(w_, plan_.a_turned ? plan_.tile_k : plan_.tile_m, a_row_bytes(), threads, thread_);
     b_ = TileCopy(w_, plan_.b_turned ? plan_.tile_n : plan_.tile_k, b_row_bytes(), threads, thread_);
@@ -69,7 +77,9 @@ class TensorProduct : public Product {
     } else {
       tiles_ = w_.shift_right(w_.add(k_, imm(plan_.tile_k - 1)), log2_of(plan_.tile_k));
     }
+  }
 
+  void find_words() {
     const Value lane = w_.and_bits(thread_, 31), warp = w_.shift_right(thread_, 5);
     const int across = plan_.tile_n / plan_.warp_n;
     const Value warp_row = w_.shift_right(warp, log2_of(across)),
@@ -85,8 +95,9 @@ class TensorProduct : public Product {
     if (plan_.b_turned)
       b_words_ = TileWords(w_, Factor::BTurned, b_row_bytes(), column_, lane, steps());
     else
-      b_words_ = TileWords(w_, Factor::B, b_row_bytes(), w_.mad(warp_column, imm(plan_.warp_n * size() / kChunk), kRZ),
-                           lane, strips_n());
+      b_words_ = TileWords(w_, Factor::B, plan_.tma ? kRowBytes : b_row_bytes(),
+                           w_.mad(warp_column, imm(plan_.warp_n * size() / kChunk), kRZ), lane, strips_n(),
+                           plan_.tma ? b_panel_bytes() : 0);
     sums_.assign(static_cast<std::size_t>(strips_m()), std::vector<Value>(static_cast<std::size_t>(2 * strips_n())));
   }
 
@@ -265,6 +276,103 @@ class TensorProduct : public Product {
     return sum;
   }
 
+  // ---- by TMA
+
+  /// B by rows lies in panels of 64 columns.
+  int b_panel_bytes() const { return plan_.tile_k * kRowBytes; }
+  int barriers_at() const { return plan_.stages * stage_bytes(); }
+
+  void begin_boxes() {
+    Code& c = w_.code;
+    find_maps(w_, pointers_, maps_, 2);
+    row0_ = to_uniform(w_, w_.mad(block_m_, imm(plan_.tile_m), kRZ));
+    column0_ = to_uniform(w_, w_.mad(block_n_, imm(plan_.tile_n), kRZ));
+    asks_ = w_.compare("NE", thread_, kRZ);
+    const Label meet = c.new_label();
+    c.diverge(meet);
+    c.branch(meet, asks_);
+    for (int s = 0; s < plan_.stages; ++s)
+      start_barrier(w_, uniform_add(w_, base_, barriers_at() + s * kBarrierBytes), 1);
+    c.emit("MEMBAR.ALL.CTA");
+    c.emit("FENCE.VIEW.ASYNC.S");
+    for (int tile = 0; tile < std::min(plan_.stages, tiles_of_k()); ++tile)
+      fetch_boxes(uniform_number(w_, static_cast<std::uint32_t>(tile * plan_.tile_k)),
+                  uniform_add(w_, base_, tile * stage_bytes()),
+                  uniform_add(w_, base_, barriers_at() + tile * kBarrierBytes));
+    c.converge(meet);
+    w_.barrier();
+  }
+
+  /// Asks for the tiles from `depth` of k on.
+  void fetch_boxes(Value depth, Value stage, Value barrier) {
+    w_.code.emit("SYNCS.ARRIVE.TRANS64", {kRZ, at(barrier), w_.number(stage_bytes())});
+    fetch_box(w_, maps_[0], stage, 0, barrier, depth, 0, row0_);
+    if (plan_.b_turned) {
+      fetch_box(w_, maps_[1], stage, plan_.a_bytes(), barrier, depth, 0, column0_);
+      return;
+    }
+    for (int panel = 0; panel < plan_.tile_n / kPanel; ++panel)
+      fetch_box(w_, maps_[1], stage, plan_.a_bytes() + panel * b_panel_bytes(), barrier, column0_, panel * kPanel,
+                depth);
+  }
+
+  /// All have taken what they need of the stage: one of them asks for the tile that comes into it.
+  void ask_again(const RingTurn& turn, Value depth) {
+    Code& c = w_.code;
+    w_.barrier();
+    const Label meet = c.new_label();
+    c.diverge(meet);
+    const Value further = w_.add(depth, imm(plan_.stages * plan_.tile_k)), none = c.predicate();
+    c.emit("ISETP.GE.OR", {none, kPT, further, k_, asks_});
+    c.branch(meet, none);
+    fetch_boxes(to_uniform(w_, further), in_ring(w_, base_, turn.stage),
+                in_ring(w_, base_, turn.barrier, barriers_at()));
+    c.converge(meet);
+  }
+
+  void wait_for_tile(const RingTurn& turn) {
+    wait_for_phase(w_, in_ring(w_, base_, turn.barrier, barriers_at()), turn.parity);
+  }
+
+  void through_boxes() {
+    Code& c = w_.code;
+    clear();
+    const RingTurn turn = first_turn(w_);
+    const Value depth = w_.number(0);
+    wait_for_tile(turn);
+    if (plan_.ahead) load(0, base_, 0);
+    const Label loop = c.new_label();
+    c.place(loop);
+    Value stage = in_ring(w_, base_, turn.stage);
+    for (int step = 0; step < steps(); ++step) {
+      if (!plan_.ahead) {
+        load(0, stage, step);
+        multiply_step(0);
+        continue;
+      }
+      if (step == steps() - 1) {
+        next_boxes(turn, depth);
+        stage = in_ring(w_, base_, turn.stage);
+      }
+      multiply_step(step % 2, words_of_step((step + 1) % 2, stage, (step + 1) % steps()));
+    }
+    if (!plan_.ahead) next_boxes(turn, depth);
+    c.branch(loop, w_.compare("LT", depth, k_));
+    store_tile(block_m_, block_n_);
+  }
+
+  /// On to the next tile, which is waited for if there is one.
+  void next_boxes(const RingTurn& turn, Value depth) {
+    Code& c = w_.code;
+    ask_again(turn, depth);
+    next_turn(w_, turn, plan_.stages, stage_bytes());
+    c.emit("IADD3", {depth, depth, imm(plan_.tile_k), kRZ});
+    const Label last = c.new_label();
+    c.branch(last, w_.compare("GE", depth, k_));
+    wait_for_tile(turn);
+    c.place(last);
+  }
+
   // ---- by registers
 
   void through_registers() {
@@ -376,6 +484,7 @@ class TensorProduct : public Product {
   TileWords a_words_, b_words_;
   Value a_rows_left_, a_depth_left_, b_depth_left_, b_columns_left_, a_tile_, b_tile_, tiles_, part_first_;
   Value work_, fetched_, fetched_depth_;
+  Value maps_[2], row0_, column0_, asks_;  ///< of TMA
   Value row_, column_, lane_, inside_;
   Words words_[2];
   std::vector<Value> chunks_;
