@@ -162,70 +162,53 @@ void add_pipe_metrics(std::vector<ExactMetric>& t) {
   t.insert(t.end(), rows.begin(), rows.end());
 }
 
-template <MatrixType Type, bool Sparse>
+template <CountSummary::MatrixOperations CountSummary::*Of, bool Sparse, MatrixType... Type>
 double operations(const S& s) {
-  return number(S::operations(s.warp_operations, Type, Sparse));
+  return number((S::operations(s.*Of, Type, Sparse) + ...));
 }
 
-template <bool Sparse, MatrixType... Type>
-double group_operations(const S& s) {
-  return number((S::operations(s.group_operations, Type, Sparse) + ...));
-}
-
-// Operations of matrix instructions: the names differ between sm_80 and sm_90.
-#define FW_MATRIX_METRICS(name, TYPE, what, FIRST, LAST)                                                 \
-  {"sm__ops_path_tensor_" name "_sparsity_off.sum",                                                      \
-   "op",                                                                                                 \
-   "operations of " what ", dense",                                                                      \
-   FIRST,                                                                                                \
-   LAST,                                                                                                 \
-   operations<MatrixType::TYPE, false>},                                                                 \
+// Operations of matrix instructions, by types of the factors: the names differ between sm_80 and sm_90.
+#define FW_MATRIX_METRICS(name, of, what, FIRST, LAST, ...)                                              \
+  {"sm__ops_path_tensor_" name "_sparsity_off.sum", "op", "operations of " what ", dense", FIRST, LAST,  \
+   operations<&S::of, false, __VA_ARGS__>},                                                              \
   {                                                                                                      \
     "sm__ops_path_tensor_" name "_sparsity_on.sum", "op", "operations of " what ", sparse", FIRST, LAST, \
-        operations<MatrixType::TYPE, true>                                                               \
-  }
-
-#define FW_GROUP_METRICS(name, what, ...)                                                                 \
-  {"sm__ops_path_tensor_op_" name "_sparsity_off.sum",                                                    \
-   "op",                                                                                                  \
-   "operations of " what ", dense",                                                                       \
-   90,                                                                                                    \
-   kLast,                                                                                                 \
-   group_operations<false, __VA_ARGS__>},                                                                 \
-  {                                                                                                       \
-    "sm__ops_path_tensor_op_" name "_sparsity_on.sum", "op", "operations of " what ", sparse", 90, kLast, \
-        group_operations<true, __VA_ARGS__>                                                               \
+        operations<&S::of, true, __VA_ARGS__>                                                            \
   }
 
 void add_matrix_metrics(std::vector<ExactMetric>& t) {
   const std::vector<ExactMetric> rows = {
-      FW_MATRIX_METRICS("src_fp16_dst_fp16", HalfToHalf, "fp16 matrices summed in fp16", kFirst, 89),
-      FW_MATRIX_METRICS("src_fp16_dst_fp32", Half, "fp16 matrices summed in fp32", kFirst, 89),
-      FW_MATRIX_METRICS("src_bf16_dst_fp32", Bfloat, "bf16 matrices", kFirst, 89),
-      FW_MATRIX_METRICS("src_tf32_dst_fp32", Tfloat, "tf32 matrices", kFirst, 89),
-      FW_MATRIX_METRICS("src_int8", Int8, "8-bit integer matrices", kFirst, 89),
-      FW_MATRIX_METRICS("src_int4", Int4, "4-bit integer matrices", kFirst, 89),
+      FW_MATRIX_METRICS("src_fp16_dst_fp16", warp_operations, "fp16 matrices summed in fp16", kFirst, 89,
+                        MatrixType::HalfToHalf),
+      FW_MATRIX_METRICS("src_fp16_dst_fp32", warp_operations, "fp16 matrices summed in fp32", kFirst, 89,
+                        MatrixType::Half),
+      FW_MATRIX_METRICS("src_bf16_dst_fp32", warp_operations, "bf16 matrices", kFirst, 89, MatrixType::Bfloat),
+      FW_MATRIX_METRICS("src_tf32_dst_fp32", warp_operations, "tf32 matrices", kFirst, 89, MatrixType::Tfloat),
+      FW_MATRIX_METRICS("src_int8", warp_operations, "8-bit integer matrices", kFirst, 89, MatrixType::Int8),
+      FW_MATRIX_METRICS("src_int4", warp_operations, "4-bit integer matrices", kFirst, 89, MatrixType::Int4),
       {"sm__ops_path_tensor_src_int1.sum", "op", "operations of bit matrices", kFirst, 89,
-       operations<MatrixType::Bit, false>},
-      FW_MATRIX_METRICS("op_hmma_src_fp16_dst_fp16", HalfToHalf, "HMMA with fp16 sums", 90, kLast),
-      FW_MATRIX_METRICS("op_hmma_src_fp16_dst_fp32", Half, "HMMA of fp16 with fp32 sums", 90, kLast),
-      FW_MATRIX_METRICS("op_hmma_src_bf16_dst_fp32", Bfloat, "HMMA of bf16", 90, kLast),
-      FW_MATRIX_METRICS("op_hmma_src_tf32_dst_fp32", Tfloat, "HMMA of tf32", 90, kLast),
-      FW_MATRIX_METRICS("op_imma_src_int8", Int8, "IMMA of 8-bit integers", 90, kLast),
-      FW_GROUP_METRICS("hgmma_src_fp16", "HGMMA of fp16", MatrixType::Half, MatrixType::HalfToHalf),
-      FW_GROUP_METRICS("hgmma_src_bf16_dst_fp32", "HGMMA of bf16", MatrixType::Bfloat),
-      FW_GROUP_METRICS("hgmma_src_tf32_dst_fp32", "HGMMA of tf32", MatrixType::Tfloat),
-      FW_GROUP_METRICS("igmma_src_int8", "IGMMA of 8-bit integers", MatrixType::Int8),
+       operations<&S::warp_operations, false, MatrixType::Bit>},
+      FW_MATRIX_METRICS("op_hmma_src_fp16_dst_fp16", warp_operations, "HMMA with fp16 sums", 90, kLast,
+                        MatrixType::HalfToHalf),
+      FW_MATRIX_METRICS("op_hmma_src_fp16_dst_fp32", warp_operations, "HMMA of fp16 with fp32 sums", 90, kLast,
+                        MatrixType::Half),
+      FW_MATRIX_METRICS("op_hmma_src_bf16_dst_fp32", warp_operations, "HMMA of bf16", 90, kLast, MatrixType::Bfloat),
+      FW_MATRIX_METRICS("op_hmma_src_tf32_dst_fp32", warp_operations, "HMMA of tf32", 90, kLast, MatrixType::Tfloat),
+      FW_MATRIX_METRICS("op_imma_src_int8", warp_operations, "IMMA of 8-bit integers", 90, kLast, MatrixType::Int8),
+      FW_MATRIX_METRICS("op_hgmma_src_fp16", group_operations, "HGMMA of fp16", 90, kLast, MatrixType::Half,
+                        MatrixType::HalfToHalf),
+      FW_MATRIX_METRICS("op_hgmma_src_bf16_dst_fp32", group_operations, "HGMMA of bf16", 90, kLast, MatrixType::Bfloat),
+      FW_MATRIX_METRICS("op_hgmma_src_tf32_dst_fp32", group_operations, "HGMMA of tf32", 90, kLast, MatrixType::Tfloat),
+      FW_MATRIX_METRICS("op_igmma_src_int8", group_operations, "IGMMA of 8-bit integers", 90, kLast, MatrixType::Int8),
       {"sm__ops_path_tensor_op_bmma_src_int1.sum", "op", "operations of BMMA", 90, kLast,
-       operations<MatrixType::Bit, false>},
+       operations<&S::warp_operations, false, MatrixType::Bit>},
       {"sm__ops_path_tensor_src_fp64.sum", "op", "operations of DMMA", kFirst, kLast,
-       operations<MatrixType::Double, false>},
+       operations<&S::warp_operations, false, MatrixType::Double>},
   };
   t.insert(t.end(), rows.begin(), rows.end());
 }
 
 #undef FW_MATRIX_METRICS
-#undef FW_GROUP_METRICS
 
 // Measured on an H200: branch_targets is the number of branches executed, of which each is uniform or divergent.
 void add_branch_metrics(std::vector<ExactMetric>& t) {

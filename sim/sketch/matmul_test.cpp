@@ -63,6 +63,14 @@ std::string shape_of(const Sizes& s) {
   return "shape: [" + std::to_string(s.m) + ", " + std::to_string(s.n) + ", " + std::to_string(s.k) + "]";
 }
 
+/// Of a product of halves, whose design says which factors lie by columns.
+double worst_of(const Run& run, const Sizes& s, const std::string& design) {
+  std::vector<float> a = halves(run.start("a")), b = halves(run.start("b"));
+  if (design.find("a: columns") != std::string::npos) a = turned(a, s.k, s.m);
+  if (design.find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
+  return worst(a, b, halves(run.end("c")), s.m, s.n, s.k);
+}
+
 TEST_CASE("products by other ways through the tiles", "[sketch]") {
   for (const char* name : {"h200-sxm", "a100-sxm4-80gb"})
     for (const Sizes s : {Sizes{128, 128, 64}, Sizes{392, 200, 232}})
@@ -76,10 +84,7 @@ TEST_CASE("products by other ways through the tiles", "[sketch]") {
             ", a: columns, split_k: 3", ", a: columns, persistent: true, order: 2"}) {
         CAPTURE(name, s.m, design);
         const Run run("p: {matmul: {" + shape_of(s) + design + "}}", gpu(name));
-        std::vector<float> a = halves(run.start("a")), b = halves(run.start("b"));
-        if (std::string(design).find("a: columns") != std::string::npos) a = turned(a, s.k, s.m);
-        if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
-        CHECK(worst(a, b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+        CHECK(worst_of(run, s, design) < 0.03);
       }
 }
 
@@ -107,9 +112,7 @@ TEST_CASE("products of warpgroups", "[sketch]") {
                                ", b: columns, specialised: true, tile: [128, 256, 64], order: 2, cluster: [2, 2]"}) {
       CAPTURE(s.m, design);
       const Run run("p: {matmul: {math: wgmma, copies: tma, " + shape_of(s) + design + "}}", gpu("h200-sxm"));
-      std::vector<float> b = halves(run.start("b"));
-      if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
-      CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+      CHECK(worst_of(run, s, design) < 0.03);
     }
 }
 
@@ -123,9 +126,7 @@ TEST_CASE("products of warpgroups on tiles that threads copy", "[sketch]") {
           "copies: registers, b: columns, tile: [128, 64, 64]", "copies: registers, split_k: 2"}) {
       CAPTURE(s.m, design);
       const Run run("p: {matmul: {math: wgmma, " + shape_of(s) + ", " + design + "}}", gpu("h200-sxm"));
-      std::vector<float> b = halves(run.start("b"));
-      if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
-      CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+      CHECK(worst_of(run, s, design) < 0.03);
     }
 }
 
@@ -137,9 +138,7 @@ TEST_CASE("products of warps on tiles that TMA fetches", "[sketch]") {
           ", b: columns, ahead: false, tile: [64, 128, 64], warp: [32, 32], stages: 4"}) {
       CAPTURE(s.m, design);
       const Run run("p: {matmul: {copies: tma, " + shape_of(s) + design + "}}", gpu("h200-sxm"));
-      std::vector<float> b = halves(run.start("b"));
-      if (std::string(design).find("b: columns") != std::string::npos) b = turned(b, s.n, s.k);
-      CHECK(worst(halves(run.start("a")), b, halves(run.end("c")), s.m, s.n, s.k) < 0.03);
+      CHECK(worst_of(run, s, design) < 0.03);
     }
   const Sizes s{136, 272, 208};
   const Run tf32("p: {matmul: {copies: tma, type: tf32, " + shape_of(s) + "}}", gpu("h200-sxm"));

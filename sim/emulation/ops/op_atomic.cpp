@@ -74,10 +74,10 @@ F float_result(std::uint8_t operation, F old, F v) {
 /// Of two halves; the least and the greatest are the number where one is none.
 template <class Format>
 u32 half_result(std::uint8_t operation, u32 old, u32 v) {
+  if (operation == kExchange) return v;
   const auto a = Format::decode(old), b = Format::decode(v);
   if (operation == kAdd) return Format::encode(odd_sum(a, b));
-  if (a != a) return v;
-  return float_result(operation, a, b) == a && operation != kExchange ? old : v;
+  return a == a && float_result(operation, a, b) == a ? old : v;
 }
 
 template <class Format>

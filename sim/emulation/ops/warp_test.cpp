@@ -25,6 +25,9 @@ Lanes numbered(u64 first) {
   return lanes;
 }
 
+/// The i-th 32-bit word of a buffer.
+u32 word(const std::vector<u64>& v, std::size_t i) { return static_cast<u32>(v[i / 2] >> (i % 2 * 32)); }
+
 }  // namespace
 
 TEST_CASE("shuffles follow PTX", "[warp]") {
@@ -207,7 +210,6 @@ TEST_CASE("generic addresses find their memory; constants can be indexed", "[mem
   }
   bench.constants = {bank};
   bench.run();
-  const auto word = [](const std::vector<u64>& v, std::size_t i) { return static_cast<u32>(v[i / 2] >> (i % 2 * 32)); };
   for (std::size_t i = 0; i < 32; ++i) {
     INFO("lane " << i);
     CHECK(word(bench.buffers[1], i) == (i < 10 ? 1000 + i : 0));
@@ -255,7 +257,6 @@ TEST_CASE("atomics of several words work on each, or exchange them together", "[
 )");
   bench.buffers = {std::vector<u64>(10), std::vector<u64>(3 * 64)};
   bench.run();
-  const auto word = [](const std::vector<u64>& v, std::size_t i) { return static_cast<u32>(v[i / 2] >> (i % 2 * 32)); };
   const auto& memory = bench.buffers[0];
   CHECK(memory[0] == 0x4280000042000000u);  // 64, 32
   CHECK(memory[1] == 0xc200000041800000u);  // -32, 16
@@ -319,7 +320,6 @@ TEST_CASE("atomics take lanes in turn", "[memory]") {
   bench.shared_bytes = 64;
   bench.buffers = {std::vector<u64>(8), std::vector<u64>(16 * 8)};
   bench.run();
-  const auto word = [](const std::vector<u64>& v, std::size_t i) { return static_cast<u32>(v[i / 2] >> (i % 2 * 32)); };
   const auto& memory = bench.buffers[0];
   CHECK(word(memory, 0) == 496);
   CHECK(word(memory, 1) == 31);
