@@ -79,6 +79,29 @@ TEST_CASE("reads that L2 merged leave its slices once, so that no kernel exceeds
   CHECK(l2.bytes == p.metrics.get("lts__t_sectors_srcunit_tex.sum") * 32);
 }
 
+TEST_CASE("copies into shared memory count against L1's roof for what they write") {
+  const auto l1_bytes = [](Opcode opcode, std::vector<Modifier> modifiers, const GpuModel& gpu) {
+    KernelTrace trace = testing::small_trace();
+    Kernel kernel = *trace.kernel;
+    Instruction& copy = kernel.instructions[0];
+    copy.opcode = opcode;
+    copy.memory = MemoryKind::AsyncCopy;
+    for (const Modifier m : modifiers) copy.modifiers.set(static_cast<std::size_t>(m));
+    trace.kernel = std::make_shared<const Kernel>(kernel);
+    return predict(gpu, trace, testing::small_timing()).roofline.levels[0].bytes;
+  };
+  GpuModel gpu = testing::small_gpu();
+  const double others = 80 * 32 + (80 - 60) * 128, written = 10 * 256;
+  gpu.memory_pipe.shared_wavefront_cycles = 1;
+  gpu.memory_pipe.fill_wavefront_cycles = 0;
+  CHECK(l1_bytes(Opcode::LDGSTS, {}, gpu) == others + written);
+  CHECK(l1_bytes(Opcode::LDGSTS, {Modifier::BYPASS}, gpu) == others);
+  CHECK(l1_bytes(Opcode::UTMALDG, {}, gpu) == others);
+  CHECK(l1_bytes(Opcode::UTMASTG, {}, gpu) == others + 640 * 32);
+  gpu.memory_pipe.fill_wavefront_cycles = 1;
+  CHECK(l1_bytes(Opcode::LDGSTS, {Modifier::BYPASS}, gpu) == others + written);
+}
+
 TEST_CASE("waves come from the blocks' stays when all were simulated") {
   const Waves w = testing::small_prediction().waves;
   CHECK(w.full_waves == 1);

@@ -6,6 +6,7 @@
 #include "hardware/peaks.h"
 #include "hardware/tensor.h"
 #include "program/analysis.h"
+#include "program/traits.h"
 #include "report/analysis.h"
 
 namespace forewarp::report {
@@ -77,15 +78,25 @@ std::vector<RooflineWork> count_work(const Inputs& in) {
   return work;
 }
 
+/// Bytes that pass L1's data banks. A wavefront that a bank conflict adds takes a cycle and moves nothing more; copies
+/// into shared memory hold the banks for what they write, if at all (memory_pipe.fill_wavefront_cycles).
+double bytes_at_banks(const Instruction& instruction, const InstructionCount& count, const MemoryPipeSpec& pipe) {
+  if (instruction.memory == MemoryKind::AsyncCopy && !copies_outward(instruction)) {
+    if (instruction.opcode != Opcode::LDGSTS) return 0;  // a box
+    const int held = instruction.has(Modifier::BYPASS) ? pipe.fill_wavefront_cycles : pipe.shared_wavefront_cycles;
+    return static_cast<double>(count.bytes) * held;
+  }
+  return static_cast<double>(count.sectors) * kSectorBytes +
+         static_cast<double>(count.wavefronts - std::min(count.bank_conflicts, count.wavefronts)) * kLineBytes;
+}
+
 std::vector<RooflineLevel> count_traffic(const Inputs& in) {
   const GpuModel& g = in.model;
   const double clock = g.chip.sm_clock_mhz * 1e6;
   const MemoryCounters& m = in.timing.counters.memory;
   double l1_bytes = 0;
-  for (const InstructionCount& t : in.totals)
-    // A wavefront that a bank conflict adds takes a cycle and moves nothing more.
-    l1_bytes += static_cast<double>(t.sectors) * kSectorBytes +
-                static_cast<double>(t.wavefronts - std::min(t.bank_conflicts, t.wavefronts)) * kLineBytes;
+  for (std::size_t i = 0; i < in.totals.size(); ++i)
+    l1_bytes += bytes_at_banks(in.kernel.instructions[i], in.totals[i], g.memory_pipe);
   std::vector<RooflineLevel> levels(3);
   levels[0] = {"L1", l1_bytes, in.sms * g.l1.data_bytes_per_cycle * clock};
   levels[1] = {"L2", static_cast<double>(m.slice_sectors()) * kSectorBytes,
