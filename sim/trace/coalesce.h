@@ -39,10 +39,10 @@ struct SharedMemoryRules {
 
 /// The counts of one pattern; its lines are kept separately.
 struct CoalescedCounts {
-  std::uint16_t sectors = 0;        ///< distinct 32-byte sectors (global, local)
-  std::uint16_t tag_sectors = 0;    ///< the same, once per pass of an atomic
+  std::uint16_t sectors = 0;        ///< distinct 32-byte sectors (global, local); what copies of 16 bytes a lane ask for
+  std::uint16_t tag_sectors = 0;    ///< the same, once per pass of an atomic and per half warp of such copies
   std::uint16_t ideal_sectors = 0;  ///< lanes x bytes / 32, rounded up, at most `sectors`
-  std::uint16_t lines = 0;          ///< distinct 128-byte lines (tags); of boxes requests
+  std::uint16_t lines = 0;          ///< distinct 128-byte lines (tags); of boxes and such copies requests
   std::uint16_t wavefronts = 0;     ///< passes through the banks: exact for shared memory; for global and local memory
                                     ///< the data stage's bank conflicts alone (tags may take longer: tag_passes)
   std::uint16_t ideal_wavefronts = 0;  ///< lanes x bytes / 128, rounded up, at most `wavefronts`

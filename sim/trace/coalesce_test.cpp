@@ -1,5 +1,6 @@
 #include "trace/coalesce.h"
 
+#include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -362,6 +363,35 @@ TEST_CASE("a box that is read asks for each row and line, and for sectors in par
   CHECK(requests(16, 16, 1, 0) == std::pair<std::size_t, int>(1, 1));
   CHECK(requests(16, 64, 1, 0) == std::pair<std::size_t, int>(1, 3));  // one run of bytes
   CHECK(requests(0, 128, 4, 128) == std::pair<std::size_t, int>(4, 16));
+}
+
+TEST_CASE("a copy of 16 bytes a lane asks by pairs of lanes") {
+  const auto copy = [](const std::function<std::int64_t(int)>& address, LaneMask lanes = ~LaneMask{0}) {
+    std::vector<LineSectors> lines;
+    const CoalescedCounts c =
+        coalesce(pattern_of(MemorySpace::Global, MemoryKind::AsyncCopy, 16, address, lanes), {}, &lines);
+    CHECK(c.lines == lines.size());
+    CHECK(std::is_sorted(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.line < b.line; }));
+    int sectors = 0, bytes = 0;
+    for (const LineSectors& one : lines) {
+      sectors += std::popcount(unsigned{one.sectors});
+      bytes += one.bytes;
+    }
+    CHECK(c.sectors == sectors);
+    CHECK(bytes == 16 * std::popcount(lanes));
+    return std::tuple(int{c.lines}, int{c.sectors}, int{c.tag_sectors});
+  };
+  using Counts = std::tuple<int, int, int>;  // requests, sectors, sectors looked up
+  const auto row = [](int begin) { return [begin](int lane) { return begin + lane * 16; }; };
+  CHECK(copy(row(0)) == Counts{4, 16, 16});
+  CHECK(copy(row(32)) == Counts{5, 16, 16});
+  CHECK(copy(row(16)) == Counts{20, 32, 18});          // each pair lies in two sectors, each fourth in two lines
+  CHECK(copy(row(16), 0b1111) == Counts{2, 4, 3});     // 64 bytes
+  CHECK(copy(row(16), 0b0001) == Counts{1, 1, 1});     // what is not there comes as zeros
+  CHECK(copy(row(0), 0b0110) == Counts{1, 2, 2});      // halves of two pairs
+  CHECK(copy([](int lane) { return lane / 4 * 1024 + lane % 4 * 16; }) == Counts{8, 16, 16});
+  CHECK(copy([](int lane) { return lane * 1024; }) == Counts{32, 32, 32});
+  CHECK(copy([](int lane) { return (lane ^ 1) * 16; }) == Counts{4, 16, 16});  // swizzled
 }
 
 TEST_CASE("a box is the lines and sectors of its rows") {

@@ -218,7 +218,7 @@ struct InstructionCount {
   std::uint64_t held_lanes = 0;        ///< branches: enabled lanes that a predicate operand kept (BRA P1, target)
   std::uint64_t requests = 0;          ///< global/local memory: executions with at least one lane enabled
   std::uint64_t shared_requests = 0;   ///< shared memory: executions with at least one lane enabled
-  std::uint64_t sectors = 0;           ///< global/local memory: distinct sectors per request, summed
+  std::uint64_t sectors = 0;           ///< global/local memory: distinct sectors per request, summed (see CoalescedCounts)
   std::uint64_t tag_sectors = 0;       ///< sectors as the tag stage counts them: an atomic's once for each pass
   std::uint64_t ideal_sectors = 0;     ///< sectors if the lanes lay side by side: lanes x bytes / 32
   std::uint64_t lines = 0;             ///< distinct 128-byte lines (L1 tags) per request, summed
