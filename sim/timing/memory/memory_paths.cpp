@@ -136,9 +136,9 @@ void MemorySystem::State::arrive(std::uint32_t id, Cycle now) {
 bool MemorySystem::State::merge(std::uint32_t id, Cycle now) {
   Record& r = records_[id];
   if (r.crosses) return false;
-  const auto join = slices_[r.slice].coalescer.read(r.index, r.copy, crossbar_.gpc(r.sm), r.sectors, id, now);
+  const auto join = slices_[r.slice].coalescer.read(r.index, r.copy, crossbar_.gpc(r.sm), r.sm, r.sectors, id, now);
   if (join.outcome == ReadCoalescer::Outcome::First) return false;
-  r.merged = true;
+  r.merged = join.shares_packet;
   ++counters_.merged_requests;
   counters_.merged_sectors += static_cast<std::uint64_t>(count(r.sectors));
   if (join.outcome == ReadCoalescer::Outcome::Answered) {

@@ -64,7 +64,7 @@ struct Record {
   bool copy = false;     ///< looks up the near copy of a far line
   bool fetch = false;    ///< a copy's fetch
   bool crosses = false;  ///< SM and slice are in different partitions
-  bool merged = false;   ///< shares the data of another read
+  bool merged = false;   ///< crosses into its GPC with the data of another read
 };
 
 inline int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }

@@ -1,6 +1,7 @@
 // Hopper's L2 request coalescer, as one slice sees it: reads of one line by SMs of one GPC merge into one request while
-// the first is in flight or for l2.coalescer_cycles after it hit, at most l2.coalescer_requests of them. The data goes
-// to all of them.
+// the first is in flight or for l2.coalescer_cycles after it hit, at most l2.coalescer_requests of them, if they ask for
+// the same sectors. The data goes to all of them: a whole line to four SMs in one packet, two or three sectors to two,
+// a sector to one. A read of other sectors meanwhile ends the merging of its line, and nobody joins it either.
 //
 // A small direct-mapped table. A line that displaces another only ends that line's merging.
 #pragma once
@@ -18,7 +19,7 @@ class ReadCoalescer {
   static constexpr std::uint32_t kNone = ~0u;
 
   enum class Outcome : std::uint8_t {
-    First,    ///< goes to the slice; others may join
+    First,    ///< goes to the slice
     Waits,    ///< joined a request without data yet: chained behind `leader`
     Answered  ///< joined one whose data is leaving: it reaches the GPC at `response`
   };
@@ -26,20 +27,29 @@ class ReadCoalescer {
     Outcome outcome = Outcome::First;
     std::uint32_t leader = kNone;
     Cycle response = 0;
+    bool shares_packet = false;  ///< crosses into the GPC with the data of the one before
   };
 
   explicit ReadCoalescer(int most) : most_(static_cast<std::uint8_t>(most)), entries_(most > 1 ? kEntries : 0) {}
 
-  Join read(std::uint64_t index, bool copy, int gpc, std::uint8_t sectors, std::uint32_t id, Cycle now) {
+  Join read(std::uint64_t index, bool copy, int gpc, std::uint16_t sm, std::uint8_t sectors, std::uint32_t id, Cycle now) {
     if (entries_.empty()) return {};
     const std::uint64_t key = key_of(index, copy, gpc);
+    const std::uint32_t who = 1u << (sm % 32);  // a GPC has fewer
     Entry& e = entries_[slot(key)];
-    if (e.key == key && now < e.until && e.requests < most_ && (sectors & ~e.sectors) == 0) {
-      ++e.requests;
-      return {e.response == kNever ? Outcome::Waits : Outcome::Answered, e.leader, e.response};
+    if (e.key != key || now >= e.until) {
+      e = {key, kNever, kNever, id, who, sectors, 1, 1};
+      return {};
     }
-    e = {key, kNever, kNever, id, sectors, 1};
-    return {};
+    if (e.sectors != sectors) {
+      e.until = 0;
+      return {};
+    }
+    if (++e.requests == most_) e.until = 0;
+    const bool shares = (e.packet & who) == 0 && e.in_packet < kPacket[sectors];
+    e.packet = shares ? e.packet | who : who;
+    e.in_packet = static_cast<std::uint8_t>(shares ? e.in_packet + 1 : 1);
+    return {e.response == kNever ? Outcome::Waits : Outcome::Answered, e.leader, e.response, shares};
   }
 
   void prefetch(std::uint64_t index, bool copy, int gpc) const {
@@ -51,7 +61,7 @@ class ReadCoalescer {
     if (entries_.empty()) return;
     const std::uint64_t key = key_of(index, copy, gpc);
     Entry& e = entries_[slot(key)];
-    if (e.key != key || e.leader != id) return;  // displaced
+    if (e.key != key || e.leader != id || e.until == 0) return;  // displaced or over
     e.until = until;
     e.response = response;
   }
@@ -61,8 +71,11 @@ class ReadCoalescer {
     std::uint64_t key = ~std::uint64_t{0};
     Cycle until = 0, response = 0;
     std::uint32_t leader = kNone;
-    std::uint8_t sectors = 0, requests = 0;
+    std::uint32_t packet = 0;  ///< SMs that its last packet goes to
+    std::uint8_t sectors = 0, requests = 0, in_packet = 0;
   };
+  /// SMs that a packet goes to, by the sectors in it (bits).
+  static constexpr std::uint8_t kPacket[16] = {0, 1, 1, 2, 1, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 4};
   static constexpr std::size_t kEntries =
       256;  ///< more lines than a slice has reads in flight for in any measured kernel
 
