@@ -149,6 +149,12 @@ SECTOR_CASES = [(first, 0, 0) for first in (15, 14, 8, 6, 3, 1)] + \
                [(first, second, gap) for first, second in ((15, 15), (3, 3), (15, 3), (3, 15)) for gap in (0, 16, 64)]
 SHARED_SETS = [(1, 1, 0), (2, 1, 0), (4, 1, 0), (8, 1, 0), (16, 1, 0), (132, 1, 0), (2, 2, 0), (4, 4, 0), (2, 66, 0), (4, 33, 0),
                (4, 1, 16), (4, 1, 64), (132, 1, 4)]
+SHARED_LAGS = (8, 32, 128, 256)  # times 4 cycles
+# What an entry of the coalescer remembers: lines asked for once or twice, after so many times round (16 trips each).
+STATE_GROUPS = (1, 2, 4)
+STATE_CASES = [(15, 0, 0)] + [(first, second, gap) for first, second in ((1, 14), (15, 15), (3, 12), (15, 3), (3, 15)) for gap in (0, 256)]
+STATE_TRIPS = tuple(16 * rounds for rounds in (1, 2, 3, 4, 6, 8))
+STATE_PLACES = ((8, (1, 2, 3, 4, 8, 16, 64)), (32, (4, 8, 12, 16, 32)))  # KiB of a set, trips
 
 # Arithmetic beside products: 64 operations so many times while a group multiplies for 512 cycles, which take longer or less
 # than the products.
@@ -210,6 +216,15 @@ def micro():
                for one in counted(f"shared_sectors_{group}_{first}_{second}_g{gap}", "shared_sectors", SHARED_TRIPS, sms, 128, 128,
                                   lambda n: ("out", n, "in", SHARED_BYTES - 1, group, first, second, gap),
                                   {"in": uniform(sms * SHARED_BYTES // 2, 1, "bf16"), "out": zero(sms * 128)})]
+    states = [one for group in STATE_GROUPS for first, second, gap in STATE_CASES
+              for one in counted(f"shared_sectors_{group}_{first}_{second}_g{gap}", "shared_sectors", STATE_TRIPS, sms, 128, 128,
+                                 lambda n: ("out", n, "in", SHARED_BYTES - 1, group, first, second, gap),
+                                 {"in": uniform(sms * SHARED_BYTES // 2, 1, "bf16"), "out": zero(sms * 128)})]
+    states += [one for group in (1, 2) for kib, trips in STATE_PLACES
+               for one in counted(f"shared_sectors_{group}_1_14_g256_k{kib}", "shared_sectors", trips, sms, 128, 128,
+                                  lambda n: ("out", n, "in", kib * KIB - 1, group, 1, 14, 256),
+                                  {"in": uniform(sms * SHARED_BYTES // 2, 1, "bf16"), "out": zero(sms * 128)})]
+    lagging = [one for kind in SHARED_KINDS for delay in SHARED_LAGS for one in read_together(kind, 4, 1, delay)]
     pitched = [one for pitch in ROW_PITCHES for box, ahead in ROW_BOXES for grid in (1, sms)
                for one in boxes(box, ahead, grid, small, "l2", pitch)]
     pitched_together = [one for pitches, groups in ((ROW_PITCHES, ROW_GROUPS), (APART_PITCHES, APART_GROUPS)) for pitch in pitches
@@ -266,4 +281,4 @@ def micro():
     return {"micro_fences": fenced, "micro_reductions": reduced, "micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products,
             "micro_warpgroup_beside": arithmetic, "micro_phases": phases + copies,
             "micro_phases.rows": pitched, "micro_l2_shared": together, "micro_l2_shared.rows": pitched_together,
-            "micro_l2_shared.sectors": sectors}
+            "micro_l2_shared.sectors": sectors, "micro_l2_shared.states": states + lagging}

@@ -9,7 +9,9 @@
 //           same without `in`. Blocks group x stride in a row are `stride` sets of `group` blocks, `stride` apart; a set walks
 //           through mask + 1 bytes of its own, over and over, its members `delay` x 4 cycles behind each other. A trip is 8 KiB.
 //           sectors: out[threads], trips, in, mask, group, first, second (sectors, bits), gap: a trip reads `first` of 16 lines a
-//           warp, and `gap` x 4 cycles later `second` of the same (none: 0).
+//           warp, then `second` of the same (none: 0); the next trip begins `gap` x 29 cycles later (the compiler moves the second
+//           loads up before the wait).
+//           Compared with the profile by hand: what merges (lts__, lrc__) of `l2_shared.states`.
 
 #include "../common/hopper.cuh"
 #include "micro.cuh"
