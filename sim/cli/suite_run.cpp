@@ -1,6 +1,7 @@
 #include "cli/suite_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <numeric>
@@ -35,7 +36,7 @@ std::vector<std::string> measured_cases(const std::vector<MeasuredLaunch>& launc
 
 class Planner {
  public:
-  explicit Planner(const Suite& suite) : suite_(suite) {}
+  Planner(const Suite& suite, const std::vector<std::string>& changes) : suite_(suite), changes_(changes) {}
 
   SuiteRun plan(std::size_t run_index, const GpuModel& model, std::vector<Job>& jobs) {
     SuiteRun run;
@@ -92,17 +93,37 @@ class Planner {
         continue;
       }
       Job job{{run}, {&model}, place, *workload, item, {}, 0};
+      double cycles = 0, ns = 0;
       for (const MeasuredLaunch& m : measured) {
         if (m.case_id != item->id) continue;
         job.launches.push_back(m.launch);
         job.size += m.metric("smsp__inst_executed.sum").value_or(0);
+        cycles += m.cycles;
+        ns += m.time_ns;
       }
+      if (model.name == suite_.gpu && ns > 0) job.models.front() = &at_clock_of(model, cycles / ns * 1000);
       jobs.push_back(std::move(job));
     }
   }
 
+  /// The model at the clock that power left the card's SMs, to 10 MHz: what a launch takes is compared in their cycles.
+  const GpuModel& at_clock_of(const GpuModel& model, double mhz) {
+    constexpr double kStep = 10, kPowerLimited = 0.97;  // a launch of 3 us is timed to 2 %
+    if (mhz > kPowerLimited * model.chip.sm_clock_mhz) return model;
+    const double rounded = std::round(mhz / kStep) * kStep;
+    const auto [slowed, fresh] = slowed_.try_emplace({model.name, rounded});
+    if (fresh) {
+      std::vector<std::string> changes = changes_;
+      changes.push_back(leaf_change("sm_clock", rounded));
+      slowed->second = load_gpu_model(model.name, changes);
+    }
+    return slowed->second;
+  }
+
   const Suite& suite_;
+  const std::vector<std::string>& changes_;
   std::map<std::pair<std::string, int>, std::optional<Workload>> workloads_;
+  std::map<std::pair<std::string, double>, GpuModel> slowed_;
 };
 
 std::string message_of(const std::exception_ptr& failure) {
@@ -118,7 +139,7 @@ std::string message_of(const std::exception_ptr& failure) {
 std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::string>& gpus, const SuiteOptions& options) {
   std::vector<GpuModel> models;
   for (const std::string& gpu : gpus) models.push_back(load_gpu_model(gpu, options.changes));
-  Planner planner(suite);
+  Planner planner(suite, options.changes);
   std::vector<Job> jobs;
   std::vector<SuiteRun> runs;
   for (std::size_t g = 0; g < models.size(); ++g) runs.push_back(planner.plan(g, models[g], jobs));

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "hardware/gpu_schema.h"
+#include "hardware/sm_clock.h"
 
 namespace forewarp {
 namespace {
@@ -157,7 +158,26 @@ std::string without_unit(const std::string& value, const std::string& unit) {
   return value;
 }
 
-GpuFile load(const std::string& name_or_path, const std::vector<std::string>& changes) {
+GpuFile load(const std::string& name_or_path, const std::vector<std::string>& changes);
+
+/// Changes of leaves alone: sm_clock=MHZ stands for those of at_sm_clock(), made to the model as changed so far.
+std::vector<std::string> leaf_changes(const std::string& name_or_path, const std::vector<std::string>& changes) {
+  std::vector<std::string> leaves;
+  for (const std::string& change : changes) {
+    const auto [path, value, unknown] = parse_change(change);
+    if (path != "sm_clock") {
+      leaves.push_back(change);
+      continue;
+    }
+    const std::string name = "--set " + change;
+    const double mhz = config::parse_argument(without_unit(value, "MHz"), name).number(100, 10000);
+    for (std::string& leaf : at_sm_clock(load(name_or_path, leaves).model, mhz)) leaves.push_back(std::move(leaf));
+  }
+  return leaves;
+}
+
+GpuFile load(const std::string& name_or_path, const std::vector<std::string>& given) {
+  const std::vector<std::string> changes = leaf_changes(name_or_path, given);
   Sources sources = read_sources(name_or_path);
   GpuFile file = read_and_check(sources);
   if (changes.empty()) return file;
