@@ -36,7 +36,7 @@ std::vector<std::string> measured_cases(const std::vector<MeasuredLaunch>& launc
 
 class Planner {
  public:
-  Planner(const Suite& suite, const std::vector<std::string>& changes) : suite_(suite), changes_(changes) {}
+  Planner(const Suite& suite, const SuiteOptions& options) : suite_(suite), options_(options) {}
 
   SuiteRun plan(std::size_t run_index, const GpuModel& model, std::vector<Job>& jobs) {
     SuiteRun run;
@@ -101,29 +101,29 @@ class Planner {
         cycles += m.cycles;
         ns += m.time_ns;
       }
-      if (model.name == suite_.gpu && ns > 0) job.models.front() = &at_clock_of(model, cycles / ns * 1000);
+      if (options_.at_measured_clock && ns > 0) job.models.front() = &at_clock_of(model, cycles / ns * 1000);
       jobs.push_back(std::move(job));
     }
   }
 
-  /// The model at the clock that power left the card's SMs, to 10 MHz: what a launch takes is compared in their cycles.
+  /// The suite's GPU at the clock that power left its SMs, to 10 MHz: what a launch takes is compared in their cycles.
   const GpuModel& at_clock_of(const GpuModel& model, double mhz) {
     constexpr double kStep = 10, kPowerLimited = 0.97;  // a launch of 3 us is timed to 2 %
     if (mhz > kPowerLimited * model.chip.sm_clock_mhz) return model;
     const double rounded = std::round(mhz / kStep) * kStep;
-    const auto [slowed, fresh] = slowed_.try_emplace({model.name, rounded});
+    const auto [slowed, fresh] = slowed_.try_emplace(rounded);
     if (fresh) {
-      std::vector<std::string> changes = changes_;
+      std::vector<std::string> changes = options_.changes;
       changes.push_back(leaf_change("sm_clock", rounded));
-      slowed->second = load_gpu_model(model.name, changes);
+      slowed->second = load_gpu_model(suite_.gpu, changes);
     }
     return slowed->second;
   }
 
   const Suite& suite_;
-  const std::vector<std::string>& changes_;
+  const SuiteOptions& options_;
   std::map<std::pair<std::string, int>, std::optional<Workload>> workloads_;
-  std::map<std::pair<std::string, double>, GpuModel> slowed_;
+  std::map<double, GpuModel> slowed_;  ///< by MHz
 };
 
 std::string message_of(const std::exception_ptr& failure) {
@@ -139,7 +139,7 @@ std::string message_of(const std::exception_ptr& failure) {
 std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::string>& gpus, const SuiteOptions& options) {
   std::vector<GpuModel> models;
   for (const std::string& gpu : gpus) models.push_back(load_gpu_model(gpu, options.changes));
-  Planner planner(suite, options.changes);
+  Planner planner(suite, options);
   std::vector<Job> jobs;
   std::vector<SuiteRun> runs;
   for (std::size_t g = 0; g < models.size(); ++g) runs.push_back(planner.plan(g, models[g], jobs));

@@ -27,6 +27,8 @@ struct SuiteOptions {
   unsigned threads = 1;
   std::optional<PredictionCache> cache;
   std::vector<std::string> changes;  ///< of every GPU's numbers (--set)
+  /// Predict what the suite's GPU ran at less than its clock at the clock that power left its SMs.
+  bool at_measured_clock = false;
 };
 
 /// One run per GPU name or file, with all cases in parallel. A trace that lists no cases stands for those measured on

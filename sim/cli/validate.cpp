@@ -61,6 +61,7 @@ int run_validate(const Arguments& arguments) {
   const std::vector<Suite> suites = read_suites(path);
   const Suite& suite = find_suite(suites, c.text("suite"), path);
   options.simulation.caches = suite.caches;
+  options.at_measured_clock = true;
 
   SuiteRun run = std::move(run_suite(suite, {suite.gpu}, options).front());
   std::vector<ValidationFailure> failures = std::move(run.failures);
