@@ -6,7 +6,7 @@
 // A small direct-mapped table. A line that displaces another only ends that line's merging.
 #pragma once
 
-#include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -46,7 +46,7 @@ class ReadCoalescer {
       return {};
     }
     if (++e.requests == most_) e.until = 0;
-    const bool shares = (e.packet & who) == 0 && e.in_packet < kPacket[sectors];
+    const bool shares = (e.packet & who) == 0 && e.in_packet < packet_sms(sectors);
     e.packet = shares ? e.packet | who : who;
     e.in_packet = static_cast<std::uint8_t>(shares ? e.in_packet + 1 : 1);
     return {e.response == kNever ? Outcome::Waits : Outcome::Answered, e.leader, e.response, shares};
@@ -74,11 +74,13 @@ class ReadCoalescer {
     std::uint32_t packet = 0;  ///< SMs that its last packet goes to
     std::uint8_t sectors = 0, requests = 0, in_packet = 0;
   };
-  /// SMs that a packet goes to, by the sectors in it (bits).
-  static constexpr std::uint8_t kPacket[16] = {0, 1, 1, 2, 1, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 4};
   static constexpr std::size_t kEntries =
       256;  ///< more lines than a slice has reads in flight for in any measured kernel
 
+  /// SMs that a packet goes to: four with a whole line, two with two or three sectors, one with one.
+  static unsigned packet_sms(std::uint8_t sectors) {
+    return std::bit_floor(static_cast<unsigned>(std::popcount(sectors)));
+  }
   static std::uint64_t key_of(std::uint64_t index, bool copy, int gpc) {
     return (index << 8) | (static_cast<std::uint64_t>(gpc) << 1) | (copy ? 1u : 0u);
   }
