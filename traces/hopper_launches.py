@@ -149,7 +149,7 @@ SECTOR_CASES = [(first, 0, 0) for first in (15, 14, 8, 6, 3, 1)] + \
                [(first, second, gap) for first, second in ((15, 15), (3, 3), (15, 3), (3, 15)) for gap in (0, 16, 64)]
 SHARED_SETS = [(1, 1, 0), (2, 1, 0), (4, 1, 0), (8, 1, 0), (16, 1, 0), (132, 1, 0), (2, 2, 0), (4, 4, 0), (2, 66, 0), (4, 33, 0),
                (4, 1, 16), (4, 1, 64), (132, 1, 4)]
-SHARED_LAGS = (8, 32, 128, 256)  # times 4 cycles
+SHARED_LAGS = (8, 32, 128, 256)  # times 29 cycles
 # What an entry of the coalescer remembers: lines asked for once or twice, after so many times round (16 trips each).
 STATE_GROUPS = (1, 2, 4)
 STATE_CASES = [(15, 0, 0)] + [(first, second, gap) for first, second in ((1, 14), (15, 15), (3, 12), (15, 3), (3, 15)) for gap in (0, 256)]
@@ -212,18 +212,14 @@ def micro():
         return counted(f"shared_{kind}_{group}_s{stride}_d{delay}" + (f"_p{pitch}" if pitch != 128 else ""), f"shared_{kind}",
                        SHARED_TRIPS, sms, threads, 128, lambda n: (*first(n), mask, group, stride, delay),
                        {"in": uniform(rows * pitch // 2, 1, "bf16"), "out": zero(sms * threads)})
-    sectors = [one for group in (2, 4) for first, second, gap in SECTOR_CASES
-               for one in counted(f"shared_sectors_{group}_{first}_{second}_g{gap}", "shared_sectors", SHARED_TRIPS, sms, 128, 128,
-                                  lambda n: ("out", n, "in", SHARED_BYTES - 1, group, first, second, gap),
-                                  {"in": uniform(sms * SHARED_BYTES // 2, 1, "bf16"), "out": zero(sms * 128)})]
-    states = [one for group in STATE_GROUPS for first, second, gap in STATE_CASES
-              for one in counted(f"shared_sectors_{group}_{first}_{second}_g{gap}", "shared_sectors", STATE_TRIPS, sms, 128, 128,
-                                 lambda n: ("out", n, "in", SHARED_BYTES - 1, group, first, second, gap),
-                                 {"in": uniform(sms * SHARED_BYTES // 2, 1, "bf16"), "out": zero(sms * 128)})]
-    states += [one for group in (1, 2) for kib, trips in STATE_PLACES
-               for one in counted(f"shared_sectors_{group}_1_14_g256_k{kib}", "shared_sectors", trips, sms, 128, 128,
-                                  lambda n: ("out", n, "in", kib * KIB - 1, group, 1, 14, 256),
-                                  {"in": uniform(sms * SHARED_BYTES // 2, 1, "bf16"), "out": zero(sms * 128)})]
+
+    def asked_twice(group, first, second, gap, trips, place=SHARED_BYTES):
+        return counted(f"shared_sectors_{group}_{first}_{second}_g{gap}" + (f"_k{place // KIB}" if place != SHARED_BYTES else ""),
+                       "shared_sectors", trips, sms, 128, 128, lambda n: ("out", n, "in", place - 1, group, first, second, gap),
+                       {"in": uniform(sms * SHARED_BYTES // 2, 1, "bf16"), "out": zero(sms * 128)})
+    sectors = [one for group in (2, 4) for of in SECTOR_CASES for one in asked_twice(group, *of, SHARED_TRIPS)]
+    states = [one for group in STATE_GROUPS for of in STATE_CASES for one in asked_twice(group, *of, STATE_TRIPS)] + \
+             [one for group in (1, 2) for kib, trips in STATE_PLACES for one in asked_twice(group, 1, 14, 256, trips, kib * KIB)]
     lagging = [one for kind in SHARED_KINDS for delay in SHARED_LAGS for one in read_together(kind, 4, 1, delay)]
     pitched = [one for pitch in ROW_PITCHES for box, ahead in ROW_BOXES for grid in (1, sms)
                for one in boxes(box, ahead, grid, small, "l2", pitch)]

@@ -7,7 +7,7 @@
 //           sectors: the same lines asked for twice, for some of their sectors and then for others.
 // Args      loads, copies: out[threads], trips, in, mask, group, stride, delay. boxes: a map of `in` in rows of 128 bytes, then the
 //           same without `in`. Blocks group x stride in a row are `stride` sets of `group` blocks, `stride` apart; a set walks
-//           through mask + 1 bytes of its own, over and over, its members `delay` x 4 cycles behind each other. A trip is 8 KiB.
+//           through mask + 1 bytes of its own, over and over, its members `delay` x 29 cycles behind each other. A trip is 8 KiB.
 //           sectors: out[threads], trips, in, mask, group, first, second (sectors, bits), gap: a trip reads `first` of 16 lines a
 //           warp, then `second` of the same (none: 0); the next trip begins `gap` x 29 cycles later (the compiler moves the second
 //           loads up before the wait).
