@@ -385,10 +385,10 @@ TEST_CASE("a copy of 16 bytes a lane asks by pairs of lanes") {
   const auto row = [](int begin) { return [begin](int lane) { return begin + lane * 16; }; };
   CHECK(copy(row(0)) == Counts{4, 16, 16});
   CHECK(copy(row(32)) == Counts{5, 16, 16});
-  CHECK(copy(row(16)) == Counts{20, 32, 18});          // each pair lies in two sectors, each fourth in two lines
-  CHECK(copy(row(16), 0b1111) == Counts{2, 4, 3});     // 64 bytes
-  CHECK(copy(row(16), 0b0001) == Counts{1, 1, 1});     // what is not there comes as zeros
-  CHECK(copy(row(0), 0b0110) == Counts{1, 2, 2});      // halves of two pairs
+  CHECK(copy(row(16)) == Counts{20, 32, 18});       // each pair lies in two sectors, each fourth in two lines
+  CHECK(copy(row(16), 0b1111) == Counts{2, 4, 3});  // 64 bytes
+  CHECK(copy(row(16), 0b0001) == Counts{1, 1, 1});  // what is not there comes as zeros
+  CHECK(copy(row(0), 0b0110) == Counts{1, 2, 2});   // halves of two pairs
   CHECK(copy([](int lane) { return lane / 4 * 1024 + lane % 4 * 16; }) == Counts{8, 16, 16});
   CHECK(copy([](int lane) { return lane * 1024; }) == Counts{32, 32, 32});
   CHECK(copy([](int lane) { return (lane ^ 1) * 16; }) == Counts{4, 16, 16});  // swizzled

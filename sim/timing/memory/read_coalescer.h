@@ -1,7 +1,7 @@
 // Hopper's L2 request coalescer, as one slice sees it: reads of one line by SMs of one GPC merge into one request while
-// the first is in flight or for l2.coalescer_cycles after it hit, at most l2.coalescer_requests of them, if they ask for
-// the same sectors. The data goes to all of them: a whole line to four SMs in one packet, two or three sectors to two,
-// a sector to one. A read of other sectors meanwhile ends the merging of its line, and nobody joins it either.
+// the first is in flight or for l2.coalescer_cycles after it hit, at most l2.coalescer_requests of them, if they ask
+// for the same sectors. The data goes to all of them: a whole line to four SMs in one packet, two or three sectors to
+// two, a sector to one. A read of other sectors meanwhile ends the merging of its line, and nobody joins it either.
 //
 // A small direct-mapped table. A line that displaces another only ends that line's merging.
 #pragma once
@@ -32,7 +32,8 @@ class ReadCoalescer {
 
   explicit ReadCoalescer(int most) : most_(static_cast<std::uint8_t>(most)), entries_(most > 1 ? kEntries : 0) {}
 
-  Join read(std::uint64_t index, bool copy, int gpc, std::uint16_t sm, std::uint8_t sectors, std::uint32_t id, Cycle now) {
+  Join read(std::uint64_t index, bool copy, int gpc, std::uint16_t sm, std::uint8_t sectors, std::uint32_t id,
+            Cycle now) {
     if (entries_.empty()) return {};
     const std::uint64_t key = key_of(index, copy, gpc);
     const std::uint32_t who = 1u << (sm % 32);  // a GPC has fewer
