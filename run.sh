@@ -92,8 +92,8 @@ tests() {
   build asan
   say "sanitizers: the quick tests"
   ctest --preset asan -j "$jobs"
-  say "sanitizers: a minute of damaged inputs for each of what reads files"
-  printf '%s\n' image fatbin launch trace model | xargs -P "$jobs" -I{} build/asan/sim/fuzz/forewarp_fuzz {} --seconds 60
+  say "sanitizers: damaged inputs for each of what reads files"
+  printf '%s\n' image fatbin launch trace model | xargs -P "$jobs" -I{} build/asan/sim/fuzz/forewarp_fuzz {} --seconds 20
   say "Python: how measurements are collected"
   python3 -m unittest discover -s validation/collect -p 'test_*.py'
   say "Python: how the calibration is read"
@@ -103,7 +103,7 @@ tests() {
   say "Python: how tables are written"
   python3 -m unittest discover -s validation -p 'test_*.py'
   say "traces: cubins, launches and kernels belong together"
-  python3 traces/build.py --check
+  python3 traces/build.py --check --one-in 8  # all of them: 8 minutes
   say "all tests passed"
 }
 
