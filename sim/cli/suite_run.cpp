@@ -16,7 +16,7 @@ namespace forewarp::cli {
 
 namespace {
 
-/// One case on all GPUs that run the same code, traced once.
+/// One case on all GPUs that run the same code, traced once; or those of its launches that ran at one clock.
 struct Job {
   std::vector<std::size_t> runs;  ///< in step with the models
   std::vector<const GpuModel*> models;
@@ -92,17 +92,19 @@ class Planner {
         known->models.push_back(&model);
         continue;
       }
-      Job job{{run}, {&model}, place, *workload, item, {}, 0};
-      double cycles = 0, ns = 0;
+      // A job for the launches at each clock.
+      const std::size_t first = jobs.size();
       for (const MeasuredLaunch& m : measured) {
         if (m.case_id != item->id) continue;
-        job.launches.push_back(m.launch);
-        job.size += m.metric("smsp__inst_executed.sum").value_or(0);
-        cycles += m.cycles;
-        ns += m.time_ns;
+        const GpuModel* at =
+            options_.at_measured_clock && m.time_ns > 0 ? &at_clock_of(model, m.cycles / m.time_ns * 1000) : &model;
+        const auto from = jobs.begin() + static_cast<std::ptrdiff_t>(first);
+        auto job = std::find_if(from, jobs.end(), [&](const Job& j) { return j.models.front() == at; });
+        if (job == jobs.end()) job = jobs.insert(job, {{run}, {at}, place, *workload, item, {}, 0});
+        job->launches.push_back(m.launch);
+        job->size += m.metric("smsp__inst_executed.sum").value_or(0);
       }
-      if (options_.at_measured_clock && ns > 0) job.models.front() = &at_clock_of(model, cycles / ns * 1000);
-      jobs.push_back(std::move(job));
+      if (jobs.size() == first) jobs.push_back({{run}, {&model}, place, *workload, item, {}, 0});
     }
   }
 
@@ -171,7 +173,8 @@ std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::strin
     for (std::size_t m = 0; m < job.models.size(); ++m) {
       SuiteRun& run = runs[job.runs[m]];
       PredictedTrace& trace = run.traces[job.trace];
-      if (failed[i]) run.failures.push_back({trace.stem, job.item->id, message_of(failed[i])});
+      const bool said = i > 0 && jobs[i - 1].item == job.item;
+      if (failed[i] && !said) run.failures.push_back({trace.stem, job.item->id, message_of(failed[i])});
       if (m < by_job[i].size())
         for (Prediction& p : by_job[i][m]) trace.predictions.push_back(std::move(p));
     }
