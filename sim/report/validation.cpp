@@ -128,6 +128,7 @@ std::string launches_table(const Validation& v, Style style) {
            {"measured", Table::Right},
            {"runs", Table::Right},
            {"predicted", Table::Right},
+           {"at MHz", Table::Right},
            {"error", Table::Right},
            {"extrapolated", Table::Left},
            {"bound by", Table::Left}});
@@ -137,6 +138,7 @@ std::string launches_table(const Validation& v, Style style) {
            fixed(m.cycles, 0),
            fixed(m.cycles_min, 0) + " - " + fixed(m.cycles_max, 0),
            fixed(l.predicted->cycles(), 0),
+           fixed(l.predicted->clock_mhz, 0),
            {signed_percent(l.predicted->cycles(), m.cycles), tone_of(l.error, v.suite.tolerance)},
            l.predicted->coverage.extrapolated ? "yes" : "no",
            cause_title(l.predicted->bottleneck.kind)});
@@ -241,6 +243,7 @@ Json launch_json(const ValidatedLaunch& l) {
   j["measured_cycles_min"] = m.cycles_min;
   j["measured_cycles_max"] = m.cycles_max;
   j["predicted_cycles"] = l.predicted->cycles();
+  j["predicted_clock_mhz"] = l.predicted->clock_mhz;
   j["error_pct"] = l.error;
   j["extrapolated"] = l.predicted->coverage.extrapolated;
   j["counters"] = Json::object();
