@@ -173,7 +173,7 @@ std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::strin
     for (std::size_t m = 0; m < job.models.size(); ++m) {
       SuiteRun& run = runs[job.runs[m]];
       PredictedTrace& trace = run.traces[job.trace];
-      const bool said = i > 0 && jobs[i - 1].item == job.item;
+      const bool said = i > 0 && failed[i - 1] && jobs[i - 1].item == job.item;
       if (failed[i] && !said) run.failures.push_back({trace.stem, job.item->id, message_of(failed[i])});
       if (m < by_job[i].size())
         for (Prediction& p : by_job[i][m]) trace.predictions.push_back(std::move(p));

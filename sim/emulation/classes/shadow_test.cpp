@@ -314,6 +314,40 @@ TEST_CASE("tracing a launch leaves memory to the launches after it", "[shadow]")
   CHECK(third == first - 4 * 2 * 2);  // 8 warps leave before NOP and EXIT
 }
 
+TEST_CASE("launches are run for their values whichever of them has been traced before", "[shadow]") {
+  // All add one on the way from a buffer to the other; what the first and the third do then depends on it.
+  const std::string add_one = kStart + R"(
+    LEA R6, R3, R0, 0x6
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    IADD3 R10, R10, 0x1, RZ
+    IMAD.WIDE R12, R6, R5, c[0x0][0x168]
+    STG.E [R12.64], R10
+)";
+  Example example(add_one + "ISETP.GT.AND P0, PT, R10, 0x2, PT\n@P0 EXIT\nNOP\nEXIT", {4, 1, 1});
+  Kernel straight = test::assemble(add_one + "EXIT");
+  straight.name = straight.demangled = "straight";
+  straight.parameters = example.program.kernels[0].parameters;
+  straight.parameter_bytes = example.program.kernels[0].parameter_bytes;
+  example.program.kernels.push_back(std::move(straight));
+  example.item.buffers[0].fill = FillZero{};
+  example.item.launches.resize(3, example.item.launches[0]);
+  example.item.launches[1].kernel = "straight";
+  std::swap(example.item.launches[1].arguments[0], example.item.launches[1].arguments[1]);
+  const auto third = [&](std::initializer_list<int> before) {
+    CaseTracer tracer(example.program, example.item);
+    for (const int launch : before) tracer.trace(launch);
+    std::uint64_t sum = 0;
+    for (const InstructionCount& c : tracer.trace(2)->totals()) sum += c.executed;
+    return sum;
+  };
+  const std::uint64_t in_turn = third({0, 1});
+  CHECK(in_turn == 4 * 2 * (4 + 6 + 2));  // 8 warps leave before NOP
+  // The first is traced when the second has been: the stores that its trace leaves out are there when the second runs.
+  CHECK(third({1}) == in_turn);
+  CHECK(third({}) == in_turn);
+}
+
 TEST_CASE("a launch that is too long to be run for its values is not begun, whether it was traced or not", "[shadow]") {
   const Example example = three_launches();
   const auto instructions = [](const KernelTrace& trace) {
