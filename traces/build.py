@@ -3,9 +3,6 @@
 
   build.py           compile kernels/*/*.cu and kernels/triton/*.py, disassemble, write the launch files and manifest.yaml
   build.py --check   say whether the committed files belong to the sources as they are; exit 1 where one does not
-  build.py --check --one-in N
-                     ... compiling one image in N anew, others each time that a source, a tool or an image changes, and
-                     comparing the hashes of all
 
 Making needs nvcc on the PATH, and nvdisasm: on the PATH in the pinned version, or else from its wheel, which is put into
 .venv, as Triton's is. Checking needs none of them: without nvcc of the manifest's version, or without Triton, it compares
@@ -215,12 +212,7 @@ def build(jobs):
     write(MANIFEST, manifest(compiler, NVDISASM_VERSION).encode())
 
 
-def drawn(stem, architecture, one_in):
-    """Is this one of the images that are compiled anew? Which they are depends on all that the manifest says."""
-    return int(hashlib.sha256(MANIFEST.read_bytes() + f"{stem} {architecture}".encode()).hexdigest(), 16) % one_in == 0
-
-
-def check(jobs, one_in):
+def check(jobs):
     """Every way in which the committed files do not belong to the sources."""
     committed = MANIFEST.read_text()
     made_by = {tool: re.search(rf"^{tool}: (\S+)", committed, re.MULTILINE)[1] for tool in ("nvcc", "nvdisasm")}
@@ -248,7 +240,7 @@ def check(jobs, one_in):
 
     def compare(stem, source, architecture):
         cubin, listing = image_paths(stem, architecture)
-        if not cubin.exists() or not listing.exists() or in_triton(source) and not has_triton() or not drawn(stem, architecture, one_in):
+        if not cubin.exists() or not listing.exists() or in_triton(source) and not has_triton():
             return []
         with tempfile.TemporaryDirectory() as folder:
             rebuilt = Path(folder) / cubin.name
@@ -267,12 +259,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilations at a time (default: one a core)")
-    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="with --check: compile one image in N (default: all)")
     options = parser.parse_args()
     if not options.check:
         build(options.jobs)
         return
-    problems = check(options.jobs, max(1, options.one_in))
+    problems = check(options.jobs)
     if problems:
         print(*problems, sep="\n", file=sys.stderr)
         sys.exit("build.py: traces/ does not belong to kernels/ as it is; run traces/build.py")
