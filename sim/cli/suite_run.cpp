@@ -173,8 +173,11 @@ std::vector<SuiteRun> run_suite(const Suite& suite, const std::vector<std::strin
     for (std::size_t m = 0; m < job.models.size(); ++m) {
       SuiteRun& run = runs[job.runs[m]];
       PredictedTrace& trace = run.traces[job.trace];
-      const bool said = i > 0 && failed[i - 1] && jobs[i - 1].item == job.item;
-      if (failed[i] && !said) run.failures.push_back({trace.stem, job.item->id, message_of(failed[i])});
+      const auto names_it = [&](const ValidationFailure& f) {
+        return f.stem == trace.stem && f.case_id == job.item->id;
+      };
+      if (failed[i] && std::none_of(run.failures.begin(), run.failures.end(), names_it))
+        run.failures.push_back({trace.stem, job.item->id, message_of(failed[i])});
       if (m < by_job[i].size())
         for (Prediction& p : by_job[i][m]) trace.predictions.push_back(std::move(p));
     }
