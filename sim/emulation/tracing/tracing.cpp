@@ -853,7 +853,7 @@ struct CaseTracer::State {
   void run(int launch_index) {
     const Launch& launch = item.launches[static_cast<std::size_t>(launch_index)];
     const LaunchSetup setup(program, program.kernel(launch.kernel), launch, global, options.emulation);
-    global.forget_touches();  // stores that its trace has left out come now
+    global.forget_touches();  // those of a trace whose stores were left out: here all are carried out
     spent += run_all_blocks(setup);
   }
 };
