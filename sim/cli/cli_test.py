@@ -696,6 +696,6 @@ class Long(Base):
 if __name__ == "__main__":
     FOREWARP = os.path.abspath(sys.argv[1])
     long = "--long" in sys.argv[2:]
-    cases = [Long] if long else [List, Colour, Usage, BadInput, Output, Results, Completion, Manual, Bench, Cache]
+    cases = [Long] if long else [List, Colour, Usage, Drawing, BadInput, Output, Results, Completion, Manual, Bench, Cache]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
     sys.exit(0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1)
