@@ -103,12 +103,12 @@ def measured():
 
 def predicted(arguments, of):
     """{case: cycles} of every sketch of these shapes."""
-    options = ["--budget", arguments.budget] if arguments.budget else []
+    options = [word for name in ("budget", "threads") if (value := getattr(arguments, name)) for word in (f"--{name}", value)]
     with tempfile.TemporaryDirectory() as folder:
         file, out = pathlib.Path(folder) / "ranking.yaml", pathlib.Path(folder) / "ranking.json"
         file.write_text("".join(sketch(shape, i) for shape in of for i in instances() if i not in REFUSED))
-        subprocess.run([arguments.forewarp, "sketch", str(file), "--gpu", "h200-sxm", "--threads", arguments.threads,
-                        "--json", str(out), *options], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([arguments.forewarp, "sketch", str(file), "--gpu", "h200-sxm", "--json", str(out), *options],
+                       check=True, stdout=subprocess.DEVNULL)
         return {row["id"]: row["metrics"][CYCLES] for row in json.loads(out.read_text())["cases"]}
 
 
@@ -145,7 +145,7 @@ def main():
     comparison.add_argument("forewarp")
     comparison.add_argument("--shapes", type=int, default=SHAPES)
     comparison.add_argument("--budget")
-    comparison.add_argument("--threads", default="0")
+    comparison.add_argument("--threads")
     comparison.add_argument("--out", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.command == "launches":
