@@ -5,9 +5,10 @@
   tables.py --waves RESULT.json...  what one block more than whole waves costs: of every pair of cases NAME_waves_N (or
                                     NAME_blocks_N) and N + 1, where N blocks fill all SMs evenly
   tables.py --front RESULT.json...  the front page: the launches of the first result, and a row a suite
+  tables.py --mended RESULT.json... what mending leaves: the time of every case mended_NAME over that of fault_NAME
 
 Markdown goes to standard output. With --write it replaces what stands between the markers of validation/README.md, or
-of README.md for --front; with --some too, what it says of other suites stays.
+of README.md for --front; with --some too, what it says of other suites stays. --mended only prints.
 """
 import json
 import re
@@ -20,6 +21,7 @@ BEGIN, END = "<!-- tables: written by tables.py -->", "<!-- end of tables -->"
 WAVES_BEGIN, WAVES_END = "<!-- waves: written by tables.py --waves -->", "<!-- end of waves -->"
 FRONT_BEGIN = "<!-- tables: written by validation/tables.py --front -->"
 SMS = 132  # of an H200
+CLOSE = 0.15  # what mending leaves is as predicted if it is within so much of it
 CLEAR = 4  # a jump counts as clear when it is this many times its spread
 KINDS = ["memory-bound", "compute-bound", "latency-bound", "divergent", "strided", "under 10 us"]
 COUNTERS = ["smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -112,6 +114,23 @@ def front(results):
     return "\n".join(lines) + "\n"
 
 
+def mended(results):
+    """What mending a fault leaves of its time, all launches of each kernel."""
+    times = {}
+    for one in (case for r in results for case in r["cases"]):
+        sums = times.setdefault(one["id"], [0, 0])
+        for i, kind in enumerate(("measured_cycles", "predicted_cycles")):
+            sums[i] += one[kind]
+    pairs = [(name.removeprefix("fault_"), fault, times["mended_" + name.removeprefix("fault_")])
+             for name, fault in times.items() if "mended_" + name.removeprefix("fault_") in times and name.startswith("fault_")]
+    lines, close = [row("fault", "time left, measured", "predicted", "error"), "|---|--:|--:|--:|"], 0
+    for name, fault, better in pairs:
+        measured, predicted = (better[i] / fault[i] for i in (0, 1))
+        close += abs(predicted / measured - 1) <= CLOSE
+        lines.append(row(name, f"{100 * measured:.1f} %", f"{100 * predicted:.1f} %", f"{100 * (predicted / measured - 1):+.1f} %"))
+    return "\n".join([*lines, "", f"{close} of {len(pairs)} are within {100 * CLOSE:.0f} %."]) + "\n"
+
+
 def cells(line):
     return line.strip("| ").split(" | ")
 
@@ -151,13 +170,13 @@ def some(old, new):
 
 
 def main(words):
-    write, waves, front_page, part = (word in words for word in ("--write", "--waves", "--front", "--some"))
+    write, waves, front_page, part, twins = (word in words for word in ("--write", "--waves", "--front", "--some", "--mended"))
     paths = [word for word in words if not word.startswith("--")]
     if not paths:
         sys.exit(__doc__.strip())
     results = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths]
-    text = front(results) if front_page else jumps(results) if waves else tables(results)
-    if not write:
+    text = mended(results) if twins else front(results) if front_page else jumps(results) if waves else tables(results)
+    if twins or not write:
         print(text, end="")
         return
     page = FRONT if front_page else README

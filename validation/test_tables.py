@@ -18,6 +18,17 @@ class Front(unittest.TestCase):
         self.assertIn("| ladder | 2 | 2.0 % | 2.0 % | 3.0 % | 3.0 % | 0.5000 |\n", text)
 
 
+class Mended(unittest.TestCase):
+    def test_what_is_left_of_pairs_with_all_their_launches(self):
+        def case(name, measured, predicted):
+            return {"id": name, "measured_cycles": measured, "predicted_cycles": predicted}
+        text = tables.mended([{"cases": [case("fault_a", 300, 300), case("fault_a", 100, 60), case("mended_a", 200, 200),
+                                         case("fault_b", 300, 200), case("mended_b", 100, 100), case("fault_alone", 1, 1)]}])
+        self.assertIn("| a | 50.0 % | 55.6 % | +11.1 % |\n| b | 33.3 % | 50.0 % | +50.0 % |\n", text)
+        self.assertIn("1 of 2 are within 15 %.", text)
+        self.assertNotIn("alone", text)
+
+
 class Some(unittest.TestCase):
     def test_what_other_suites_say_stays(self):
         def result(suite, mean):
