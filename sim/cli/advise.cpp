@@ -133,9 +133,7 @@ int run_advise(const Arguments& arguments) {
   if (c.has("budget")) {
     const double seconds = c.number("budget");
     if (!(seconds > 0 && seconds <= 1e9)) throw UsageError("--budget is a number of seconds above 0");
-    options.detailed_instructions = static_cast<std::uint64_t>(
-        static_cast<double>(SimulateOptions{}.detailed_instructions) * seconds / Effort{}.seconds + 0.999);
-    options.effort.seconds = seconds;
+    give_seconds(options, seconds);
   }
   if (result.version != FOREWARP_VERSION)
     warn(path + " is of forewarp " + result.version + "; this is " FOREWARP_VERSION ", whose cycles may differ");

@@ -356,6 +356,37 @@ class BadInput(Base):
         self.assert_fails(1, ["validate", "--suites", self.path("suites.yaml", "a: {titel: x}\n"), "--suite", "a"], "suites.yaml:1", "titel")
 
 
+class SketchedBudget(Base):
+    """Products of many waves take less than others, unless it is said; each sketch of a file as it does alone."""
+    SKETCHES = {
+        "many": "many: {matmul: {shape: [4096, 4096, 32]}}\n",
+        "few": "few: {matmul: {shape: [1024, 1024, 32]}}\n",
+        "rows": "rows: {reduction: {operation: sum, shape: [4096, 64]}}\n",
+    }
+
+    def predicted(self, *names, options=()):
+        path, out = self.path("sketch.yaml", "".join(self.SKETCHES[name] for name in names)), self.path("out.json")
+        done = run("sketch", path, "--gpu", GPU, "--json", out, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out, encoding="utf-8") as file:
+            return json.load(file)
+
+    def detail(self, *names, options=()):
+        return self.predicted(*names, options=options)["inputs"]["options"]["detailed_instructions"]
+
+    def test_by_waves_and_family(self):
+        usual = self.detail("rows")
+        self.assertEqual(self.detail("few"), usual)
+        self.assertEqual(self.detail("many") * 5, usual)
+        self.assertEqual(self.detail("many", options=["--budget", "10"]), usual)
+        self.assertEqual(self.detail("rows", options=["--budget", "2"]) * 5, usual)
+
+    def test_neighbours_do_not_matter(self):
+        def metrics(result):
+            return {case["id"]: case["metrics"] for case in result["cases"]}
+        self.assertEqual(metrics(self.predicted("many", "rows")), metrics(self.predicted("many")) | metrics(self.predicted("rows")))
+
+
 class Output(Base):
     def test_unwritable_output_is_found_first(self):
         # The launch is far too large to simulate: the message has to come before the work.
@@ -696,6 +727,6 @@ class Long(Base):
 if __name__ == "__main__":
     FOREWARP = os.path.abspath(sys.argv[1])
     long = "--long" in sys.argv[2:]
-    cases = [Long] if long else [List, Colour, Usage, Drawing, BadInput, Output, Results, Completion, Manual, Bench, Cache]
+    cases = [Long] if long else [List, Colour, Usage, Drawing, BadInput, SketchedBudget, Output, Results, Completion, Manual, Bench, Cache]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in cases)
     sys.exit(0 if unittest.TextTestRunner().run(suite).wasSuccessful() else 1)

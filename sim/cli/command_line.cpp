@@ -210,6 +210,13 @@ std::optional<std::string> CommandLine::json() const {
 
 GpuModel CommandLine::gpu() const { return load_gpu_model(text("gpu"), changes()); }
 
+void give_seconds(SimulateOptions& options, double seconds) {
+  const double share = seconds / Effort{}.seconds;
+  options.effort.seconds = seconds;
+  options.detailed_instructions =
+      static_cast<std::uint64_t>(std::ceil(static_cast<double>(SimulateOptions{}.detailed_instructions) * share));
+}
+
 SimulateOptions CommandLine::simulation() const {
   SimulateOptions options;
   const std::string cache = text("cache");
@@ -218,9 +225,7 @@ SimulateOptions CommandLine::simulation() const {
   options.caches = static_cast<CacheState>(known - std::begin(kCacheStateNames));
   options.full = has("full");
   options.effort = effort();
-  // What is looked at in detail at the default budget, in proportion.
-  options.detailed_instructions = static_cast<std::uint64_t>(
-      std::ceil(static_cast<double>(options.detailed_instructions) * options.effort.seconds / Effort{}.seconds));
+  give_seconds(options, options.effort.seconds);
   return options;
 }
 

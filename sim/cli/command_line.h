@@ -43,6 +43,8 @@ class CommandLine {
   bool parse(const Arguments&);
 
   bool has(const std::string& name) const { return values_.count(name) > 0; }
+  /// Whether its value is the one that it has by default.
+  bool is_default(const std::string& name) const { return has(name) && values_[name].defaulted(); }
   std::string text(const std::string& name) const;  ///< UsageError if it was not given
   int whole_number(const std::string& name) const { return values_[name].as<int>(); }
   std::vector<std::string> texts(const std::string& name) const;
@@ -68,5 +70,8 @@ class CommandLine {
   std::string rest_;  ///< takes the remaining arguments; empty: there may be none
   boost::program_options::variables_map values_;
 };
+
+/// What a launch may take of a processor; what is looked at in detail goes with it.
+void give_seconds(SimulateOptions&, double seconds);
 
 }  // namespace forewarp::cli

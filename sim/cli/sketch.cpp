@@ -1,6 +1,8 @@
 // forewarp sketch: a kernel that is not written yet, lowered to machine code and predicted like any other.
 #include "sketch/sketch.h"
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "cli/command_line.h"
 #include "cli/inputs.h"
@@ -19,7 +21,7 @@ CommandLine make_command_line() {
       "sketch FILE --gpu NAME|FILE [options]",
       "Predicts kernels that are not written yet. FILE describes them by family, shape and design (docs/sketch.md);\n"
       "they are lowered to the machine code that the compiler would make of such a kernel, and what was assumed is\n"
-      "listed.",
+      "listed. Where no budget is given, products (matmul) of more than three waves of blocks take --budget 2.",
       {"forewarp sketch docs/examples/fusion.yaml --gpu h200-sxm",
        "forewarp sketch docs/examples/products.yaml --gpu h200-sxm --case two_stages --json two.json"});
   namespace po = boost::program_options;
@@ -56,6 +58,16 @@ std::string code_text(const Program& program) {
     text += "\n";
   }
   return text;
+}
+
+/// What is enough for launches of many waves; of fewer the tail decides, which is not like the rest.
+double seconds_of(const GpuModel& model, const Workload& workload, const Case& item, double of_many_waves) {
+  constexpr double kManyWaves = 3;
+  const bool many = std::all_of(item.launches.begin(), item.launches.end(), [&](const Launch& l) {
+    return compute_occupancy(model, workload.program->kernel(l.kernel), l.grid, l.block, l.dynamic_shared_bytes).waves >
+           kManyWaves;
+  });
+  return many ? of_many_waves : Effort{}.seconds;
 }
 
 /// What a sketch left open, and what came of it.
@@ -95,7 +107,15 @@ int run_sketch(const Arguments& arguments) {
     return kDone;
   }
   for (const Case* item : cases) check_case(model, workload, *item);
+  const auto index_of = [&](const Case* item) {
+    return static_cast<std::size_t>(item - workload.launches->cases.data());
+  };
   options.threads = threads_for_each(threads, cases.size());
+  std::vector<SimulateOptions> with_budget(cases.size(), options);
+  if (c.is_default("budget")) {
+    for (std::size_t i = 0; i < cases.size(); ++i)
+      give_seconds(with_budget[i], seconds_of(model, workload, *cases[i], sketches.seconds[index_of(cases[i])]));
+  }
 
   const GpuModel* const models[] = {&model};
   std::vector<std::vector<Prediction>> by_case(cases.size());
@@ -103,14 +123,13 @@ int run_sketch(const Arguments& arguments) {
     Progress progress(cases.size());
     rethrow_first(run_side_by_side(cases.size(), threads, true, [&](std::size_t i) {
       progress.started(cases[i]->id);
-      by_case[i] = std::move(predict_case(models, workload, *cases[i], options, {}, cache ? &*cache : nullptr).front());
+      by_case[i] =
+          std::move(predict_case(models, workload, *cases[i], with_budget[i], {}, cache ? &*cache : nullptr).front());
       progress.finished();
     }));
   }
   std::string text;
-  for (const Case* item : cases)
-    text += assumptions_text(workload, *item,
-                             sketches.assumptions[static_cast<std::size_t>(item - workload.launches->cases.data())]);
+  for (const Case* item : cases) text += assumptions_text(workload, *item, sketches.assumptions[index_of(item)]);
   std::vector<Prediction> predictions;
   for (auto& of_case : by_case)
     for (Prediction& p : of_case) predictions.push_back(std::move(p));
@@ -118,7 +137,10 @@ int run_sketch(const Arguments& arguments) {
     for (const std::string& warning : p.warnings) warn(p.case_id + ": " + warning);
   std::string json;
   if (json_path) {
-    const ResultInputs inputs = sketch_inputs(c, model);
+    ResultInputs inputs = sketch_inputs(c, model);
+    double seconds = 0;
+    for (const SimulateOptions& of_case : with_budget) seconds = std::max(seconds, of_case.effort.seconds);
+    give_seconds(inputs.options, seconds);
     json = write_json(model, predictions, &inputs);
   }
   write_results(text + write_text(predictions, output_style()), json_path, json);

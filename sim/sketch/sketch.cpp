@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/effort.h"
 #include "base/error.h"
 
 namespace forewarp::sketch {
@@ -13,9 +14,13 @@ namespace {
 struct Family {
   const char* key;
   Draft (*draft)(const std::string&, const config::Node&, const GpuModel&);
+  double seconds = Effort{}.seconds;
 };
+// Of a product with many waves a few seconds say about as much as the usual budget (docs/sketch.md): its tiles are all
+// alike, and its traffic settles before L2 is full.
+constexpr double kOfProducts = 2;
 constexpr Family kFamilies[] = {
-    {"elementwise", draft_elementwise}, {"reduction", draft_reduction}, {"matmul", draft_matmul},
+    {"elementwise", draft_elementwise}, {"reduction", draft_reduction}, {"matmul", draft_matmul, kOfProducts},
     {"attention", draft_attention},     {"tiles", draft_tiles},
 };
 
@@ -97,6 +102,7 @@ Draft draft(const config::Entry& entry, const GpuModel& model) {
                           "make it a sketch of its own");
       chosen = &f;
       result = f.draft(entry.key, *node, model);
+      result.seconds = f.seconds;
     }
     if (chosen != nullptr) {
       if (const auto registers = m.find("registers")) give_registers(*registers, result);
@@ -138,6 +144,7 @@ Sketches lower(const config::Node& root, const std::string& path, const GpuModel
     for (Kernel& k : d.kernels) program->kernels.push_back(std::move(k));
     launches->cases.push_back(std::move(d.item));
     sketches.assumptions.push_back(std::move(d.assumptions));
+    sketches.seconds.push_back(d.seconds);
   }
   program->content_hash = hash_of(program->kernels);
   sketches.program = std::move(program);

@@ -18,6 +18,7 @@ struct Draft {
   Case item;
   std::vector<Kernel> kernels;
   std::vector<std::string> assumptions;  ///< what the sketch does not say, and which rule said it
+  double seconds = 0;                    ///< of a processor, that are enough for many waves
 
   /// Adds a buffer; its index.
   int buffer(const std::string& name, std::uint64_t bytes, const Fill& fill);
@@ -29,6 +30,7 @@ struct Sketches {
   std::shared_ptr<const Program> program;
   std::shared_ptr<const LaunchFile> launches;
   std::vector<std::vector<std::string>> assumptions;  ///< by case
+  std::vector<double> seconds;                        ///< by case: of a processor, that are enough for many waves
 };
 
 /// Reads and lowers a file. InputError with file, line and column.
