@@ -1,17 +1,15 @@
-// What SMs get of L2 when all of them ask for more than it gives: in CPCs of two TPCs and of three. On a machine with a
-// GPU:
-//   nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o cpc_reads cpc_reads.cu -lcuda && ./cpc_reads >
-//   cpc_reads.csv
-// Clusters of all sizes say which SMs share a GPC. Then every SM walks through 20 MB, which L2 holds, from a place of
-// its own ("own") or all from the same ("same"), by boxes of 64 rows of 128 bytes or by loads of 16 bytes a thread,
-// with so much under way in each SM. In cpc_reads.csv:
-//   by, row     boxes or loads; bytes from a row to the next
-//   kib         under way in each SM
-//   all         bytes a cycle of all SMs
-//   slowest, fastest   ... of an SM
-//   slow, fast, fast_sms   ... of those below and above the middle of these two, and how many are above. ports.cu says
-//   which SMs are
-//               in CPCs of two TPCs: where much is under way, they are the fast ones.
+// What SMs get of L2 when all of them ask for more than it gives, in CPCs of two TPCs and of three. On a machine with a GPU:
+//   nvcc -O3 -std=c++17 -gencode=arch=compute_90a,code=sm_90a -o cpc_reads cpc_reads.cu -lcuda
+//   ./cpc_reads > cpc_reads.csv
+// Clusters of all sizes say which SMs share a GPC. Then every SM walks through 20 MB, which L2 holds, from a place of its own
+// ("own") or all from the same one ("same"), by boxes of 64 rows of 128 bytes or by loads of 16 bytes a thread. What was seen
+// is in cpc_reads.csv:
+//   by, place, row     boxes or loads; own or same; bytes from a row to the next
+//   threads, kib       that ask, and what is under way, in each SM
+//   all                bytes a cycle of all SMs
+//   slowest, fastest   ... of one SM
+//   slow, fast         ... of those below and above the middle of these two, in the mean
+//   fast_sms           how many are above. Where much is under way, these are the SMs in CPCs of two TPCs (ports.cu)
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -131,10 +129,10 @@ static void print_gpcs(int* device) {
   for (int sm = 0; sm < kSms; ++sm) ++gpcs[root(sm)];
   std::printf("# GPCs of");
   for (const auto& [first, sms] : gpcs) std::printf(" %d", sms);
-  std::printf(" SMs, as clusters reach them\nby,place,row,kib,all,slowest,fastest,slow,fast,fast_sms\n");
+  std::printf(" SMs, as clusters reach them\nby,place,row,threads,kib,all,slowest,fastest,slow,fast,fast_sms\n");
 }
 
-static void print(const char* by, bool same, int row, int kib, double bytes_a_trip, const unsigned* trips) {
+static void print(const char* by, bool same, int row, int threads, int kib, double bytes_a_trip, const unsigned* trips) {
   must(cudaGetLastError(), by);
   std::vector<unsigned> h(kSms);
   must(cudaMemcpy(h.data(), trips, kSms * sizeof(unsigned), cudaMemcpyDeviceToHost), by);
@@ -145,7 +143,7 @@ static void print(const char* by, bool same, int row, int kib, double bytes_a_tr
     const bool fast = 2 * one > h.front() + h.back();
     all += bytes, of[fast] += bytes, ++n[fast];
   }
-  std::printf("%s,%s,%d,%d,%.0f,%.1f,%.1f,%.1f,", by, same ? "same" : "own", row, kib, all,
+  std::printf("%s,%s,%d,%d,%d,%.0f,%.1f,%.1f,%.1f,", by, same ? "same" : "own", row, threads, kib, all,
               h.front() * bytes_a_trip / kSpan, h.back() * bytes_a_trip / kSpan, of[0] / n[0]);
   if (n[1] > 0) std::printf("%.1f", of[1] / n[1]);
   std::printf(",%.0f\n", n[1]);
@@ -163,14 +161,24 @@ static void try_boxes(void* in, bool same, int row, unsigned* trips) {
        "tensor map");
   must(cudaFuncSetAttribute(boxes<kAhead>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared), "shared memory");
   for (int run = 0; run < 2; ++run) boxes<kAhead><<<kSms, 32, kMostShared>>>(map, rows, same, trips);
-  print("boxes", same, row, kAhead * kBox / 1024, kBox, trips);
+  print("boxes", same, row, 1, kAhead * kBox / 1024, kBox, trips);
 }
 
 template <int kAtOnce>
 static void try_loads(const char* in, bool same, int threads, unsigned* trips) {
   must(cudaFuncSetAttribute(loads<kAtOnce>, cudaFuncAttributeMaxDynamicSharedMemorySize, kAlone), "shared memory");
   for (int run = 0; run < 2; ++run) loads<kAtOnce><<<kSms, threads, kAlone>>>(in, same, trips, trips + kSms);
-  print("loads", same, 128, threads * kAtOnce * 16 / 1024, threads * kAtOnce * 16., trips);
+  print("loads", same, 128, threads, threads * kAtOnce * 16 / 1024, threads * kAtOnce * 16., trips);
+}
+
+template <int... kAhead>
+static void try_all_boxes(void* in, bool same, int row, unsigned* trips) {
+  (try_boxes<kAhead>(in, same, row, trips), ...);
+}
+
+template <int... kAtOnce>
+static void try_all_loads(const char* in, bool same, int threads, unsigned* trips) {
+  (try_loads<kAtOnce>(in, same, threads, trips), ...);
 }
 
 int main() {
@@ -184,22 +192,8 @@ int main() {
   must(cudaMemset(in, 1, kBytes), "memory");
   print_gpcs(reinterpret_cast<int*>(trips));
   for (const bool same : {false, true}) {
-    for (const int row : {128, 256, 160, 192, 144}) {
-      try_boxes<2>(in, same, row, trips);
-      try_boxes<4>(in, same, row, trips);
-      try_boxes<6>(in, same, row, trips);
-      try_boxes<8>(in, same, row, trips);
-      try_boxes<9>(in, same, row, trips);
-      try_boxes<10>(in, same, row, trips);
-      try_boxes<12>(in, same, row, trips);
-      try_boxes<16>(in, same, row, trips);
-      try_boxes<20>(in, same, row, trips);
-      try_boxes<24>(in, same, row, trips);
-    }
-    for (const int threads : {256, 512, 1024}) {
-      try_loads<2>(in, same, threads, trips);
-      try_loads<4>(in, same, threads, trips);
-      try_loads<8>(in, same, threads, trips);
-    }
+    for (const int row : {128, 256, 160, 192, 144})
+      try_all_boxes<2, 4, 6, 8, 9, 10, 12, 16, 20, 24>(in, same, row, trips);
+    for (const int threads : {256, 512, 1024}) try_all_loads<2, 4, 8>(in, same, threads, trips);
   }
 }
