@@ -121,14 +121,14 @@ def mended(results):
         sums = times.setdefault(one["id"], [0, 0])
         for i, kind in enumerate(("measured_cycles", "predicted_cycles")):
             sums[i] += one[kind]
-    pairs = [(name.removeprefix("fault_"), fault, times["mended_" + name.removeprefix("fault_")])
-             for name, fault in times.items() if "mended_" + name.removeprefix("fault_") in times and name.startswith("fault_")]
-    lines, close = [row("fault", "time left, measured", "predicted", "error"), "|---|--:|--:|--:|"], 0
-    for name, fault, better in pairs:
-        measured, predicted = (better[i] / fault[i] for i in (0, 1))
-        close += abs(predicted / measured - 1) <= CLOSE
-        lines.append(row(name, f"{100 * measured:.1f} %", f"{100 * predicted:.1f} %", f"{100 * (predicted / measured - 1):+.1f} %"))
-    return "\n".join([*lines, "", f"{close} of {len(pairs)} are within {100 * CLOSE:.0f} %."]) + "\n"
+    names = [name.removeprefix("fault_") for name in times if name.startswith("fault_")]
+    lines, errors_of_left = [row("fault", "time left, measured", "predicted", "error"), "|---|--:|--:|--:|"], []
+    for name in (name for name in names if f"mended_{name}" in times):
+        measured, predicted = (after / before for before, after in zip(times[f"fault_{name}"], times[f"mended_{name}"]))
+        errors_of_left.append(predicted / measured - 1)
+        lines.append(row(name, f"{100 * measured:.1f} %", f"{100 * predicted:.1f} %", f"{100 * errors_of_left[-1]:+.1f} %"))
+    close = sum(abs(error) <= CLOSE for error in errors_of_left)
+    return "\n".join([*lines, "", f"{close} of {len(errors_of_left)} are within {100 * CLOSE:.0f} %."]) + "\n"
 
 
 def cells(line):
