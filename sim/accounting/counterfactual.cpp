@@ -67,7 +67,7 @@ void free_l2(GpuModel& m) {
   for (int* rate : {&x.sm_requests_per_cycle_x16, &x.sm_response_bytes_per_cycle, &x.tpc_response_bytes_per_cycle,
                     &x.gpc_response_bytes_per_cycle, &x.sm_write_bytes_per_cycle, &x.cpc_write_bytes_per_cycle,
                     &x.slice_write_bytes_per_cycle, &x.fabric_bytes_per_cycle, &m.l2.slice_bytes_per_cycle,
-                    &m.l2.slice_tags_per_cycle, &x.sm_write_flits, &x.cpc_fabric_writes})
+                    &m.l2.slice_tags_per_cycle, &x.sm_write_flits, &x.cpc_fabric_writes, &x.cpc_reads})
     *rate *= kAmple;
   m.l2.atomic_interval = std::min(m.l2.atomic_interval, 1);
   m.l2.atomic_word_interval = std::min(m.l2.atomic_word_interval, 1);

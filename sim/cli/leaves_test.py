@@ -102,6 +102,7 @@ def tied_moves(value):
         "issue.wide_product_operand_cycles": ([], ["issue.wide_product_operand_cycles=20"]),
         "issue.wide_product_chain_cycles": ([], ["issue.wide_product_chain_cycles=20"]),
         "crossbar.cpc_fabric_writes": ([], ["crossbar.cpc_fabric_writes=1"]),
+        "crossbar.cpc_reads": ([], ["crossbar.cpc_reads=32"]),
         "tensor.fp64_products": ([], ["tensor.fp64_products=8"]),
         "tensor.fetch_pair_cycles": ([], ["tensor.fetch_pair_cycles=8"]),
         "l2.cold_dirty_bytes": ([], ["l2.cold_dirty_bytes=8000000"]),

@@ -204,6 +204,7 @@ struct CrossbarSpec {
   int sm_write_flits = 0;               ///< of an SM, not acknowledged yet
   int cpc_write_bytes_per_cycle = 0;    ///< of whole lines
   int cpc_fabric_writes = 0;            ///< of a CPC, in line for the fabric; the next holds up what the CPC writes
+  int cpc_reads = 0;                    ///< of a CPC, below its port, not answered yet
   int slice_write_bytes_per_cycle = 0;  ///< what a slice takes of them
   int fabric_bytes_per_cycle = 0;       ///< between the two partitions, each way
   int flit_bytes = 32;                  ///< data of a write that a flit carries

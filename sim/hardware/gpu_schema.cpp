@@ -329,6 +329,7 @@ void read_crossbar(Group& g, CrossbarSpec& s) {
   s.sm_write_flits = g.integer("sm_write_flits", "flits", 1, 0xFFFF);
   s.cpc_write_bytes_per_cycle = g.bytes_per_cycle("cpc_write_bytes_per_cycle");
   s.cpc_fabric_writes = g.integer("cpc_fabric_writes", "requests", 1, 1 << 20);
+  s.cpc_reads = g.integer("cpc_reads", "requests", 1, 1 << 20);
   s.slice_write_bytes_per_cycle = g.bytes_per_cycle("slice_write_bytes_per_cycle");
   s.fabric_bytes_per_cycle = g.bytes_per_cycle("fabric_bytes_per_cycle");
   s.flit_bytes = g.integer("flit_bytes", "bytes", 16, 128);

@@ -51,11 +51,13 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
   posted_.assign(static_cast<std::size_t>(model.chip.sm_count), 0);
   sm_write_flits_ = x.sm_write_flits;
   cpc_fabric_writes_ = x.cpc_fabric_writes;
+  cpc_reads_ = x.cpc_reads;
   ports_.resize(model.chip.tpcs_per_gpc.size());
   cpcs_ = model.chip.tpcs_per_gpc.size() * static_cast<std::size_t>(model.chip.cpcs_per_gpc);
   at_fabric_.resize(2 * cpcs_);
   held_up_.resize(cpcs_);
   at_slices_.resize(slices_.size() * cpcs_);
+  reads_.resize(cpcs_);
   round_trip_ = request_cycles_ + hit_cycles_ + response_cycles_ + far_out_ + far_back_;
   if (start == L2Start::Empty) return;
   // What a profiler's flush leaves in the caches: lines of no buffer of the kernel.
@@ -105,7 +107,8 @@ void MemorySystem::State::take_in(const Port::Sent& sent) {
   if (r.kind == RequestKind::Read) {
     ++counters_.read_requests;
     counters_.read_sectors += sectors;
-    send_to_slice(id, crossbar_.leaves_gpc(r.sm, sent.leaves));
+    r.leaves = crossbar_.leaves_gpc(r.sm, sent.leaves);
+    send_read(id);
     return;
   }
   if (r.kind == RequestKind::Write) {
@@ -130,7 +133,7 @@ void MemorySystem::State::prefetch_due() const {
     switch (static_cast<Step>(e.type)) {
       case Step::Serve:
         for (const Queue& queue : slices_[e.unit].queue)
-          if (queue.first != kNone) records_.prefetch(queue.first);
+          if (queue.line.first != kNone) records_.prefetch(queue.line.first);
         break;
       case Step::Taken:
         break;
@@ -149,7 +152,7 @@ void MemorySystem::State::prefetch_due() const {
         break;
       case Step::Serve:
         for (const Queue& queue : slices_[e.unit].queue)
-          if (queue.first != kNone) prefetch_lookup(queue.first);
+          if (queue.line.first != kNone) prefetch_lookup(queue.line.first);
         break;
       case Step::Fill: {
         const L2Slice& cache = slices_[e.unit].cache;

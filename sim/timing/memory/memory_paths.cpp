@@ -64,6 +64,27 @@ void MemorySystem::State::go_on(HeldUp& held, Cycle now) {
   }
 }
 
+/// A read goes to its slice when its CPC has room for another below its port.
+void MemorySystem::State::send_read(std::uint32_t id) {
+  const Record& r = records_[id];
+  Reads& reads = reads_[crossbar_.cpc(r.sm)];
+  if (reads.below == cpc_reads_) {
+    append(reads, id);
+  } else {
+    ++reads.below;
+    send_to_slice(id, r.leaves);
+  }
+}
+
+void MemorySystem::State::answered(const Record& r, Cycle now) {
+  Reads& reads = reads_[crossbar_.cpc(r.sm)];
+  if (const std::uint32_t id = next_of(reads); id != kNone) {
+    send_to_slice(id, std::max(now, records_[id].leaves));
+  } else {
+    --reads.below;
+  }
+}
+
 void MemorySystem::State::send_to_slice(std::uint32_t id, Cycle at) {
   const Record& r = records_[id];
   if (!r.crosses) {
@@ -118,18 +139,26 @@ void MemorySystem::State::enter(std::uint32_t id, Cycle now) {
 }
 
 void MemorySystem::State::arrive(std::uint32_t id, Cycle now) {
-  Record& r = records_[id];
-  Slice& slice = slices_[r.slice];
-  r.next = kNone;
-  if (r.kind == RequestKind::Read && !r.fetch && merge(id, now)) return;
-  Queue& queue = slice.queue[r.fetch];
-  if (queue.first == kNone) {
-    queue.first = id;
+  const Record& r = records_[id];
+  const std::uint16_t slice_id = r.slice;
+  Slice& slice = slices_[slice_id];
+  if (r.fetch) {
+    append(slice.queue[1].line, id);
   } else {
-    records_[queue.last].next = id;
+    append(slice.arrived, id);
+    let_in(slice_id, now);
   }
-  queue.last = id;
-  if (!slice.serving) serve(r.slice, now);
+  if (!slice.serving) serve(slice_id, now);
+}
+
+/// The coalescer takes requests until one needs a lookup.
+void MemorySystem::State::let_in(std::uint16_t slice_id, Cycle now) {
+  Slice& slice = slices_[slice_id];
+  while (slice.queue[0].line.first == kNone && slice.arrived.first != kNone) {
+    const std::uint32_t id = next_of(slice.arrived);
+    if (records_[id].kind == RequestKind::Read && merge(id, now)) continue;
+    append(slice.queue[0].line, id);
+  }
 }
 
 /// Whether the read shares the data of another of its GPC and needs no lookup.
@@ -150,30 +179,33 @@ bool MemorySystem::State::merge(std::uint32_t id, Cycle now) {
   return true;
 }
 
-/// Looks up requests while the tags are free, the two queues in turn.
+/// Looks up requests while the tags are free and no more than a line waits for the data stage; what comes from SMs and
+/// what comes from the fabric take turns.
 void MemorySystem::State::serve(std::uint16_t slice_id, Cycle now) {
   Slice& slice = slices_[slice_id];
   slice.serving = false;
   for (;;) {
-    const bool ready[2] = {slice.queue[0].first != kNone && !slice.queue[0].stalled,
-                           slice.queue[1].first != kNone && !slice.queue[1].stalled};
+    const bool ready[2] = {slice.queue[0].line.first != kNone && !slice.queue[0].stalled,
+                           slice.queue[1].line.first != kNone && !slice.queue[1].stalled};
     if (!ready[0] && !ready[1]) return;
-    if (slice.tags.free() >= to_fine(now + 1)) {
+    const FineCycle free = std::max(slice.tags.free() + data_cost_[4], slice.data.free()) - data_cost_[4];
+    if (free >= to_fine(now + 1)) {
       slice.serving = true;
-      schedule(fine_floor(slice.tags.free()), Step::Serve, slice_id, 0);
+      schedule(fine_floor(free), Step::Serve, slice_id, 0);
       return;
     }
     const std::uint8_t pick = ready[slice.turn] ? slice.turn : 1 - slice.turn;
     Queue& queue = slice.queue[pick];
-    const std::uint32_t id = queue.first;
+    const std::uint32_t id = queue.line.first;
     const std::uint32_t next = records_[id].next;
     if (!process(id, now)) {
       queue.stalled = true;
       continue;
     }
-    queue.first = next;
+    queue.line.first = next;
     slice.turn = 1 - pick;
     slice.tags.take(to_fine(now), tag_cost_);
+    if (pick == 0) let_in(slice_id, now);
   }
 }
 
@@ -403,6 +435,7 @@ void MemorySystem::State::respond(std::uint32_t id, Step step, Cycle at, Cycle n
   const Record& r = records_[id];
   at = std::max(at, now + answer_cycles_);
   if (r.kind == RequestKind::Read) {
+    answered(r, now);
     ++counters_.read_replies;
     counters_.read_latency_cycles += at - r.pushed;
   }

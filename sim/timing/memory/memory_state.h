@@ -46,7 +46,7 @@ inline constexpr unsigned kFlits = 4;  ///< shift of the flit count, which share
 /// A request in flight, or the fetch of a copy from the line's home.
 struct Record {
   std::uint64_t index = 0;  ///< line within its slice
-  Cycle pushed = 0;
+  Cycle pushed = 0, leaves = 0;
   std::uint32_t tag = 0;
   std::uint32_t next = kNone;  ///< in the slice's queue, then at a miss entry
   std::uint32_t way = 0;
@@ -76,11 +76,15 @@ inline int flits(const Crossbar& crossbar, const MemoryRequest& r) {
 }
 
 struct MemorySystem::State {
+  /// Requests in order of arrival.
+  struct Line {
+    std::uint32_t first = kNone, last = kNone;
+  };
   /// Requests from SMs and from the fabric queue separately: a fetch from the other partition must never wait behind
   /// a request that waits for that partition.
   struct Queue {
-    std::uint32_t first = kNone, last = kNone;
-    bool stalled = false;    ///< the head waits for a miss entry
+    Line line;
+    bool stalled = false;    ///< the first waits for a miss entry
     bool copy = false;       ///< ... of a copy
     std::uint8_t fetch = 0;  ///< ... with room for these sectors
   };
@@ -88,7 +92,8 @@ struct MemorySystem::State {
     Slice(const L2Geometry& g, int merged) : cache(g), coalescer(merged) {}
     L2Slice cache;
     ReadCoalescer coalescer;
-    Queue queue[2];  ///< from SMs, from the fabric
+    Line arrived;    ///< from SMs: the coalescer has not seen them yet
+    Queue queue[2];  ///< from SMs, one that it has seen; from the fabric
     RateServer port, tags, data, atomics;
     std::uint64_t entered = kNoLine, changed = kNoLine;  ///< line of the last atomic that entered, that was executed
     bool serving = false;                                ///< a Serve event is scheduled
@@ -113,14 +118,14 @@ struct MemorySystem::State {
     MemoryCounters counters;
   };
 
-  /// Requests in order of arrival.
-  struct Line {
-    std::uint32_t first = kNone, last = kNone;
-  };
   /// A CPC has one write in line for a slice's port and a few for the fabric; its other writes wait here until one of
   /// those is served.
   struct Turn : Line {
     int in_line = 0;
+  };
+  /// Reads of a CPC below its port, and those that wait until one of these is answered.
+  struct Reads : Line {
+    int below = 0;
   };
   /// Head-of-line blocking: writes of a CPC behind one that finds no room at the fabric, for whichever slice.
   struct HeldUp : Line {
@@ -165,6 +170,8 @@ struct MemorySystem::State {
   void go_on(HeldUp&, Cycle now);
   void cross(std::uint32_t id, Cycle now);
   void send_to_slice(std::uint32_t id, Cycle at);
+  void send_read(std::uint32_t id);
+  void answered(const Record&, Cycle now);
   int distance(const Record& r) const { return distances_.cycles(r.sm, r.slice, r.copy); }
   static Cycle later(Cycle at, int by) { return static_cast<Cycle>(static_cast<std::int64_t>(at) + by); }
   /// When data reaches the SM's GPC that would arrive at `at` from a slice at mean distance.
@@ -173,6 +180,7 @@ struct MemorySystem::State {
   }
   void enter(std::uint32_t id, Cycle now);
   void arrive(std::uint32_t id, Cycle now);
+  void let_in(std::uint16_t slice, Cycle now);
   bool merge(std::uint32_t id, Cycle now);
   void answer(std::uint32_t id, Cycle leaves, Cycle now);
   void serve(std::uint16_t slice, Cycle now);
@@ -221,10 +229,12 @@ struct MemorySystem::State {
   std::size_t cpcs_ = 0;
   std::vector<Turn> at_fabric_, at_slices_;  ///< by partition or slice, and CPC
   std::vector<HeldUp> held_up_;              ///< by CPC
+  std::vector<Reads> reads_;                 ///< by CPC
   std::vector<Answer> answered_;             ///< since the last exchange
   std::vector<int> posted_;                  ///< unacknowledged write flits, by SM
   int sm_write_flits_ = 0;                   ///< their limit
   int cpc_fabric_writes_ = 0;
+  int cpc_reads_ = 0;
   MemoryCounters counters_;
 
   std::uint32_t per_partition_ = 0;

@@ -489,6 +489,31 @@ TEST_CASE("CPCs have their turn one after another, at a slice and at the fabric"
   for (std::size_t i = 1; i < 4; ++i) CHECK(at[i] == at[0] + 16 * (i + 1));
 }
 
+TEST_CASE("a CPC has so many reads below its port; the next goes when one of them is answered") {
+  GpuModel m = quiet();
+  m.crossbar.cpc_reads = 1;
+  MemorySystem memory(m, MemorySystem::L2Start::Empty);
+  const std::uint64_t line = line_in(m, 0);
+  memory.touch(line, 15, RequestKind::Read, 0);
+  // Three of SMs 0 and 1, then one of SM 16, which is another CPC's.
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    MemoryRequest read = request(line, 1, RequestKind::Read, i < 3 ? i % 2 : 16);
+    read.tag = i;
+    memory.push(read, memory.accepts_again(read.sm, 0));
+  }
+  std::vector<Cycle> at(4, 0);
+  std::vector<MemoryReply> replies;
+  for (Cycle now = 0; now < 2000; ++now) {
+    replies.clear();
+    memory.run_until(now, replies);
+    for (const MemoryReply& reply : replies) at[reply.tag] = now;
+  }
+  CHECK(at[0] == kHit);
+  CHECK(at[1] == at[0] + m.crossbar.request_cycles);
+  CHECK(at[2] == at[1] + m.crossbar.request_cycles);
+  CHECK(at[3] == kHit + 1);  // the slice has looked up the first then
+}
+
 TEST_CASE("reads wait behind reductions of their GPC that L2 does not take") {
   const auto latency = [](std::uint16_t reader) {
     MemorySystem memory(test_model(), MemorySystem::L2Start::Empty);

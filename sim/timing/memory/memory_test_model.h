@@ -29,6 +29,7 @@ inline GpuModel test_model() {
   x.sm_write_flits = 2000;
   x.cpc_write_bytes_per_cycle = 512;
   x.cpc_fabric_writes = 8;
+  x.cpc_reads = 1 << 20;
   x.slice_write_bytes_per_cycle = 128;
   x.fabric_bytes_per_cycle = 1024;
   L2Spec& l2 = m.l2;

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "timing/memory/address_map.h"
 #include "timing/memory/memory.h"
 #include "timing/memory/memory_test_model.h"
 
@@ -79,4 +80,36 @@ TEST_CASE("merged reads are looked up once and answered all") {
   CHECK(memory.counters().merged_sectors == 16);
   CHECK(memory.counters().hit_sectors + memory.counters().miss_sectors == 8);
   CHECK(memory.counters().read_replies == 6);
+}
+
+TEST_CASE("reads meet the coalescer when those before them have been looked up") {
+  const auto merged = [](int cycles) {
+    GpuModel m = one_partition_model();
+    m.l2.coalescer_requests = 4;
+    m.l2.coalescer_cycles = cycles;
+    m.l2.slice_bytes_per_cycle = 8;  // a line in 16 cycles
+    const AddressMap map(m);
+    std::uint64_t other = 1;
+    while (map.home(other).slice != map.home(0).slice) ++other;
+    MemorySystem memory(m, MemorySystem::L2Start::Empty);
+    const auto read = [&](std::uint64_t line, std::uint16_t sm, Cycle now) {
+      memory.touch(line, 15, RequestKind::Read, sm);
+      MemoryRequest r;
+      r.line = line;
+      r.sectors = 15;
+      r.sm = sm;
+      memory.push(r, now);
+    };
+    // The second SM comes a cycle after the first, but behind two more lines.
+    read(0, 0, 10);
+    read(other, 2, 11);
+    read(other, 4, 12);
+    read(0, 1, 13);
+    std::vector<MemoryReply> replies;
+    drain(memory, replies);
+    CHECK(replies.size() == 4);
+    return memory.counters().merged_requests;
+  };
+  CHECK(merged(60) == 2);
+  CHECK(merged(1) == 0);
 }
