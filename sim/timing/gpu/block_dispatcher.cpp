@@ -75,6 +75,16 @@ void BlockDispatcher::spread_evenly(const std::vector<int>& tpcs, std::size_t ap
   total_free_ = static_cast<int>(blocks_);
 }
 
+void BlockDispatcher::keep_to(int sms, int blocks_per_sm) {
+  const std::size_t all = order_.size(), some = static_cast<std::size_t>(sms);
+  total_free_ = 0;
+  for (std::size_t i = 0; i < all; ++i) {
+    int& room = room_[static_cast<std::size_t>(order_[i])];
+    room = i * some / all == (i + 1) * some / all ? 0 : blocks_per_sm;
+    total_free_ += room;
+  }
+}
+
 int BlockDispatcher::choose_sm() const {
   int best = -1, fewest = 0;
   for (const int sm : order_) {

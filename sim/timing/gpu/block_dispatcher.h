@@ -33,6 +33,8 @@ class BlockDispatcher {
     std::uint64_t block = 0;
     int sm = -1;  ///< -1: nothing can be dispatched now
   };
+  /// Only so many SMs take blocks, evenly among all. Before the first grant, and without clusters.
+  void keep_to(int sms, int blocks_per_sm);
   Grant next(Cycle now);
   void finished(int sm, Cycle end);
   /// Cycle in which all ended blocks are retired; the launch is not over before.

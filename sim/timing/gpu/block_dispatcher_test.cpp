@@ -76,6 +76,18 @@ TEST_CASE("a grid that does not fill the GPU is spread evenly") {
   CHECK(dealt(gpu, 12, 4) == std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15, 0, 16, 32, 48});
 }
 
+TEST_CASE("some SMs alone take blocks, evenly among all") {
+  BlockDispatcher dispatcher(h200_like(), 100, 2);
+  dispatcher.keep_to(12, 2);
+  std::map<int, int> held;
+  for (Cycle now = 0; now < 1000; now += 16)
+    for (auto grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now)) ++held[grant.sm];
+  CHECK(held.size() == 12);
+  for (const auto& [sm, blocks] : held) CHECK(blocks == 2);
+  CHECK(held.begin()->first < 24);
+  CHECK(held.rbegin()->first >= 120);
+}
+
 TEST_CASE("a slot that a block leaves takes the next one") {
   GpuModel gpu = h200_like();
   gpu.launch.block_end_cycles = 20;

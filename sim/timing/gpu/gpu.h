@@ -20,9 +20,10 @@
 
 namespace forewarp {
 
-/// Blocks of a grid, from one up to another.
+/// Blocks of a grid, from one up to another, and how many SMs take them; 0: all.
 struct BlockRange {
   std::uint64_t first = 0, end = ~std::uint64_t{0};
+  int sms = 0;
 };
 
 class Gpu {
@@ -46,6 +47,7 @@ class Gpu {
   L2Traffic drain();
   Cycle last_end() const { return last_end_; }
   std::uint64_t issued() const;
+  std::vector<std::uint64_t> issued_by_sm() const;
   std::uint64_t finished_blocks() const { return finished_blocks_; }
   BlockDispatcher& dispatcher() { return dispatcher_; }
   const BlockDispatcher& dispatcher() const { return dispatcher_; }

@@ -37,4 +37,14 @@ double half_interval(std::span<const Neighbours> neighbours, double open) {
   return student_975(static_cast<double>(neighbours.size())) * relative_deviation(neighbours) * std::sqrt(squares);
 }
 
+double lasting_share(std::span<const double> first_half, std::span<const double> second_half) {
+  double variance = 0, covariance = 0;
+  for (std::size_t i = 0; i < first_half.size(); ++i) {
+    const double mean = (first_half[i] + second_half[i]) / 2;
+    variance += mean * mean;
+    covariance += first_half[i] * second_half[i];
+  }
+  return variance > 0 ? std::clamp(covariance / variance, 0.0, 1.0) : 0;
+}
+
 }  // namespace forewarp

@@ -23,4 +23,8 @@ double relative_deviation(std::span<const Neighbours>);
 /// over the launch does not count as noise; infinite where there are none.
 double half_interval(std::span<const Neighbours>, double open);
 
+/// Of what was gained in all, the share that will last: gains in both halves of a time, which add up to about 0. Their
+/// covariance is the variance that lasts (split-half reliability); the rest of it was chance.
+double lasting_share(std::span<const double> first_half, std::span<const double> second_half);
+
 }  // namespace forewarp

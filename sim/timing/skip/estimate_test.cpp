@@ -49,3 +49,13 @@ TEST_CASE("without a second window nothing is known") {
   CHECK(std::isinf(half_interval({}, 100)));
   CHECK(half_interval({}, 0) == 0);
 }
+
+TEST_CASE("what was gained in both halves lasts") {
+  const std::vector<double> gains{1, -2, 1}, lost{-1, 2, -1}, none{0, 0, 0};
+  CHECK(lasting_share(gains, gains) == Approx(1));
+  CHECK(lasting_share(gains, none) == 0);
+  CHECK(lasting_share(gains, lost) == 0);
+  CHECK(lasting_share(none, none) == 0);
+  // Three in one half, one in the other: of a mean of two, three quarters.
+  CHECK(lasting_share(std::vector<double>{3, -3}, std::vector<double>{1, -1}) == Approx(0.75));
+}

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <tuple>
+
+#include "timing/skip/estimate.h"
 
 namespace forewarp {
 namespace {
@@ -13,11 +16,6 @@ namespace {
 // older leads by 12 % for a while, reads as little from memory as if all did (measured); sgemm_shared_tiled, whose
 // blocks never keep step in --full, differs by 25 to 43 %.
 constexpr double kInStep = 0.2;
-// Blocks that have been at another rate than the rest from their start, by more than the first and to within the
-// second: those whose data nobody else fetches, or everybody (sgemm_coarsened_1d_777: of 13 rows of blocks the one that
-// has no block on an SM of its own falls behind by 9 % all the way to its end).
-constexpr double kOther = 0.02, kAllAlong = 0.03;
-constexpr double kApart = 0.5;     // ... and so many iterations: warps of blocks in step are not in one place of theirs
 constexpr double kPartsApart = 2;  // iterations: each end of a move is known to within one
 
 /// How many older blocks each has beside it on its SM.
@@ -54,6 +52,34 @@ std::vector<double> means_of(const LoopProgress& progress, std::span<const doubl
   return means;
 }
 
+/// Iterations by which each block's SM gained on the mean of those that do the same, as far as that will last: some SMs
+/// are faster for good, since fewer share their GPC's ports or their data; others are so by chance, or fetch for the
+/// rest and are caught up.
+std::vector<double> lasting_gains(const LoopProgress& progress, std::span<const double> moved,
+                                  std::span<const double> in_second_half) {
+  const std::vector<std::uint32_t> alike(moved.size());
+  const std::vector<double> mean = means_of(progress, moved, alike),
+                            mean_second = means_of(progress, in_second_half, alike);
+  std::size_t sms = 0;
+  for (const BlockLoop& block : progress.blocks) sms = std::max<std::size_t>(sms, block.sm + 1);
+  std::vector<double> first(sms), second(sms), blocks(sms);
+  for (std::size_t b = 0; b < moved.size(); ++b) {
+    const std::uint16_t sm = progress.blocks[b].sm;
+    const double of_second = in_second_half[b] - mean_second[b];
+    first[sm] += moved[b] - mean[b] - of_second;
+    second[sm] += of_second;
+    ++blocks[sm];
+  }
+  for (std::size_t sm = 0; sm < sms; ++sm) {
+    first[sm] /= std::max(1.0, blocks[sm]);
+    second[sm] /= std::max(1.0, blocks[sm]);
+  }
+  const double lasts = lasting_share(first, second);
+  std::vector<double> lasting;
+  for (const BlockLoop& block : progress.blocks) lasting.push_back(lasts * (first[block.sm] + second[block.sm]));
+  return lasting;
+}
+
 }  // namespace
 
 std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgress& later) {
@@ -78,27 +104,17 @@ bool keep_step(const LoopProgress& earlier, const LoopProgress& later) {
 }
 
 std::vector<double> steady_moves(const LoopProgress& progress, std::span<const double> moved,
-                                 std::span<const double> in_all, bool began_together) {
+                                 std::span<const double> in_second_half, std::span<const double> in_all) {
   const std::vector<std::uint32_t> alike(moved.size());
   std::vector<double> means = means_of(progress, moved, alike);
   const std::vector<double> of_all = means_of(progress, in_all, alike),
                             by_age = means_of(progress, in_all, ages(progress));
-  for (std::size_t b = 0; b < moved.size(); ++b) {
-    if (std::abs(by_age[b] - of_all[b]) <= kInStep * of_all[b]) continue;
-    for (std::size_t i = 0; i < moved.size(); ++i) means[i] *= by_age[i] / of_all[i];
-    return means;
-  }
-  if (!began_together) return means;
-  std::vector<double> behind;
-  for (const BlockLoop& block : progress.blocks) behind.push_back(block.position);
-  const std::vector<double> mean_behind = means_of(progress, behind, alike);
-  for (std::size_t b = 0; b < moved.size(); ++b) {
-    const double lately = moved[b] / means[b], so_far = behind[b] / mean_behind[b];
-    const bool apart = std::abs(behind[b] - mean_behind[b]) > kApart;
-    if (apart && std::abs(lately - 1) > kOther && std::abs(so_far - 1) > kOther &&
-        std::abs(lately - so_far) < kAllAlong)
-      means[b] = moved[b];
-  }
+  const bool older_lead = std::ranges::any_of(std::views::iota(std::size_t{0}, moved.size()), [&](std::size_t b) {
+    return std::abs(by_age[b] - of_all[b]) > kInStep * of_all[b];
+  });
+  const std::vector<double> gains = lasting_gains(progress, moved, in_second_half);
+  for (std::size_t b = 0; b < moved.size(); ++b)
+    means[b] = std::max(0.0, means[b] * (older_lead ? by_age[b] / of_all[b] : 1) + gains[b]);
   return means;
 }
 

@@ -38,14 +38,14 @@ std::vector<double> moved_between(const LoopProgress& earlier, const LoopProgres
 bool keep_step(const LoopProgress& earlier, const LoopProgress& later);
 
 /// What each block is to be reckoned to move on in the time in which `moved` was seen: the mean of the blocks of its
-/// class on SMs that hold as many warps. That a block was ahead of those by a little does not last: one that leads
-/// fetches for the others, and they catch up. Where the older blocks of an SM outrun the younger, since they issue
-/// first, those that are as old among the blocks of their SM have the share of the mean that they had in `in_all`, what
-/// was seen in a longer time that ends with this one: one or two iterations say little of it. `began_together`: all
-/// blocks are in their loops since the launch began, so that those which have gone at another rate all along are known,
-/// and go on so.
-std::vector<double> steady_moves(const LoopProgress&, std::span<const double> moved, std::span<const double> in_all,
-                                 bool began_together = false);
+/// class on SMs that hold as many warps, and by as much more as the blocks of its SM will go on to gain on these. That
+/// an SM was ahead by a little need not last: one that leads fetches for the others, and they catch up. What they
+/// gained lasts as far as they gained it in both halves of that time alike. Where the older blocks of an SM outrun the
+/// younger, since they issue first, those that are as old among the blocks of their SM have the share of the mean that
+/// they had in `in_all`, what was seen in a longer time that ends with this one: one or two iterations say little of
+/// it.
+std::vector<double> steady_moves(const LoopProgress&, std::span<const double> moved,
+                                 std::span<const double> in_second_half, std::span<const double> in_all);
 
 /// The blocks of a cluster wait for each other: all of them move on by as many iterations as the one that moves least.
 void keep_clusters_together(const LoopProgress&, std::span<std::uint32_t> counts);

@@ -23,7 +23,7 @@ TEST_CASE("blocks of one class on SMs that hold as many warps are reckoned to go
   for (std::uint16_t sm = 0; sm < 4; ++sm) later.blocks[sm].sm = sm;
   const std::vector<double> moved = moved_between(earlier, later);
   CHECK(moved == std::vector<double>{4, 6, 2, 10});
-  CHECK(steady_moves(later, moved, moved) == std::vector<double>{5, 5, 2, 10});
+  CHECK(steady_moves(later, moved, std::vector<double>{3, 3, 1, 5}, moved) == std::vector<double>{5, 5, 2, 10});
 }
 
 TEST_CASE("older blocks that outrun the younger of their SM are reckoned to go on so") {
@@ -34,37 +34,32 @@ TEST_CASE("older blocks that outrun the younger of their SM are reckoned to go o
       later.blocks.back().sm = sm;
       later.blocks.back().linear = linear + sm;
     }
-  const std::vector<double> apart{1, 5, 2, 6}, even{4, 4, 4, 4};
-  CHECK(steady_moves(later, apart, apart) == std::vector<double>{1.5, 5.5, 1.5, 5.5});
+  const std::vector<double> apart{1, 5, 2, 6}, even{4, 4, 4, 4}, half{2, 2, 2, 2};
+  CHECK(steady_moves(later, apart, half, apart) == std::vector<double>{1.5, 5.5, 1.5, 5.5});
   // What was seen for longer says how far apart.
-  CHECK(steady_moves(later, apart, even) == std::vector<double>{3.5, 3.5, 3.5, 3.5});
-  CHECK(steady_moves(later, even, std::vector<double>{10, 30, 10, 30}) == std::vector<double>{2, 6, 2, 6});
+  CHECK(steady_moves(later, apart, half, even) == std::vector<double>{3.5, 3.5, 3.5, 3.5});
+  CHECK(steady_moves(later, even, half, std::vector<double>{10, 30, 10, 30}) == std::vector<double>{2, 6, 2, 6});
   // By a little: it does not last.
   const std::vector<double> nearly{45, 55, 44, 56};
-  CHECK(steady_moves(later, nearly, nearly) == std::vector<double>{50, 50, 50, 50});
+  CHECK(steady_moves(later, nearly, half, nearly) == std::vector<double>{50, 50, 50, 50});
 }
 
-TEST_CASE("blocks that have lagged behind from their start are reckoned to go on so") {
+TEST_CASE("an SM is reckoned to go on gaining as far as it gained in both halves of what was seen") {
   LoopProgress later;
-  for (std::uint16_t sm = 0; sm < 10; ++sm) {
-    later.blocks.push_back(block(0, 16, sm == 9 ? 91 : 101));
+  for (std::uint16_t sm = 0; sm < 4; ++sm) {
+    later.blocks.push_back(block(0, 16, 100));
     later.blocks.back().sm = sm;
   }
-  std::vector<double> moved(10, 10.1);
-  moved[9] = 9.1;
-  CHECK(steady_moves(later, moved, moved, true)[9] == 9.1);
-  CHECK(steady_moves(later, moved, moved, true)[0] == Approx(10));
-  CHECK(steady_moves(later, moved, moved)[9] == Approx(10));
-  // Lately, or once: it does not last.
-  later.blocks[9].position = 101;
-  CHECK(steady_moves(later, moved, moved, true)[9] == Approx(10));
-  later.blocks[9].position = 91;
-  moved[9] = 10.1;
-  CHECK(steady_moves(later, moved, moved, true)[9] == Approx(10.1));
-  // By less than half an iteration: warps of blocks in step are not in the same place of one.
-  for (BlockLoop& one : later.blocks) one.position /= 25;
-  moved[9] = 9.1;
-  CHECK(steady_moves(later, moved, moved, true)[9] == Approx(10));
+  const std::vector<double> moved{11, 9, 9, 11};
+  // In both alike, it lasts ...
+  const std::vector<double> steady = steady_moves(later, moved, std::vector<double>{5.5, 4.5, 4.5, 5.5}, moved);
+  for (std::size_t b = 0; b < 4; ++b) CHECK(steady[b] == Approx(moved[b]));
+  // ... in one of them, or lost again in the other, it does not.
+  CHECK(steady_moves(later, moved, std::vector<double>{6, 4, 4, 6}, moved) == std::vector<double>{10, 10, 10, 10});
+  CHECK(steady_moves(later, moved, std::vector<double>{7, 3, 3, 7}, moved) == std::vector<double>{10, 10, 10, 10});
+  // Of 1.5 and 0.5, as much as these vary together: three quarters.
+  CHECK(steady_moves(later, std::vector<double>{12, 8, 8, 12}, std::vector<double>{6.5, 3.5, 3.5, 6.5}, moved)[0] ==
+        Approx(10 + 2 * 0.75));
 }
 
 TEST_CASE("blocks of a cluster move on together, by whole rounds of all their rings") {

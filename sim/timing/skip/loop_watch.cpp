@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 namespace forewarp {
 namespace {
@@ -24,6 +25,7 @@ constexpr double kAgree = 0.01, kAgreeDear = 0.02, kAgreeKnown = 0.04;
 
 void LoopWatch::restart(double rate, double limit) {
   residents_ = residents();
+  half_way_ = {};
   marks_.clear();
   marks_.push_back(mark());
   settling_ = true;
@@ -48,6 +50,7 @@ std::optional<LoopWatch::Steady> LoopWatch::look(double known) {
   target_ = 0;
   if (marks_.size() == kMostMarks) marks_.erase(marks_.begin());
   marks_.push_back(mark());
+  marks_.back().half_way = std::exchange(half_way_, {});
   return judge(known);
 }
 
@@ -69,8 +72,10 @@ bool LoopWatch::window_is_over() {
     if (moved < (whole ? least_move() : 1) && (whole || cycles < kSettle)) return false;
     settling_ = false;
     marks_.assign(1, mark());
+    half_way_ = {};
     return false;
   }
+  if (half_way_.blocks.empty() && 2 * moved >= least_move()) half_way_ = loop_progress(gpu_, loops_);
   if (cycles < kLeastWindow) return false;
   // Whole iterations, and whole lines: blocks that start together do the same part of them at the same time.
   const double least = least_move();
@@ -139,8 +144,8 @@ std::optional<LoopWatch::Steady> LoopWatch::judge(double known) const {
   steady.cycles = now.at - from.at;
   steady.since = from.counters;
   steady.expected = steady_moves(now.progress, moved_between(from.progress, now.progress),
-                                 moved_between(marks_.front().progress, now.progress),
-                                 gpu_.dispatcher().exhausted() && gpu_.finished_blocks() == 0);
+                                 moved_between(width > 1 ? marks_[n - width / 2].progress : now.half_way, now.progress),
+                                 moved_between(marks_.front().progress, now.progress));
   return steady;
 }
 

@@ -52,13 +52,13 @@ class LoopWatch {
   struct Mark {
     Cycle at = 0;
     std::uint64_t issued = 0;
-    LoopProgress progress;
+    LoopProgress progress, half_way;  ///< now, and about half way through the window that ends here
     TimingCounters counters;
   };
 
   /// None: a warp is in no loop.
   std::optional<Residents> residents() const;
-  Mark mark() const { return {gpu_.now(), gpu_.issued(), loop_progress(gpu_, loops_), gpu_.counters()}; }
+  Mark mark() const { return {gpu_.now(), gpu_.issued(), loop_progress(gpu_, loops_), {}, gpu_.counters()}; }
   bool window_is_over();
   double least_move() const;
   double moved(const Mark& from, const Mark& to) const;
@@ -72,6 +72,7 @@ class LoopWatch {
   std::optional<Residents> residents_;  ///< of the marks; none: not all were inside their loops
   TimingCounters entered_;              ///< when these were all inside
   std::vector<Mark> marks_;             ///< windows lie between them
+  LoopProgress half_way_;               ///< of the window under way
   bool settling_ = false;               ///< just after blocks were moved on
   double target_ = 0;                   ///< iterations that the window under way is to last, once known
   double before_ = 0, limit_ = 0;       ///< rate before blocks were moved on; how far the next may be off it

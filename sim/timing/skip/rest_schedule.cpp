@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <queue>
+#include <utility>
+
+#include "timing/skip/estimate.h"
 
 namespace forewarp {
 namespace {
@@ -15,12 +19,11 @@ constexpr Stall kShared[] = {Stall::NotSelected, Stall::MathPipeThrottle, Stall:
 
 constexpr double kDone = 0.5;  // instructions left of a block that has ended, but for rounding
 
-bool is_shared(Stall stall) { return std::find(std::begin(kShared), std::end(kShared), stall) != std::end(kShared); }
-
-/// A block of an SM ends.
+/// A block of an SM ends, unless its rate has changed since `plan`.
 struct Event {
   double at = 0;
   std::size_t sm = 0;
+  std::uint64_t plan = 0;
   bool operator>(const Event& other) const { return at != other.at ? at > other.at : sm > other.sm; }
 };
 
@@ -39,39 +42,63 @@ double closed_queue(double warps, double service, double own) {
   }
 }
 
-/// The service that makes the queue give `rate` with so many warps.
-double service_of(double warps, double rate, double own) {
-  constexpr int kHalvings = 40;
-  double less = 0, more = 1 / rate;
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = (less + more) / 2;
-    (closed_queue(warps, middle, own) > rate ? less : more) = middle;
+/// What those that go round a queue take.
+struct QueueTimes {
+  double service = 0, own = 0;
+};
+
+/// The queue that gives one rate when `many` go round it and another when `few` do.
+QueueTimes fitted(double many, double rate_of_many, double few, double rate_of_few) {
+  constexpr int kHalvings = 40, kRounds = 64;
+  QueueTimes times;
+  times.own = few / rate_of_few;
+  for (int round = 0; round < kRounds; ++round) {
+    double less = 0, more = 1 / rate_of_many;
+    for (int i = 0; i < kHalvings; ++i) {
+      times.service = (less + more) / 2;
+      (closed_queue(many, times.service, times.own) > rate_of_many ? less : more) = times.service;
+    }
+    // The few queue a little, too.
+    times.own *= closed_queue(few, times.service, times.own) / rate_of_few;
   }
-  return less;
+  return times;
 }
 
 }  // namespace
 
+double SmRate::of(std::size_t sm, std::size_t full) const {
+  const double mine = sm < of_sms.size() ? of_sms[sm] : 1;
+  if (by_sms.empty()) return mine;
+  const double left = by_sms[std::clamp<std::size_t>(full, 1, by_sms.size()) - 1];
+  return std::min(mine * left, std::max(mine * by_sms.back(), by_sms.front()));
+}
+
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
-                     const SmShape& shape, double held) {
+                     const SmShape& shape, double held, const FewSms& few) {
   const auto done = static_cast<double>(std::max<std::uint64_t>(1, instructions));
   const double active = std::max(1.0, static_cast<double>(later.sm_active_cycles - earlier.sm_active_cycles));
   const auto warp_cycles = static_cast<double>(later.warp_cycles - earlier.warp_cycles);
-  // Waits are counted when they end: warps that older ones have kept from issuing all the time are not in them.
-  double own = 0;
-  for (std::size_t s = 0; s < kStallReasons; ++s)
-    if (!is_shared(static_cast<Stall>(s))) own += static_cast<double>(later.stalls[s] - earlier.stalls[s]);
   SmRate rate;
   rate.most = done / active;
   const double warps = shape.warps_per_block, blocks = std::max(1.0, warp_cycles / active / warps);
-  // A block is at least as fast by itself as it was among the others.
-  rate.alone = std::max(rate.most / blocks, warps / std::max(1.0, own / done));
   // Some of a block's warps may have ended before the others.
-  const double in_turn = warps / shape.sub_partitions * blocks / std::max(blocks, held);
-  const double seen = rate.most / shape.sub_partitions, by_itself = warps / rate.alone;
-  const double service = service_of(blocks * warps / shape.sub_partitions, seen, by_itself);
-  for (int n = 1; n <= shape.blocks; ++n)
-    rate.by_blocks.push_back(closed_queue(n * in_turn, service, by_itself) * shape.sub_partitions);
+  const double parts = shape.sub_partitions, in_turn = warps / parts * blocks / std::max(blocks, held);
+  const bool known = few.full > rate.most;
+  const double many = known ? shape.blocks * in_turn : blocks * warps / parts, full = known ? few.full : rate.most;
+  // A block is at least as fast by itself as among others.
+  rate.alone = std::max(full * in_turn / many, few.alone);
+  const QueueTimes in_sm = fitted(many, full / parts, in_turn, rate.alone / parts);
+  const auto with = [&](double n) { return closed_queue(n * in_turn, in_sm.service, in_sm.own) * parts; };
+  for (int n = 1; n <= shape.blocks; ++n) rate.by_blocks.push_back(with(n));
+  if (!known) return rate;
+  const double left = std::min(1.0, rate.most / with(held)), some = static_cast<double>(few.sms);
+  const double all = std::ceil(held * static_cast<double>(shape.sms) / shape.blocks);
+  if (some >= all) {
+    rate.by_sms = {left};
+    return rate;
+  }
+  const QueueTimes below = fitted(all, all * left, some, some);
+  for (double n = 1; n <= all; ++n) rate.by_sms.push_back(closed_queue(n, below.service, below.own) / n);
   return rate;
 }
 
@@ -109,6 +136,22 @@ std::vector<double> observed_shares(std::span<const BlockProgress> later, std::s
   return any ? shares : std::vector<double>{};
 }
 
+std::vector<double> lasting_rates(std::span<const std::uint64_t> first_half,
+                                  std::span<const std::uint64_t> second_half) {
+  const auto gains_of = [](std::span<const std::uint64_t> done) {
+    const double mean = std::accumulate(done.begin(), done.end(), 0.0) / static_cast<double>(done.size());
+    std::vector<double> gains;
+    for (const std::uint64_t one : done) gains.push_back(mean > 0 ? static_cast<double>(one) / mean - 1 : 0);
+    return gains;
+  };
+  const std::vector<double> first = gains_of(first_half), second = gains_of(second_half);
+  const double lasts = lasting_share(first, second);
+  std::vector<double> rates;
+  for (std::size_t sm = 0; sm < first.size(); ++sm)
+    rates.push_back(std::max(0.1, 1 + lasts * (first[sm] + second[sm]) / 2));
+  return rates;
+}
+
 RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
                        const SmRate& rate, const std::function<RestBlock(std::uint64_t)>& next) {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue;
@@ -129,42 +172,64 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
     }
     return mine;
   };
+  std::vector<std::uint64_t> plans(in_flight.size(), 0);
+  // As many as are there would fill so many SMs.
+  std::size_t there = 0, full = 0;
+  const auto count_full = [&] {
+    const auto room = static_cast<std::size_t>(blocks_per_sm);
+    return std::exchange(full, (there + room - 1) / room) != full;
+  };
   const auto plan = [&](std::size_t sm, double now) {
     since[sm] = now;
     double first = std::numeric_limits<double>::infinity();
     const std::size_t n = in_flight[sm].size();
     rates[sm].resize(n);
     for (std::size_t i = 0; i < n; ++i) {
-      rates[sm][i] = rate_of(i, n);
+      rates[sm][i] = rate_of(i, n) * rate.of(sm, full);
       if (rates[sm][i] > 0) first = std::min(first, in_flight[sm][i].left / rates[sm][i]);
     }
-    if (n > 0) queue.push({now + first, sm});
+    if (n > 0) queue.push({now + first, sm, ++plans[sm]});
   };
-  // Free slots are filled in turn, as the dispatcher does.
-  for (int slot = 0; slot < blocks_per_sm; ++slot)
-    for (std::vector<RestBlock>& blocks : in_flight)
-      if (blocks.size() <= static_cast<std::size_t>(slot) && taken < waiting) blocks.push_back(next(taken++));
-  for (std::size_t sm = 0; sm < in_flight.size(); ++sm) plan(sm, 0);
-  while (!queue.empty()) {
-    const Event event = queue.top();
-    queue.pop();
-    std::vector<RestBlock>& blocks = in_flight[event.sm];
-    const double passed = event.at - since[event.sm];
+  const auto go_on = [&](std::size_t sm, double now) {
+    std::vector<RestBlock>& blocks = in_flight[sm];
+    const double passed = now - since[sm];
     rest.block_cycles += passed * static_cast<double>(blocks.size());
     rest.sm_cycles += passed;
-    rest.cycles = event.at;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const double moved = passed * rates[event.sm][i];
+      const double moved = passed * rates[sm][i];
       if (moved <= 0) continue;
       RestBlock& block = blocks[i];
       const double from = 1 - block.left / block.all;
       block.left -= moved;
       const double to = block.left < kDone ? 1 : 1 - block.left / block.all;
-      rest.parts.push_back({block.block, from, to, since[event.sm], event.at, static_cast<std::uint16_t>(event.sm)});
+      rest.parts.push_back({block.block, from, to, since[sm], now, static_cast<std::uint16_t>(sm)});
     }
+  };
+  // Free slots are filled in turn, as the dispatcher does.
+  for (int slot = 0; slot < blocks_per_sm; ++slot)
+    for (std::vector<RestBlock>& blocks : in_flight)
+      if (blocks.size() <= static_cast<std::size_t>(slot) && taken < waiting) blocks.push_back(next(taken++));
+  for (const std::vector<RestBlock>& blocks : in_flight) there += blocks.size();
+  count_full();
+  for (std::size_t sm = 0; sm < in_flight.size(); ++sm) plan(sm, 0);
+  while (!queue.empty()) {
+    const Event event = queue.top();
+    queue.pop();
+    if (event.plan != plans[event.sm]) continue;
+    rest.cycles = event.at;
+    go_on(event.sm, event.at);
+    std::vector<RestBlock>& blocks = in_flight[event.sm];
     const std::size_t ended = std::erase_if(blocks, [](const RestBlock& block) { return block.left < kDone; });
-    for (std::size_t i = 0; i < ended && taken < waiting; ++i) blocks.push_back(next(taken++));
-    plan(event.sm, event.at);
+    there -= ended;
+    for (std::size_t i = 0; i < ended && taken < waiting; ++i, ++there) blocks.push_back(next(taken++));
+    if (count_full() && !rate.by_sms.empty()) {
+      for (std::size_t sm = 0; sm < in_flight.size(); ++sm) {
+        if (sm != event.sm && !in_flight[sm].empty()) go_on(sm, event.at);
+        plan(sm, event.at);
+      }
+    } else {
+      plan(event.sm, event.at);
+    }
   }
   return rest;
 }

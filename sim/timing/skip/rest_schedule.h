@@ -20,29 +20,47 @@ struct SmRate {
   double most = 0;
   /// What the oldest block of an SM, the next, ... get of it, where all want more; empty: as much each.
   std::vector<double> shares;
-  /// What the SM gives when it holds one block, two, ...; with more than are listed, `most`.
+  /// What the SM gives when it holds one block, two, ... and few others are busy; with more than are listed, `most`.
   std::vector<double> by_blocks;
+  /// How fast each SM is, in proportion to the mean; empty: all alike.
+  std::vector<double> of_sms;
+  /// What is left of that when as many blocks are there as fill one SM, two, ..., since they share L2 and memory; with
+  /// more, the last; empty: all.
+  std::vector<double> by_sms;
 
   double with(std::size_t blocks) const {
     return blocks > 0 && blocks <= by_blocks.size() ? by_blocks[blocks - 1] : most;
   }
+  /// The same of one SM, when so many are full.
+  double of(std::size_t sm, std::size_t full) const;
 };
 
 struct SmShape {
   int warps_per_block = 0, blocks = 0, sub_partitions = 0;  ///< `blocks`: at most
+  std::uint64_t sms = 0;                                    ///< with any blocks
 };
 
-/// The rate that a part of a launch shows. `later` and `earlier` bound it. What a warp waits for whatever the others do
-/// (its scoreboards, its fixed latencies) limits a block by itself; what it waits for because others are there (pipes,
-/// queues, not being selected) limits the SM. With other numbers of blocks than it held it gives what a queue would
-/// that the warps of a sub-partition go round and that gives what was seen when those that were seen are there. `held`:
-/// places for blocks that were taken on an SM with any, in the mean.
+/// Instructions a cycle of an SM when so few are busy, with one block and with as many as it has room for.
+struct FewSms {
+  std::uint64_t sms = 0;
+  double alone = 0, full = 0;  ///< full 0: not known, as when all are busy
+};
+
+/// The rate that a part of a launch shows. `later` and `earlier` bound it. `held`: places for blocks that were taken on
+/// an SM with any, in the mean. With other numbers of blocks an SM gives what a queue would that the warps of a
+/// sub-partition go round, and with other numbers of SMs busy what one would that they go round; both give what was
+/// seen here, and what was with few SMs.
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
-                     const SmShape&, double held);
+                     const SmShape&, double held, const FewSms&);
 
 /// How far blocks of one SM came side by side, from the oldest on: of the SMs that hold the most blocks, and the same
 /// ones at both times. Empty where there are none.
 std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier);
+
+/// How fast each SM goes in proportion to the mean, as far as that lasts, from what each did in both halves of a time:
+/// some are faster for good, since they share their way to L2 with fewer; others were so by chance.
+std::vector<double> lasting_rates(std::span<const std::uint64_t> first_half,
+                                  std::span<const std::uint64_t> second_half);
 
 /// A block that has still to run, or to run on.
 struct RestBlock {

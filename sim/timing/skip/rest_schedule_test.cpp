@@ -103,16 +103,26 @@ TEST_CASE("which part of its way a block goes, and when") {
   is(4, 1000, (second - first) * 0.25 / 100, 1, second, r.cycles);
 }
 
-TEST_CASE("what warps wait for by themselves limits a block that is alone") {
+namespace {
+/// A part in which SMs held two blocks of eight warps and gave one instruction a cycle.
+TimingCounters two_blocks() {
   TimingCounters counters;
   counters.sm_active_cycles = 1000;
-  counters.warp_cycles = 16000;  // two blocks of eight warps
-  counters.stalls[static_cast<std::size_t>(Stall::LongScoreboard)] = 8000;
-  counters.stalls[static_cast<std::size_t>(Stall::NotSelected)] = 7000;
-  counters.stalls[static_cast<std::size_t>(Stall::Selected)] = 1000;
-  const SmRate rate = observed_rate(counters, {}, 1000, {8, 2, 4}, 2);
+  counters.warp_cycles = 16000;
+  return counters;
+}
+constexpr SmShape kShape{8, 2, 4, 10};
+}  // namespace
+
+TEST_CASE("a block alone goes as it was seen to, and no slower than among others") {
+  const SmRate rate = observed_rate(two_blocks(), {}, 1000, kShape, 2, {5, 0.9, 0});
   CHECK(rate.most == Approx(1));
-  CHECK(rate.alone == Approx(8.0 / 9));
+  CHECK(rate.alone == Approx(0.9));
+  REQUIRE(rate.by_blocks.size() == 2);
+  CHECK(rate.with(1) == Approx(0.9));
+  CHECK(rate.with(2) == Approx(1));
+  CHECK(rate.by_sms.empty());
+  CHECK(observed_rate(two_blocks(), {}, 1000, kShape, 2, {5, 0.1, 0}).alone == Approx(0.5));
 }
 
 TEST_CASE("an SM that holds fewer blocks gives less, but more than in proportion") {
@@ -120,17 +130,61 @@ TEST_CASE("an SM that holds fewer blocks gives less, but more than in proportion
   TimingCounters counters;
   counters.sm_active_cycles = 1000;
   counters.warp_cycles = 16000;
-  counters.stalls[static_cast<std::size_t>(Stall::LongScoreboard)] = 9000;
-  counters.stalls[static_cast<std::size_t>(Stall::NotSelected)] = 6000;
-  counters.stalls[static_cast<std::size_t>(Stall::Selected)] = 1000;
-  const SmRate rate = observed_rate(counters, {}, 1000, {4, 5, 4}, 4);
+  const SmRate rate = observed_rate(counters, {}, 1000, {4, 5, 4, 10}, 4, {5, 0.4, 0});
   REQUIRE(rate.by_blocks.size() == 5);
-  CHECK(rate.with(1) == Approx(rate.alone));
   CHECK(rate.with(1) == Approx(0.4));
   CHECK(rate.with(2) > rate.with(1));
   CHECK(rate.with(3) / rate.with(2) > rate.with(4) / rate.with(3));
   CHECK(rate.with(4) == Approx(1));
   CHECK(rate.with(5) > 1);
+}
+
+TEST_CASE("an SM is faster the fewer others are busy") {
+  // Five SMs give 1.5 each where ten give 1.
+  const SmRate rate = observed_rate(two_blocks(), {}, 1000, kShape, 2, {5, 1.2, 1.5});
+  CHECK(rate.with(1) == Approx(1.2));
+  CHECK(rate.with(2) == Approx(1.5));
+  REQUIRE(rate.by_sms.size() == 10);
+  CHECK(rate.with(2) * rate.of(0, 10) == Approx(1));
+  CHECK(rate.of(0, 5) == Approx(1).epsilon(0.001));
+  CHECK(rate.of(0, 7) < rate.of(0, 5));
+  CHECK(rate.of(0, 7) > rate.of(0, 10));
+  CHECK(rate.of(0, 11) == rate.of(0, 10));
+  // As many were busy: what is left is the same for any number.
+  const std::vector<double> same = observed_rate(two_blocks(), {}, 1000, kShape, 2, {10, 1.2, 1.5}).by_sms;
+  REQUIRE(same.size() == 1);
+  CHECK(same[0] == Approx(1 / 1.5));
+}
+
+TEST_CASE("SMs that still work go on faster when others have ended") {
+  SmRate rate = rate_of(1, 1);
+  rate.by_sms = {1, 0.5};
+  // Both at half their rate until one has done 50; then the other does its last 50 at full rate.
+  const RestTime r = rest({{100}, {50}}, 0, 1, rate);
+  CHECK(r.cycles == Approx(150));
+  CHECK(r.sm_cycles == Approx(250));
+  REQUIRE(r.parts.size() == 3);
+  CHECK(r.parts.back().from == Approx(0.5));
+  // A block that waits keeps both busy.
+  CHECK(cycles({{100}, {50}}, 1, 1, rate) == Approx(250));
+}
+
+TEST_CASE("SMs that are faster for good take more of the blocks") {
+  SmRate rate = rate_of(1, 1);
+  rate.of_sms = {1.5, 0.5};
+  CHECK(cycles({{}, {}}, 4, 1, rate) == Approx(200));
+  // None is faster than an SM that is alone.
+  rate.by_sms = {1, 0.8};
+  CHECK(rate.of(0, 2) == Approx(1.2));
+  CHECK(rate.of(1, 2) == Approx(0.4));
+  CHECK(rate.of(1, 1) == Approx(0.5));
+}
+
+TEST_CASE("how fast an SM is lasts as far as it was so in both halves") {
+  const std::vector<std::uint64_t> one{110, 90}, other{90, 110};
+  CHECK(lasting_rates(one, one)[0] == Approx(1.1));
+  CHECK(lasting_rates(one, one)[1] == Approx(0.9));
+  CHECK(lasting_rates(one, other)[0] == Approx(1));
 }
 
 TEST_CASE("warps that end before the others of their block are not in flight") {

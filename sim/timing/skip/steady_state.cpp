@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "hardware/occupancy.h"
@@ -80,11 +81,11 @@ constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
 // Processor seconds for a warp instruction, a line looked up in L1 and a request below it, at a nominal speed.
-constexpr double kSecondsAnInstruction = 1 / 8e6, kSecondsALookup = 1 / 40e6, kSecondsARequest = 1 / 400e3;
+constexpr double kSecondsAnInstruction = 1 / 8e6, kSecondsALookup = 1 / 40e6, kSecondsARequest = 1 / 800e3;
 // Times as much detail as before when an interval is too wide: what was spent before is a third of it, or no more than
 // the rest of the budget.
 constexpr double kMore = 4, kLeastMore = 2;
-constexpr double kFirstWave = 0.5;  // of the budget in seconds that a first wave may take which nothing is like
+constexpr double kFirstWave = 0.5;  // of the budget in seconds that a first wave may take
 constexpr double kOverrun = 1.25;   // times the budget in seconds for which a launch that is nearly done goes on
 
 std::uint64_t block_instructions(const BlockClass& cls) {
@@ -211,7 +212,8 @@ class SteadyState {
     TimingCounters counters;
     std::vector<FineCycle> backlog;  ///< of L2's atomic units
     std::vector<BlockProgress> in_flight;
-    std::uint64_t dirty = 0;  ///< bytes in L2
+    std::uint64_t dirty = 0;            ///< bytes in L2
+    std::vector<std::uint64_t> issued;  ///< by SM, simulated
   };
 
   static LaunchContext watched_by(LaunchContext context, std::optional<BlockRecorder>& recorder) {
@@ -235,7 +237,8 @@ class SteadyState {
             virtual_counters(),
             gpu_.memory().atomic_backlog(gpu_.now()),
             blocks_in_flight(gpu_, context_.trace),
-            gpu_.memory().dirty_bytes()};
+            gpu_.memory().dirty_bytes(),
+            gpu_.issued_by_sm()};
   }
 
   /// A time of the simulation's own clock, as if nothing had been skipped.
@@ -320,12 +323,13 @@ class SteadyState {
 
   /// Too much has been spent, and as much lies ahead.
   bool out_of_patience() const {
-    // Whole waves of loops whose rate is known: they would only show it again.
+    // Whole waves of loops whose rate is known: they would only show it again, but for the second.
     const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 3 * wave_;
-    if (known && left_in_flight() < kNothingNew * wave_instructions()) return true;
-    // Where no wave has ended, there is none to compare with another.
+    if (known && gpu_.dispatcher().dispatched() > wave_ && left_in_flight() < kNothingNew * wave_instructions())
+      return true;
+    // Where no wave has ended, there is none to compare with another; where others follow, they say more.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
-    if (!compares) return overspent(kFirstWave);
+    if (!compares) return gpu_.dispatcher().exhausted() && overspent(kFirstWave);
     const std::uint64_t patience = known ? kPatienceKnown : kPatience;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
@@ -537,11 +541,13 @@ class SteadyState {
   // --- Loops -------------------------------------------------------------------------------------------------------
   // While every resident warp goes round its loop at a steady rate, all blocks go on by what they would do in some
   // time. The first wave is looked at again, each time after a longer part: blocks that start together fall out of
-  // step, and what they find of each other's reading in the caches changes with it.
+  // step, and what they find of each other's reading in the caches changes with it. It has half of the budget: SMs that
+  // went in step through all of it begin the second wave apart.
   void try_skip_iterations() {
     const std::optional<LoopWatch::Steady> steady = watch_.look(last_rate_);
     if (!steady) return;
-    const bool hurry = have_had_their_share(*steady);
+    const bool hurry = have_had_their_share(*steady) ||
+                       (gpu_.dispatcher().dispatched() <= wave_ && seconds() > kFirstWave * options_.effort.seconds);
     if (!steady->agrees && !steady->alone && !hurry) return;
     const double ahead = iterations_ahead(*steady);
     double most = ahead;
@@ -701,13 +707,14 @@ class SteadyState {
     const MemoryCounters before = result.counters.memory;
     add_scaled(result.counters, now.counters, reference.counters, factor);
     const Cycle so_far = result.elapsed_cycles;
-    const SmShape shape{context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions};
     const double held = blocks_held(reference, now);
-    SmRate rate = observed_rate(now.counters, reference.counters, seen, shape, held);
     L2Traffic traffic = gpu_.drain();
-    // Where SMs hold one block each, its rate is known.
-    if (held > 1) rate.by_blocks.front() = rate_alone();
+    SmRate rate = observed_rate(
+        now.counters, reference.counters, seen,
+        {context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions, sms_busy(now)}, held,
+        few_sms());
     rate.shares = shares_so_far(now);
+    rate.of_sms = rates_of_sms(reference, now);
     const RestTime rest = remaining_time(now.in_flight, rate);
     const TouchEffort effort{kTouchedRest, kSeenRest, kSeenInStretches,
                              kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
@@ -745,20 +752,49 @@ class SteadyState {
     }
   }
 
-  /// Warp instructions a cycle of an SM that holds one block alone, as most do at the end of a launch. Nothing that was
-  /// simulated shows it, so as many blocks as are alone then are run so, for as long as is cheap: of the middle of the
-  /// grid, from one on that does no less than the mean, since those at its edges may have little to do.
-  double rate_alone() const {
-    const std::uint64_t waiting = blocks_ - gpu_.dispatcher().dispatched(), last = waiting % wave_;
+  /// SMs that have room for a block, or all its cluster.
+  std::size_t sms_in_use() const {
+    const auto room = static_cast<std::uint64_t>(context_.blocks_per_sm);
+    return (blocks_at_once(context_.gpu, context_.blocks_per_sm, context_.trace.launch.cluster.count()) + room - 1) /
+           room;
+  }
+
+  /// Blocks that are left for a last wave.
+  std::uint64_t last_wave() const {
+    const std::uint64_t last = (blocks_ - gpu_.dispatcher().dispatched()) % wave_;
+    return last == 0 ? wave_ : last;
+  }
+
+  /// SMs that hold any block.
+  std::size_t sms_busy(const Mark& now) const {
+    if (!gpu_.dispatcher().exhausted()) return sms_in_use();
+    std::vector<bool> any(static_cast<std::size_t>(context_.gpu.chip.sm_count));
+    for (const BlockProgress& block : now.in_flight) any[block.sm] = true;
+    return static_cast<std::size_t>(std::count(any.begin(), any.end(), true));
+  }
+
+  /// As at the end of the launch: as many SMs as a last wave leaves busy, up to half of all.
+  FewSms few_sms() const {
+    if (context_.trace.launch.cluster.count() > 1) return {last_wave(), rate_of_few(last_wave(), 1), 0};
+    const std::uint64_t sms = std::clamp<std::uint64_t>(last_wave(), 1, std::max<std::size_t>(1, sms_in_use() / 2));
+    const double alone = rate_of_few(sms, 1);
+    return {sms, alone, context_.blocks_per_sm > 1 ? rate_of_few(sms, context_.blocks_per_sm) : alone};
+  }
+
+  /// Warp instructions a cycle of an SM that holds so many blocks, when so many SMs do, as at the end of a launch.
+  /// Nothing that was simulated shows it, so the next blocks are run so, for as long as is cheap: from one on that does
+  /// no less than the mean, since those at the edges of a grid may have little to do.
+  double rate_of_few(std::uint64_t sms, int blocks_per_sm) const {
     const std::uint64_t together = std::max<std::uint64_t>(1, context_.trace.launch.cluster.count());
-    const std::uint64_t most =
-        std::min({blocks_, static_cast<std::uint64_t>(context_.gpu.chip.sm_count), last == 0 ? wave_ : last});
+    sms = std::min(sms, static_cast<std::uint64_t>(context_.gpu.chip.sm_count));
+    const std::uint64_t most = std::min(blocks_, sms * static_cast<std::uint64_t>(blocks_per_sm));
     const std::uint64_t count = std::max(together, most / together * together);
-    std::uint64_t first = (blocks_ - count) / 2 / together * together;
+    std::uint64_t first = std::min(gpu_.dispatcher().dispatched(), blocks_ - count) / together * together;
     while (first + count < blocks_ && instructions_of(first, 1) < instructions_ / blocks_) first += together;
     LaunchContext context = context_;
-    context.blocks_per_sm = 1;
-    Gpu gpu(context, &gpu_.memory(), options_.threads, {first, first + count});
+    context.blocks_per_sm = blocks_per_sm;
+    Gpu gpu(context, &gpu_.memory(), options_.threads,
+            {first, first + count, together > 1 ? 0 : static_cast<int>(sms)});
     // With less than by default it would see little but their first loads.
     const auto budget =
         static_cast<double>(std::max(options_.detailed_instructions, SimulateOptions{}.detailed_instructions));
@@ -806,7 +842,26 @@ class SteadyState {
     return sum;
   }
 
-  RestTime remaining_time(const std::vector<BlockProgress>& in_flight, const SmRate& rate) const {
+  /// Of the time since the checkpoint before `reference`, halved where a checkpoint is nearest to its middle.
+  std::vector<double> rates_of_sms(const Mark& reference, const Mark& now) const {
+    const auto done = [](const Mark& from, const Mark& to) {
+      std::vector<std::uint64_t> issued;
+      for (std::size_t sm = 0; sm < to.issued.size(); ++sm)
+        issued.push_back(to.issued[sm] - (from.issued.empty() ? 0 : from.issued[sm]));
+      return issued;
+    };
+    const auto total = [](const Mark& mark) {
+      return std::accumulate(mark.issued.begin(), mark.issued.end(), std::uint64_t{0});
+    };
+    const auto first = static_cast<double>(total(reference)), middle = (first + static_cast<double>(total(now))) / 2;
+    const auto off = [&](const Mark& mark) { return std::abs(static_cast<double>(total(mark)) - middle); };
+    const auto half = std::min_element(checkpoints_.begin(), checkpoints_.end(),
+                                       [&](const Mark& a, const Mark& b) { return off(a) < off(b); });
+    if (static_cast<double>(total(*half)) <= first) return {};
+    return lasting_rates(done(reference, *half), done(*half, now));
+  }
+
+  RestTime remaining_time(const std::vector<BlockProgress>& in_flight, SmRate rate) const {
     const auto instructions = [&](std::uint64_t block) {
       return static_cast<double>(class_instructions_[context_.classes.class_of(block)]);
     };
@@ -821,11 +876,11 @@ class SteadyState {
         left[sm].push_back({block.block, instructions(block.block), instructions(block.block) * (1 - block.done)});
     }
     // SMs on which no cluster fits stay empty.
-    const auto room = static_cast<std::uint64_t>(context_.blocks_per_sm);
-    const std::uint64_t used =
-        (blocks_at_once(context_.gpu, context_.blocks_per_sm, context_.trace.launch.cluster.count()) + room - 1) / room;
-    for (std::size_t sm = left.size(); sm-- > 0 && left.size() > used;)
-      if (left[sm].empty()) left.erase(left.begin() + static_cast<std::ptrdiff_t>(sm));
+    for (std::size_t sm = left.size(); sm-- > 0 && left.size() > sms_in_use();)
+      if (left[sm].empty()) {
+        left.erase(left.begin() + static_cast<std::ptrdiff_t>(sm));
+        if (sm < rate.of_sms.size()) rate.of_sms.erase(rate.of_sms.begin() + static_cast<std::ptrdiff_t>(sm));
+      }
     const std::uint64_t first = gpu_.dispatcher().dispatched();
     return schedule_rest(std::move(left), blocks_ - first, context_.blocks_per_sm, rate,
                          [&](std::uint64_t i) { return whole(first + i); });

@@ -262,7 +262,7 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
   HandMadeTrace made(code, 4, 9);
   made.runs({{0, 4001}});
   made.occupancy().blocks_per_sm = 1;
-  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 3500);
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 3000);
   INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
   CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);
