@@ -136,19 +136,25 @@ std::vector<double> observed_shares(std::span<const BlockProgress> later, std::s
   return any ? shares : std::vector<double>{};
 }
 
-std::vector<double> lasting_rates(std::span<const std::uint64_t> first_half,
-                                  std::span<const std::uint64_t> second_half) {
-  const auto gains_of = [](std::span<const std::uint64_t> done) {
-    const double mean = std::accumulate(done.begin(), done.end(), 0.0) / static_cast<double>(done.size());
-    std::vector<double> gains;
-    for (const std::uint64_t one : done) gains.push_back(mean > 0 ? static_cast<double>(one) / mean - 1 : 0);
+std::vector<double> lasting_rates(std::span<const std::uint64_t> first_half, std::span<const std::uint64_t> second_half,
+                                  std::span<const std::size_t> held) {
+  const auto gains_of = [&](std::span<const std::uint64_t> done) {
+    std::vector<double> sum, sms, gains;
+    for (std::size_t sm = 0; sm < done.size(); ++sm) {
+      if (held[sm] >= sum.size()) sum.resize(held[sm] + 1), sms.resize(held[sm] + 1);
+      sum[held[sm]] += static_cast<double>(done[sm]);
+      ++sms[held[sm]];
+    }
+    for (std::size_t sm = 0; sm < done.size(); ++sm) {
+      const double mean = sum[held[sm]] / sms[held[sm]];
+      gains.push_back(mean > 0 ? static_cast<double>(done[sm]) / mean - 1 : 0);
+    }
     return gains;
   };
   const std::vector<double> first = gains_of(first_half), second = gains_of(second_half);
   const double lasts = lasting_share(first, second);
   std::vector<double> rates;
-  for (std::size_t sm = 0; sm < first.size(); ++sm)
-    rates.push_back(std::max(0.1, 1 + lasts * (first[sm] + second[sm]) / 2));
+  for (std::size_t sm = 0; sm < first.size(); ++sm) rates.push_back(1 + lasts * (first[sm] + second[sm]) / 2);
   return rates;
 }
 

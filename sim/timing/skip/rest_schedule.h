@@ -22,7 +22,7 @@ struct SmRate {
   std::vector<double> shares;
   /// What the SM gives when it holds one block, two, ... and few others are busy; with more than are listed, `most`.
   std::vector<double> by_blocks;
-  /// How fast each SM is, in proportion to the mean; empty: all alike.
+  /// How fast each SM is, in proportion to the mean of those with as many blocks; empty: all alike.
   std::vector<double> of_sms;
   /// What is left of that when as many blocks are there as fill one SM, two, ..., since they share L2 and memory; with
   /// more, the last; empty: all.
@@ -57,10 +57,11 @@ SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier,
 /// ones at both times. Empty where there are none.
 std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier);
 
-/// How fast each SM goes in proportion to the mean, as far as that lasts, from what each did in both halves of a time:
-/// some are faster for good, since they share their way to L2 with fewer; others were so by chance.
-std::vector<double> lasting_rates(std::span<const std::uint64_t> first_half,
-                                  std::span<const std::uint64_t> second_half);
+/// How fast each SM goes in proportion to the mean of those that hold as many blocks, as far as that lasts, from what
+/// each did in both halves of a time: some are faster for good, since they share their way to L2 with fewer; others
+/// were so by chance.
+std::vector<double> lasting_rates(std::span<const std::uint64_t> first_half, std::span<const std::uint64_t> second_half,
+                                  std::span<const std::size_t> held);
 
 /// A block that has still to run, or to run on.
 struct RestBlock {

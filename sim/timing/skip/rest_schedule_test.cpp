@@ -182,9 +182,13 @@ TEST_CASE("SMs that are faster for good take more of the blocks") {
 
 TEST_CASE("how fast an SM is lasts as far as it was so in both halves") {
   const std::vector<std::uint64_t> one{110, 90}, other{90, 110};
-  CHECK(lasting_rates(one, one)[0] == Approx(1.1));
-  CHECK(lasting_rates(one, one)[1] == Approx(0.9));
-  CHECK(lasting_rates(one, other)[0] == Approx(1));
+  const std::vector<std::size_t> alike{1, 1};
+  CHECK(lasting_rates(one, one, alike)[0] == Approx(1.1));
+  CHECK(lasting_rates(one, one, alike)[1] == Approx(0.9));
+  CHECK(lasting_rates(one, other, alike)[0] == Approx(1));
+  // SMs with more blocks, or with none, say nothing of the others.
+  const std::vector<std::uint64_t> apart{100, 0, 100, 150};
+  CHECK(lasting_rates(apart, apart, std::vector<std::size_t>{1, 0, 1, 2}) == std::vector<double>{1, 1, 1, 1});
 }
 
 TEST_CASE("warps that end before the others of their block are not in flight") {

@@ -329,7 +329,7 @@ class SteadyState {
       return true;
     // Where no wave has ended, there is none to compare with another; where others follow, they say more.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
-    if (!compares) return gpu_.dispatcher().exhausted() && overspent(kFirstWave);
+    if (!compares) return (gpu_.dispatcher().exhausted() || !one_loop()) && overspent(kFirstWave);
     const std::uint64_t patience = known ? kPatienceKnown : kPatience;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
@@ -546,8 +546,7 @@ class SteadyState {
   void try_skip_iterations() {
     const std::optional<LoopWatch::Steady> steady = watch_.look(last_rate_);
     if (!steady) return;
-    const bool hurry = have_had_their_share(*steady) ||
-                       (gpu_.dispatcher().dispatched() <= wave_ && seconds() > kFirstWave * options_.effort.seconds);
+    const bool hurry = have_had_their_share(*steady) || (first_wave_is_over_budget() && one_loop());
     if (!steady->agrees && !steady->alone && !hurry) return;
     const double ahead = iterations_ahead(*steady);
     double most = ahead;
@@ -582,6 +581,13 @@ class SteadyState {
     last_rate_ = fills ? 0 : steady->rate;
     watch_.restart(fills ? steady->rate : 0, steady->dear ? LoopWatch::kAgreeFullDear : LoopWatch::kAgreeFull);
   }
+
+  bool first_wave_is_over_budget() const {
+    return gpu_.dispatcher().dispatched() <= wave_ && seconds() > kFirstWave * options_.effort.seconds;
+  }
+
+  /// Nearly all of the launch is like the loops that blocks in flight are in.
+  bool one_loop() const { return bodies_.share_in_flight(gpu_) >= 1 - kAlike; }
 
   /// Other loops are still to be seen, and the ways there: these have had as much of half a first wave's budget as they
   /// are of the launch.
@@ -858,7 +864,9 @@ class SteadyState {
     const auto half = std::min_element(checkpoints_.begin(), checkpoints_.end(),
                                        [&](const Mark& a, const Mark& b) { return off(a) < off(b); });
     if (static_cast<double>(total(*half)) <= first) return {};
-    return lasting_rates(done(reference, *half), done(*half, now));
+    std::vector<std::size_t> held(now.issued.size());
+    for (const BlockProgress& block : now.in_flight) ++held[block.sm];
+    return lasting_rates(done(reference, *half), done(*half, now), held);
   }
 
   RestTime remaining_time(const std::vector<BlockProgress>& in_flight, SmRate rate) const {
