@@ -133,7 +133,7 @@ void MemorySystem::State::prefetch_due() const {
     switch (static_cast<Step>(e.type)) {
       case Step::Serve:
         for (const Queue& queue : slices_[e.unit].queue)
-          if (queue.line.first != kNone) records_.prefetch(queue.line.first);
+          if (queue.first != kNone) records_.prefetch(queue.first);
         break;
       case Step::Taken:
         break;
@@ -152,7 +152,7 @@ void MemorySystem::State::prefetch_due() const {
         break;
       case Step::Serve:
         for (const Queue& queue : slices_[e.unit].queue)
-          if (queue.line.first != kNone) prefetch_lookup(queue.line.first);
+          if (queue.first != kNone) prefetch_lookup(queue.first);
         break;
       case Step::Fill: {
         const L2Slice& cache = slices_[e.unit].cache;

@@ -143,7 +143,7 @@ void MemorySystem::State::arrive(std::uint32_t id, Cycle now) {
   const std::uint16_t slice_id = r.slice;
   Slice& slice = slices_[slice_id];
   if (r.fetch) {
-    append(slice.queue[1].line, id);
+    append(slice.queue[1], id);
   } else {
     append(slice.arrived, id);
     let_in(slice_id, now);
@@ -154,10 +154,10 @@ void MemorySystem::State::arrive(std::uint32_t id, Cycle now) {
 /// The coalescer takes requests until one needs a lookup.
 void MemorySystem::State::let_in(std::uint16_t slice_id, Cycle now) {
   Slice& slice = slices_[slice_id];
-  while (slice.queue[0].line.first == kNone && slice.arrived.first != kNone) {
+  while (slice.queue[0].first == kNone && slice.arrived.first != kNone) {
     const std::uint32_t id = next_of(slice.arrived);
     if (records_[id].kind == RequestKind::Read && merge(id, now)) continue;
-    append(slice.queue[0].line, id);
+    append(slice.queue[0], id);
   }
 }
 
@@ -185,8 +185,8 @@ void MemorySystem::State::serve(std::uint16_t slice_id, Cycle now) {
   Slice& slice = slices_[slice_id];
   slice.serving = false;
   for (;;) {
-    const bool ready[2] = {slice.queue[0].line.first != kNone && !slice.queue[0].stalled,
-                           slice.queue[1].line.first != kNone && !slice.queue[1].stalled};
+    const bool ready[2] = {slice.queue[0].first != kNone && !slice.queue[0].stalled,
+                           slice.queue[1].first != kNone && !slice.queue[1].stalled};
     if (!ready[0] && !ready[1]) return;
     const FineCycle free = std::max(slice.tags.free() + data_cost_[4], slice.data.free()) - data_cost_[4];
     if (free >= to_fine(now + 1)) {
@@ -196,13 +196,13 @@ void MemorySystem::State::serve(std::uint16_t slice_id, Cycle now) {
     }
     const std::uint8_t pick = ready[slice.turn] ? slice.turn : 1 - slice.turn;
     Queue& queue = slice.queue[pick];
-    const std::uint32_t id = queue.line.first;
+    const std::uint32_t id = queue.first;
     const std::uint32_t next = records_[id].next;
     if (!process(id, now)) {
       queue.stalled = true;
       continue;
     }
-    queue.line.first = next;
+    queue.first = next;
     slice.turn = 1 - pick;
     slice.tags.take(to_fine(now), tag_cost_);
     if (pick == 0) let_in(slice_id, now);

@@ -82,8 +82,7 @@ struct MemorySystem::State {
   };
   /// Requests from SMs and from the fabric queue separately: a fetch from the other partition must never wait behind
   /// a request that waits for that partition.
-  struct Queue {
-    Line line;
+  struct Queue : Line {
     bool stalled = false;    ///< the first waits for a miss entry
     bool copy = false;       ///< ... of a copy
     std::uint8_t fetch = 0;  ///< ... with room for these sectors

@@ -715,10 +715,10 @@ class SteadyState {
     const Cycle so_far = result.elapsed_cycles;
     const double held = blocks_held(reference, now);
     L2Traffic traffic = gpu_.drain();
+    const std::size_t sms = gpu_.dispatcher().exhausted() ? sms_with_blocks(now) : sms_in_use();
     SmRate rate = observed_rate(
         now.counters, reference.counters, seen,
-        {context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions, sms_busy(now)}, held,
-        few_sms());
+        {context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions, sms}, held, few_sms());
     rate.shares = shares_so_far(now);
     rate.of_sms = rates_of_sms(reference, now);
     const RestTime rest = remaining_time(now.in_flight, rate);
@@ -771,12 +771,16 @@ class SteadyState {
     return last == 0 ? wave_ : last;
   }
 
+  static std::vector<std::size_t> blocks_by_sm(const Mark& mark) {
+    std::vector<std::size_t> blocks(mark.issued.size());
+    for (const BlockProgress& block : mark.in_flight) ++blocks[block.sm];
+    return blocks;
+  }
+
   /// SMs that hold any block.
-  std::size_t sms_busy(const Mark& now) const {
-    if (!gpu_.dispatcher().exhausted()) return sms_in_use();
-    std::vector<bool> any(static_cast<std::size_t>(context_.gpu.chip.sm_count));
-    for (const BlockProgress& block : now.in_flight) any[block.sm] = true;
-    return static_cast<std::size_t>(std::count(any.begin(), any.end(), true));
+  static std::size_t sms_with_blocks(const Mark& mark) {
+    const std::vector<std::size_t> blocks = blocks_by_sm(mark);
+    return blocks.size() - static_cast<std::size_t>(std::count(blocks.begin(), blocks.end(), std::size_t{0}));
   }
 
   /// As at the end of the launch: as many SMs as a last wave leaves busy, up to half of all.
@@ -823,10 +827,8 @@ class SteadyState {
     if (!gpu_.dispatcher().exhausted()) return context_.blocks_per_sm;
     double blocks = 0, sms = 0;
     const auto add = [&](const Mark& mark) {
-      std::vector<bool> any(static_cast<std::size_t>(context_.gpu.chip.sm_count));
-      for (const BlockProgress& block : mark.in_flight) any[block.sm] = true;
       blocks += static_cast<double>(mark.in_flight.size());
-      sms += static_cast<double>(std::count(any.begin(), any.end(), true));
+      sms += static_cast<double>(sms_with_blocks(mark));
     };
     for (const Mark& mark : checkpoints_)
       if (mark.at >= reference.at) add(mark);
@@ -864,9 +866,7 @@ class SteadyState {
     const auto half = std::min_element(checkpoints_.begin(), checkpoints_.end(),
                                        [&](const Mark& a, const Mark& b) { return off(a) < off(b); });
     if (static_cast<double>(total(*half)) <= first) return {};
-    std::vector<std::size_t> held(now.issued.size());
-    for (const BlockProgress& block : now.in_flight) ++held[block.sm];
-    return lasting_rates(done(reference, *half), done(*half, now), held);
+    return lasting_rates(done(reference, *half), done(*half, now), blocks_by_sm(now));
   }
 
   RestTime remaining_time(const std::vector<BlockProgress>& in_flight, SmRate rate) const {
