@@ -163,6 +163,13 @@ FENCES = [f"{before}_fence_{kind}" for before, kinds in (
     ("load", ("none", "view"))) for kind in kinds]
 FENCE_WARPS = (1, 4, 8)
 REDUCTION_CASES = ((1, 1024), (8, 1024), (8, 0))  # warps, words that their places are apart
+# Name, blocks (0: one an SM), lanes a row, words between them, words a row; words between blocks, tile a block begins with, tiles.
+REDUCTION_ROWS = (("own_1", 0, 1, 1, 64, 16384, 0, 1), ("own_2", 0, 2, 1, 64, 8192, 0, 1), ("own_4", 0, 4, 1, 64, 4096, 0, 1),
+                  ("own_8", 0, 8, 1, 64, 2048, 0, 1), ("own_4_by_2", 0, 4, 2, 64, 4096, 0, 1), ("own_8_by_2", 0, 8, 2, 64, 2048, 0, 1),
+                  ("own_4_by_2_wide", 0, 4, 2, 128, 8192, 0, 1), ("alone_1", 1, 1, 1, 64, 16384, 0, 1),
+                  ("alone_4_by_2", 1, 4, 2, 64, 4096, 0, 1), ("few_4_by_2", 16, 4, 2, 64, 4096, 0, 1),
+                  ("step_4_by_2", 0, 4, 2, 64, 0, 0, 64), ("apart_4_by_2", 0, 4, 2, 64, 0, 7, 64),
+                  ("step_4_by_2_wide", 0, 4, 2, 128, 0, 0, 64), ("apart_4_by_2_wide", 0, 4, 2, 128, 0, 7, 64))
 BESIDE_TRIPS = (10, 50)
 BESIDE_MANY = {"ffma": 14, "ffma_3": 12, "fadd": 14, "fmul_1": 14, "fmnmx": 8, "lop3": 8, "imad": 8, "ex2": 2, "pack": 8, "weights": 5}
 BESIDE_FEW = {"ffma": 6, "ffma_3": 5, "fmnmx": 3, "ex2": 1, "weights": 2}
@@ -274,7 +281,11 @@ def micro():
     reduced = [one for words in (1, 2, 4) for warps, apart in REDUCTION_CASES
                for one in counted(f"reduce_{words}_w{warps}_a{apart}", f"reduce_{words}", TRIPS, sms, 32 * warps, 0,
                                   lambda n, apart=apart: ("out", n, apart), {"out": zero(sms * warps * 1024)})]
-    return {"micro_fences": fenced, "micro_reductions": reduced, "micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products,
+    rows = [one for name, blocks, lanes, spread, pitch, apart, start, tiles in REDUCTION_ROWS
+            for one in counted(f"rows_{name}", "reduce_rows", TRIPS, blocks or sms, 256, 0,
+                               lambda n, of=(lanes, spread, pitch, apart, start, tiles): ("out", n, *of, 256 // of[0] * of[2]),
+                               {"out": zero(max(sms * apart, tiles * (256 // lanes) * pitch) + 64)})]
+    return {"micro_fences": fenced, "micro_reductions": reduced + rows, "micro_box_store": sending, "micro_product_boxes": mixed, "micro_clusters": joined, "micro_warpgroup": products,
             "micro_warpgroup_beside": arithmetic, "micro_phases": phases + copies,
             "micro_phases.rows": pitched, "micro_l2_shared": together, "micro_l2_shared.rows": pitched_together,
             "micro_l2_shared.sectors": sectors, "micro_l2_shared.states": states + lagging}

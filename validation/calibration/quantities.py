@@ -617,7 +617,9 @@ def fences():
 def reductions():
     return [slope(f"reduce_{words}_w{warps}_a{apart}", hopper_launches.TRIPS, 8 * warps, "cycles/reduction of the SM",
                   "l2.atomic_interval crossbar.sm_write_bytes_per_cycle")
-            for words in (1, 2, 4) for warps, apart in hopper_launches.REDUCTION_CASES]
+            for words in (1, 2, 4) for warps, apart in hopper_launches.REDUCTION_CASES] + \
+           [slope(f"rows_{name}", hopper_launches.TRIPS, 64, "cycles/reduction of the SM",
+                  "l2.atomic_interval crossbar.sm_write_bytes_per_cycle") for name, *_ in hopper_launches.REDUCTION_ROWS]
 
 
 def l2_dirty():
