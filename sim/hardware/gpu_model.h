@@ -208,7 +208,6 @@ struct CrossbarSpec {
   int slice_write_bytes_per_cycle = 0;  ///< what a slice takes of them
   int fabric_bytes_per_cycle = 0;       ///< between the two partitions, each way
   int flit_bytes = 32;                  ///< data of a write that a flit carries
-  int atomic_flit_bytes = 16;           ///< operands of an atomic that a flit carries
 };
 
 /// Slice rates and atomic_interval count L2 cycles (one is 1 / clock_ratio SM cycles); hit_cycles counts SM cycles.

@@ -333,7 +333,6 @@ void read_crossbar(Group& g, CrossbarSpec& s) {
   s.slice_write_bytes_per_cycle = g.bytes_per_cycle("slice_write_bytes_per_cycle");
   s.fabric_bytes_per_cycle = g.bytes_per_cycle("fabric_bytes_per_cycle");
   s.flit_bytes = g.integer("flit_bytes", "bytes", 16, 128);
-  s.atomic_flit_bytes = g.integer("atomic_flit_bytes", "bytes", 16, 128);
 }
 
 void read_l2(Group& g, L2Spec& s) {

@@ -42,12 +42,13 @@ inline FineCycle fine_cost(double units_per_cycle, double units = 1) {
   return static_cast<FineCycle>(std::llround(units * (1 << kFineBits) / units_per_cycle));
 }
 
-/// Cost of 0 to 4 sectors on a data path.
-using SectorCost = std::array<FineCycle, 5>;
+/// Cost of 0 to 4 sectors, and of a header with them, on a data path.
+using SectorCost = std::array<FineCycle, 6>;
 
 inline SectorCost sector_cost(double bytes_per_cycle) {
   SectorCost cost{};
-  for (int n = 1; n <= 4; ++n) cost[static_cast<std::size_t>(n)] = fine_cost(bytes_per_cycle, n * kSectorBytes);
+  for (std::size_t n = 1; n < cost.size(); ++n)
+    cost[n] = fine_cost(bytes_per_cycle, static_cast<double>(n * kSectorBytes));
   return cost;
 }
 

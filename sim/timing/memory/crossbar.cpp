@@ -11,8 +11,6 @@ Crossbar::Crossbar(const GpuModel& model) {
   port_depth_ = request_cost_ * static_cast<FineCycle>(spec.port_requests);
   sm_write_ = sector_cost(spec.sm_write_bytes_per_cycle);
   sector_flits_ = (kSectorBytes + spec.flit_bytes - 1) / spec.flit_bytes;
-  flit_bytes_ = std::max(spec.flit_bytes, spec.atomic_flit_bytes);
-  atomic_flit_bytes_ = spec.atomic_flit_bytes;
   cpc_flit_ = fine_cost(spec.cpc_write_bytes_per_cycle, kLineBytes) / static_cast<FineCycle>(line_flits());
   sm_response_ = sector_cost(spec.sm_response_bytes_per_cycle);
   tpc_response_ = sector_cost(spec.tpc_response_bytes_per_cycle);

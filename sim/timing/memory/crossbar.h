@@ -27,17 +27,22 @@ class Crossbar {
   /// Whether the port takes a request; it queues a few beyond the one it is sending.
   bool accepts(std::uint16_t sm, Cycle now) const { return ports_[sm].free() < to_fine(now) + port_depth_; }
   Cycle accepts_again(std::uint16_t sm, Cycle now) const;
-  /// Sends a request with `data_sectors`; returns the cycle in which it leaves the SM.
+  /// Sends a request with data of `data_sectors`; returns the cycle in which it leaves the SM.
   Cycle send(std::uint16_t sm, int data_sectors, Cycle now);
   /// A write or atomic of `flits` reaches its CPC's path at `now`; returns the cycle in which it enters the network.
   Cycle gather(std::uint16_t sm, int flits, Cycle now);
-  /// Flits of a write: a header and the data; a partly written sector takes one more that says which bytes. Atomics
-  /// travel sector by sector, four lanes' values in a flit as far as they fit; those of boxes as writes.
+  /// Flits of a write: a header and the data; a partly written sector takes one more that says which bytes.
   int write_flits(int sectors, bool whole) const { return 1 + sectors * (sector_flits_ + (whole ? 0 : 1)); }
   int line_flits() const { return write_flits(kLineBytes / kSectorBytes, true); }
+  /// Flits of an atomic with `bytes` of operands: as of a write. Where several lanes add to a sector, one more says to
+  /// which words; values of more than a word share it with those of another sector.
   int atomic_flits(int sectors, int bytes, int value_bytes) const {
-    const int carried = std::clamp(atomic_flit_bytes_ * value_bytes / 4, atomic_flit_bytes_, flit_bytes_);
-    return sectors + std::max(sectors, (bytes + carried - 1) / carried);
+    const int places = value_bytes > 4 ? (sectors + 1) / 2 : sectors;
+    return write_flits(sectors, true) + (lanes_share_sectors(sectors, bytes, value_bytes) ? places : 0);
+  }
+  /// What an atomic takes of the SM's port, in sectors: its header goes with the operand of a single lane.
+  static int atomic_sectors(int sectors, int bytes, int value_bytes) {
+    return sectors + (lanes_share_sectors(sectors, bytes, value_bytes) ? 1 : 0);
   }
   /// A slice will not take a reduction of this SM before `until`: head-of-line blocking, nothing of its GPC passes
   /// until then.
@@ -51,8 +56,10 @@ class Crossbar {
   Cycle deliver(std::uint16_t sm, int data_sectors, Cycle now, bool merged = false);
 
  private:
+  static bool lanes_share_sectors(int sectors, int bytes, int value_bytes) { return bytes > sectors * value_bytes; }
+
   FineCycle request_cost_ = 0, port_depth_ = 0;
-  int sector_flits_ = 1, flit_bytes_ = 1, atomic_flit_bytes_ = 1;
+  int sector_flits_ = 1;
   FineCycle cpc_flit_ = 0;  ///< cost of a flit on a CPC's path, from cpc_write_bytes_per_cycle of whole lines
   SectorCost sm_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, gpc_fanout_{}, fabric_cost_{};
   std::vector<std::uint16_t> tpc_, cpc_, gpc_;

@@ -70,9 +70,17 @@ TEST_CASE("written data holds the SM's port and the CPC's path") {
   CHECK(x.write_flits(4, true) == 5);
   CHECK(x.write_flits(4, false) == 9);  // and which bytes of each sector
   CHECK(x.atomic_flits(1, 4, 4) == 2);
-  CHECK(x.atomic_flits(4, 128, 4) == 12);
-  CHECK(x.atomic_flits(4, 128, 8) == 8);  // values of 8 and 16 bytes fill a flit
-  CHECK(x.atomic_flits(4, 128, 16) == 8);
+  CHECK(x.atomic_flits(1, 16, 4) == 3);  // and which words
+  CHECK(x.atomic_flits(1, 32, 4) == 3);
+  CHECK(x.atomic_flits(2, 32, 4) == 5);
+  CHECK(x.atomic_flits(4, 16, 4) == 5);  // a lane a sector
+  CHECK(x.atomic_flits(4, 128, 4) == 9);
+  CHECK(x.atomic_flits(1, 16, 16) == 2);
+  CHECK(x.atomic_flits(4, 128, 8) == 7);
+  CHECK(x.atomic_flits(4, 128, 16) == 7);
+  CHECK(Crossbar::atomic_sectors(1, 4, 4) == 1);
+  CHECK(Crossbar::atomic_sectors(1, 16, 4) == 2);
+  CHECK(Crossbar::atomic_sectors(4, 128, 4) == 5);
 }
 
 TEST_CASE("responses are held by SM, TPC and GPC, whichever is slowest") {

@@ -75,9 +75,8 @@ MemorySystem::State::State(const GpuModel& model, L2Start start)
 // ---- Ports ----------------------------------------------------------------------------------------------------------
 
 void MemorySystem::State::push(const MemoryRequest& request, Cycle now) {
-  const bool read = request.kind == RequestKind::Read;
   posted_[request.sm] += flits(crossbar_, request);
-  const Cycle leaves = crossbar_.send(request.sm, read ? 0 : count(request.sectors & 15), now);
+  const Cycle leaves = crossbar_.send(request.sm, port_sectors(request), now);
   Port& port = ports_[static_cast<std::size_t>(crossbar_.gpc(request.sm))];
   port.sent.push_back({request, map_.home(request.line), now, leaves});
 }

@@ -68,11 +68,20 @@ struct Record {
 };
 
 inline int count(std::uint8_t sectors) { return std::popcount(unsigned{sectors}); }
+inline int operand_bytes(const MemoryRequest& r) {
+  return r.bytes != 0 ? r.bytes : count(r.sectors & 15) * kSectorBytes;
+}
 inline int flits(const Crossbar& crossbar, const MemoryRequest& r) {
   const int n = count(r.sectors & 15);
   if (r.kind == RequestKind::Read) return 0;
   if (r.kind == RequestKind::Write || r.value_bytes == kSectorBytes) return crossbar.write_flits(n, r.full_sectors);
-  return crossbar.atomic_flits(n, r.full_sectors ? n * static_cast<int>(kSectorBytes) : r.bytes, r.value_bytes);
+  return crossbar.atomic_flits(n, operand_bytes(r), r.value_bytes);
+}
+/// What a request takes of its SM's port.
+inline int port_sectors(const MemoryRequest& r) {
+  if (r.kind == RequestKind::Read) return 0;
+  const int n = count(r.sectors & 15);
+  return r.kind == RequestKind::Write ? n : Crossbar::atomic_sectors(n, operand_bytes(r), r.value_bytes);
 }
 
 struct MemorySystem::State {

@@ -92,7 +92,7 @@ Cycle MemoryPipe::further_latency(int wavefronts, int wide) const {
 }
 
 void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors,
-                                 L1Cache::Line* cached) {
+                                 L1Cache::Line* cached, std::uint8_t bytes) {
   std::uint32_t index;
   if (cached != nullptr && cached->miss != L1Cache::kNoMiss) {
     index = cached->miss;
@@ -112,6 +112,7 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.tag = index;
     request.sm = sm_;
     request.sectors = fresh;
+    request.bytes = bytes;
     request.kind = operation.effect.request;
     request.rounds = timing_[operation.pattern].rounds;
     request.value_bytes = timing_[operation.pattern].value_bytes;
@@ -204,12 +205,12 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   return true;
 }
 
-bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
+bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t line, const LineSectors& part) {
   if (lines_full()) return false;
   if (L1Cache::Line* cached = l1_.find(line); cached != nullptr)
-    cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
+    cached->present = static_cast<std::uint8_t>(cached->present & ~part.sectors);
   ++counters_.tag_lookups;
-  request_sectors(operation, line, sectors, nullptr);
+  request_sectors(operation, line, part.sectors, nullptr, part.bytes);
   return true;
 }
 
@@ -294,7 +295,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     if (request == RequestKind::Read) {
       if (!load_line(operation, line, sectors)) return false;
     } else if (request == RequestKind::Atomic) {
-      if (!atomic_line(operation, line, sectors)) return false;
+      if (!atomic_line(operation, line, part)) return false;
     } else if (!store_line(operation, line, part, now, releases)) {
       return false;
     }

@@ -197,11 +197,12 @@ class MemoryPipe {
   void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool load_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
-  void request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached);
+  void request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached,
+                       std::uint8_t bytes = 0);
   bool store_line(const MemoryOperation&, std::uint64_t line, const LineSectors&, Cycle now,
                   std::vector<Release>& releases);
   bool merge_store(const MemoryRequest&, std::uint16_t warp);
-  bool atomic_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  bool atomic_line(const MemoryOperation&, std::uint64_t line, const LineSectors& part);
   Cycle further_latency(int wavefronts, int wide) const;
   void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
   void open_load(const MemoryOperation&);
