@@ -85,8 +85,9 @@ constexpr double kSecondsAnInstruction = 1 / 8e6, kSecondsALookup = 1 / 40e6, kS
 // Times as much detail as before when an interval is too wide: what was spent before is a third of it, or no more than
 // the rest of the budget.
 constexpr double kMore = 4, kLeastMore = 2;
-constexpr double kFirstWave = 0.5;  // of the budget in seconds that a first wave may take
-constexpr double kOverrun = 1.25;   // times the budget in seconds for which a launch that is nearly done goes on
+constexpr double kFirstWave = 0.5;   // of the budget in seconds that a first wave may take
+constexpr double kFewSms = 1. / 16;  // ... that a look at few SMs may take
+constexpr double kOverrun = 1.25;    // times the budget in seconds for which a launch that is nearly done goes on
 
 std::uint64_t block_instructions(const BlockClass& cls) {
   std::uint64_t block = 0;
@@ -805,7 +806,7 @@ class SteadyState {
     context.blocks_per_sm = blocks_per_sm;
     Gpu gpu(context, &gpu_.memory(), options_.threads,
             {first, first + count, together > 1 ? 0 : static_cast<int>(sms)});
-    // With less than by default it would see little but their first loads.
+    // With fewer instructions than by default it would see little but their first loads.
     const auto budget =
         static_cast<double>(std::max(options_.detailed_instructions, SimulateOptions{}.detailed_instructions));
     TimingCounters half;
@@ -813,7 +814,8 @@ class SteadyState {
     while (!over) {
       over = gpu.run(~std::uint64_t{0}, gpu.now() + kSlice);
       gpu.advance_to(gpu.now() + kSlice);
-      const double spent = host_cost(gpu.counters()) / budget;
+      const double spent =
+          std::max(host_cost(gpu.counters()) / budget, seconds(gpu.counters()) / (kFewSms * options_.effort.seconds));
       if (spent >= 1) break;
       if (spent < 0.5) half = gpu.counters();
     }
