@@ -60,14 +60,20 @@ std::string code_text(const Program& program) {
   return text;
 }
 
-/// What is enough for launches of many waves; of fewer the tail decides, which is not like the rest.
-double seconds_of(const GpuModel& model, const Workload& workload, const Case& item, double of_many_waves) {
+/// What is enough for launches of many waves, of blocks or of tiles that blocks take in turn; of fewer the tail
+/// decides, which is not like the rest.
+double seconds_of(const GpuModel& model, const Workload& workload, const sketch::Sketches& sketches,
+                  std::size_t index) {
   constexpr double kManyWaves = 3;
+  const Case& item = workload.launches->cases[index];
   const bool many = std::all_of(item.launches.begin(), item.launches.end(), [&](const Launch& l) {
-    return compute_occupancy(model, workload.program->kernel(l.kernel), l.grid, l.block, l.dynamic_shared_bytes).waves >
+    const double blocks = static_cast<double>(std::uint64_t{l.grid.x} * l.grid.y * l.grid.z);
+    const double tiles_a_block = std::max(1.0, static_cast<double>(sketches.tiles[index]) / blocks);
+    return compute_occupancy(model, workload.program->kernel(l.kernel), l.grid, l.block, l.dynamic_shared_bytes).waves *
+               tiles_a_block >
            kManyWaves;
   });
-  return many ? of_many_waves : Effort{}.seconds;
+  return many ? sketches.seconds[index] : Effort{}.seconds;
 }
 
 /// What a sketch left open, and what came of it.
@@ -114,7 +120,7 @@ int run_sketch(const Arguments& arguments) {
   std::vector<SimulateOptions> with_budget(cases.size(), options);
   if (c.is_default("budget")) {
     for (std::size_t i = 0; i < cases.size(); ++i)
-      give_seconds(with_budget[i], seconds_of(model, workload, *cases[i], sketches.seconds[index_of(cases[i])]));
+      give_seconds(with_budget[i], seconds_of(model, workload, sketches, index_of(cases[i])));
   }
 
   const GpuModel* const models[] = {&model};

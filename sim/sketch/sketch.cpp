@@ -16,9 +16,9 @@ struct Family {
   Draft (*draft)(const std::string&, const config::Node&, const GpuModel&);
   double seconds = Effort{}.seconds;
 };
-// Of a product with many waves a few seconds say about as much as the usual budget (docs/sketch.md): its tiles are all
+// Of a product with many waves a second says nearly as much as the usual budget (docs/sketch.md): its tiles are all
 // alike, and its traffic settles before L2 is full.
-constexpr double kOfProducts = 2;
+constexpr double kOfProducts = 1;
 constexpr Family kFamilies[] = {
     {"elementwise", draft_elementwise}, {"reduction", draft_reduction}, {"matmul", draft_matmul, kOfProducts},
     {"attention", draft_attention},     {"tiles", draft_tiles},
@@ -145,6 +145,7 @@ Sketches lower(const config::Node& root, const std::string& path, const GpuModel
     launches->cases.push_back(std::move(d.item));
     sketches.assumptions.push_back(std::move(d.assumptions));
     sketches.seconds.push_back(d.seconds);
+    sketches.tiles.push_back(d.tiles);
   }
   program->content_hash = hash_of(program->kernels);
   sketches.program = std::move(program);

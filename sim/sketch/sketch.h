@@ -19,6 +19,7 @@ struct Draft {
   std::vector<Kernel> kernels;
   std::vector<std::string> assumptions;  ///< what the sketch does not say, and which rule said it
   double seconds = 0;                    ///< of a processor, that are enough for many waves
+  std::uint64_t tiles = 0;               ///< that blocks take one after another; 0: a block has one
 
   /// Adds a buffer; its index.
   int buffer(const std::string& name, std::uint64_t bytes, const Fill& fill);
@@ -31,6 +32,7 @@ struct Sketches {
   std::shared_ptr<const LaunchFile> launches;
   std::vector<std::vector<std::string>> assumptions;  ///< by case
   std::vector<double> seconds;                        ///< by case: of a processor, that are enough for many waves
+  std::vector<std::uint64_t> tiles;  ///< by case: that blocks take one after another; 0: a block has one
 };
 
 /// Reads and lowers a file. InputError with file, line and column.

@@ -350,6 +350,7 @@ Draft draft_matmul(const std::string& id, const config::Node& node, const GpuMod
   for (const std::int64_t extent : {plan.m, plan.n, plan.k}) launch.arguments.push_back(number_argument(extent));
   draft.kernels.push_back(write_product(plan, model, id, node.where()));
   if (plan.persistent) {
+    draft.tiles = launch.grid.x;
     launch.grid.x = std::min(launch.grid.x, std::max(1u, resident(draft.kernels.back(), launch, model)));
     draft.assume("persistent: " + std::to_string(launch.grid.x) + " blocks, as many as are resident");
   }
