@@ -357,9 +357,10 @@ class BadInput(Base):
 
 
 class SketchedBudget(Base):
-    """Products of many waves take less than others, unless it is said; each sketch of a file as it does alone."""
+    """Products of many waves of tiles take less than others, unless it is said; each sketch of a file as it does alone."""
     SKETCHES = {
         "many": "many: {matmul: {shape: [4096, 4096, 32]}}\n",
+        "stays": "stays: {matmul: {type: f16, shape: [4096, 4096, 32], persistent: true}}\n",
         "few": "few: {matmul: {shape: [1024, 1024, 32]}}\n",
         "rows": "rows: {reduction: {operation: sum, shape: [4096, 64]}}\n",
     }
@@ -377,7 +378,8 @@ class SketchedBudget(Base):
     def test_by_waves_and_family(self):
         usual = self.detail("rows")
         self.assertEqual(self.detail("few"), usual)
-        self.assertEqual(self.detail("many") * 5, usual)
+        self.assertEqual(self.detail("many") * 10, usual)
+        self.assertEqual(self.detail("stays") * 10, usual)
         self.assertEqual(self.detail("many", options=["--budget", "10"]), usual)
         self.assertEqual(self.detail("rows", options=["--budget", "2"]) * 5, usual)
 
