@@ -62,6 +62,14 @@ void restore_predicate_file(TextInstruction& text) {
   }
 }
 
+/// nvdisasm 13.1 writes where a copy goes behind all else and without a comma: desc[UR8][R4.64],!P0[R3+0x10].
+void restore_copy_target(TextInstruction& text) {
+  if (!text.opcode.starts_with("LDGSTS") || !text.operands.starts_with("desc[")) return;
+  const std::size_t target = text.operands.rfind('[');
+  if (std::count(text.operands.begin(), text.operands.end(), '[') < 3) return;
+  text.operands = text.operands.substr(target) + "," + text.operands.substr(0, target);
+}
+
 DisassembledFunction read_function(const json& object, const std::string& origin) {
   if (!object.is_object()) fail(origin, "a function is no object");
   DisassembledFunction function;
@@ -77,6 +85,7 @@ DisassembledFunction read_function(const json& object, const std::string& origin
     TextInstruction instruction{text_at(entry, "predicate"), text_at(entry, "opcode"), text_at(entry, "operands")};
     if (instruction.opcode.empty()) fail(origin, "an instruction of " + function.name + " has no opcode");
     restore_predicate_file(instruction);
+    restore_copy_target(instruction);
     function.instructions.push_back(std::move(instruction));
   }
   return function;

@@ -68,6 +68,29 @@ TEST_CASE("every cubin in traces/ loads without an unknown form") {
   CHECK(cubins > 0);
 }
 
+TEST_CASE("a copy's target is read where other versions of nvdisasm write it") {
+  const test::Scratch scratch;
+  const std::string cubin = scratch.copy(test::data("forms_sm90.cubin"), "forms.cubin");
+  std::string json = read_text_file(test::data("forms_sm90.cubin.json"));
+  const std::string ours = "[R9],desc[UR10][R2.64]", theirs = "desc[UR10][R2.64][R9]";
+  const std::size_t at = json.find(ours);
+  REQUIRE(at != std::string::npos);
+  json.replace(at, ours.size(), theirs);
+  write_file(cubin + ".json", json);
+  const Program usual = load_program(test::data("forms_sm90.cubin")), other = load_program(cubin);
+  const Kernel &a = usual.kernel("shared_memory"), &b = other.kernel("shared_memory");
+  CHECK(a.text == b.text);
+  REQUIRE(a.instructions.size() == b.instructions.size());
+  for (std::size_t i = 0; i < a.instructions.size(); ++i) {
+    const Instruction &usual_one = a.instructions[i], &other_one = b.instructions[i];
+    REQUIRE(usual_one.operand_count == other_one.operand_count);
+    for (std::size_t k = 0; k < usual_one.operand_count; ++k) {
+      CHECK(usual_one.operands[k].kind == other_one.operands[k].kind);
+      CHECK(usual_one.operands[k].index == other_one.operands[k].index);
+    }
+  }
+}
+
 TEST_CASE("a kernel's attributes are what the source says") {
   const Program old_program = load_program(test::data("forms_sm80.cubin"));
   const Program new_program = load_program(test::data("forms_sm90.cubin"));
