@@ -19,7 +19,6 @@ REASONS = {"barrier": "barrier", "branch_resolving": "branch_resolving", "dispat
            "imc": "imc_miss", "lg": "lg_throttle", "long_sb": "long_scoreboard", "math": "math_pipe_throttle", "membar": "membar",
            "mio": "mio_throttle", "misc": "misc", "no_inst": "no_instruction", "not_selected": "not_selected", "selected": "selected",
            "short_sb": "short_scoreboard", "sleep": "sleeping", "tex": "tex_throttle", "wait": "wait"}
-INSTRUCTION_BYTES = 16
 
 
 class InputError(Exception):
@@ -54,6 +53,7 @@ def predicted(result, case, launch):
         raise InputError(f"has {len(found)} such launches; choose one by --case and --launch")
     if "instructions" not in found[0]:
         raise InputError("says nothing of single instructions")
+
     def scaled(instruction):
         timed = instruction["warp_cycles"].get("selected", 0)
         return {name: value * instruction["executed"] / timed for name, value in instruction["warp_cycles"].items()} if timed else {}

@@ -67,7 +67,7 @@ double seconds_of(const GpuModel& model, const Workload& workload, const sketch:
   constexpr double kManyWaves = 3;
   const Case& item = workload.launches->cases[index];
   const bool many = std::all_of(item.launches.begin(), item.launches.end(), [&](const Launch& l) {
-    const double blocks = static_cast<double>(std::uint64_t{l.grid.x} * l.grid.y * l.grid.z);
+    const double blocks = static_cast<double>(l.grid.count());
     const double tiles_a_block = std::max(1.0, static_cast<double>(sketches.tiles[index]) / blocks);
     return compute_occupancy(model, workload.program->kernel(l.kernel), l.grid, l.block, l.dynamic_shared_bytes).waves *
                tiles_a_block >

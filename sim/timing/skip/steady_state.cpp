@@ -86,7 +86,7 @@ constexpr double kSecondsAnInstruction = 1 / 8e6, kSecondsALookup = 1 / 40e6, kS
 // the rest of the budget.
 constexpr double kMore = 4, kLeastMore = 2;
 constexpr double kFirstWave = 0.5;   // of the budget in seconds that a first wave may take
-constexpr double kFewSms = 1. / 16;  // ... that a look at few SMs may take
+constexpr double kFewSms = 1. / 16;  // ... that each of the two looks at few SMs may take
 constexpr double kOverrun = 1.25;    // times the budget in seconds for which a launch that is nearly done goes on
 
 std::uint64_t block_instructions(const BlockClass& cls) {
