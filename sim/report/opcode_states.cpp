@@ -37,7 +37,7 @@ const ValidatedForm* find_validated(const std::string& form) {
 }
 
 void add_state_warnings(const Inputs& in, std::vector<std::string>& warnings) {
-  Executed matrices, untimed, assumed, unvalidated;
+  Executed matrices, untimed, assumed, unvalidated, pairs_of_lines;
   for (std::size_t i = 0; i < in.totals.size(); ++i) {
     if (in.totals[i].executed == 0) continue;
     const Instruction& instruction = in.kernel.instructions[i];
@@ -48,6 +48,7 @@ void add_state_warnings(const Inputs& in, std::vector<std::string>& warnings) {
     if (timed == Timed::No) group = &untimed;
     if (timed == Timed::Assumed && !validated) group = &assumed;
     if (timed == Timed::Assumed && multiplies_matrices(instruction.opcode)) group = &matrices;
+    if (instruction.has(Modifier::LTC256B)) pairs_of_lines[form] += in.totals[i].executed;
     if (group != nullptr) (*group)[form] += in.totals[i].executed;
   }
   if (!matrices.empty())
@@ -61,6 +62,9 @@ void add_state_warnings(const Inputs& in, std::vector<std::string>& warnings) {
                        "; cycles are less certain where these dominate");
   if (!unvalidated.empty())
     warnings.push_back("in no measured kernel: " + list(unvalidated) + "; their counts and timing are not validated");
+  if (!pairs_of_lines.empty())
+    warnings.push_back("L2 is asked to fetch 256 bytes at once (LTC256B) by " + list(pairs_of_lines) +
+                       "; here it fetches lines of 128, so that neighbours may miss that a GPU finds");
   if (in.trace.launch.cluster.count() > 1)
     warnings.push_back(
         "clusters are timed by microbenchmarks on an H200; of clusters of 4 and 8 that move much from SM to SM some "

@@ -57,6 +57,18 @@ void BlockTraceBuilder::fail_size() const {
       "ends");
 }
 
+namespace {
+
+/// What a load or copy asks L2 to fetch at least.
+std::uint32_t fetch_bytes(const Instruction& instruction, MemorySpace space) {
+  if (space == MemorySpace::Shared) return 0;
+  if (instruction.has(Modifier::LTC64B)) return 64;
+  if (instruction.has(Modifier::LTC128B)) return 128;
+  return instruction.has(Modifier::LTC256B) ? 256 : 0;
+}
+
+}  // namespace
+
 AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, std::uint32_t pc, LaneMask enabled,
                                               const std::uint64_t* lane_addresses, MemorySpace space) const {
   AccessPattern pattern;
@@ -64,6 +76,7 @@ AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, st
   pattern.space = space;
   pattern.kind = instruction.memory;
   pattern.bytes = instruction.access_bytes;
+  pattern.fetch_bytes = fetch_bytes(instruction, space);
   if (traits(instruction.opcode).width == Width::MatrixRows) {
     // Each of the first 8, 16 or 32 lanes names a row of 16 bytes; access_bytes is what a lane receives.
     const int rows = instruction.access_bytes * 2;

@@ -88,6 +88,33 @@ TEST_CASE("lanes that count in one word of shared memory are added up first") {
   CHECK(wavefronts() == 3);
 }
 
+TEST_CASE("a load says what L2 is to fetch at least") {
+  Kernel kernel = *small_kernel();
+  Instruction& load = kernel.instructions[1];
+  load = memory_instruction(MemorySpace::Global, MemoryKind::Load, 4);
+  const auto fetched = [&] {
+    KernelTrace trace;
+    TracePools pools(trace);
+    BlockTraceBuilder builder(kernel, 1, pools);
+    builder.execute(0, 1, ~0u, ~0u);
+    std::array<std::uint64_t, kWarpLanes> addresses{};
+    builder.access(0, 1, ~0u, addresses.data(), MemorySpace::Global, {}, true);
+    builder.finish();
+    return CoalescedPatterns(trace.patterns).lines(0)[0].fetch;
+  };
+  CHECK(fetched() == 0);
+  const auto set = [&](Modifier modifier) {
+    load.modifiers.reset();
+    load.modifiers.set(static_cast<std::size_t>(modifier));
+  };
+  set(Modifier::LTC64B);
+  CHECK(fetched() == 2);
+  set(Modifier::LTC128B);
+  CHECK(fetched() == 4);
+  set(Modifier::LTC256B);
+  CHECK(fetched() == 4);  // the other line is left out
+}
+
 TEST_CASE("lines that an asynchronous copy reads pass the banks one by one") {
   Kernel kernel = *small_kernel();
   kernel.instructions[1] = memory_instruction(MemorySpace::Global, MemoryKind::AsyncCopy, 16);

@@ -209,7 +209,7 @@ void check_box(const AccessPattern& box) {
 
 template <class A, class T>
 void pattern_fields(A& a, T& pattern) {
-  a(pattern.lanes, pattern.bytes, pattern.base_offset);
+  a(pattern.lanes, pattern.bytes, pattern.base_offset, pattern.fetch_bytes);
 }
 
 }  // namespace
@@ -264,6 +264,8 @@ void decode_patterns(Decoder& in, std::vector<AccessPattern>& patterns) {
       throw Malformed("a pattern is of no memory that has accesses");
     if (p.bytes > 16 || (p.bytes & (p.bytes - 1)) != 0 || p.base_offset >= kLineBytes)
       throw Malformed("a pattern is of no size that an access has");
+    if (p.fetch_bytes > 256 || (p.fetch_bytes & (p.fetch_bytes - 1)) != 0)
+      throw Malformed("a pattern fetches no size that L2 does");
     std::uint64_t previous = 0, step = 0;
     for (std::int32_t& offset : p.offsets) {
       const std::uint64_t value = previous + step + static_cast<std::uint64_t>(in.signed_varint());

@@ -334,6 +334,11 @@ CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& 
       counts.sectors, static_cast<std::uint16_t>((lane_bytes + kSectorBytes - 1) / kSectorBytes));
   if (is_atomic(pattern) && !shared) count_atomic_passes(pieces, piece_count, counts);
   count_wavefronts(pattern, rules, lane_bytes, counts);
+  if (pattern.fetch_bytes != 0 && lines != nullptr) {
+    // Of 256 bytes, the other line is left out.
+    const std::uint32_t fetched = std::min<std::uint32_t>(pattern.fetch_bytes, kLineBytes) / kSectorBytes;
+    for (LineSectors& line : std::span(*lines).subspan(first_line)) line.fetch = static_cast<std::uint8_t>(fetched);
+  }
   return counts;
 }
 

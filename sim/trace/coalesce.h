@@ -18,6 +18,7 @@ struct LineSectors {
   std::int32_t line = 0;     ///< address = (base rounded down to kLineBytes) + line * kLineBytes
   std::uint8_t sectors = 0;  ///< bit i = sector i of the line
   std::uint8_t bytes = 0;    ///< bytes of the line that some lane touches
+  std::uint8_t fetch = 0;    ///< aligned sectors that L2 fetches at least where it misses; 0: no more than usual
   /// Every byte of the sectors is touched.
   bool whole_sectors() const { return bytes == kSectorBytes * std::popcount(unsigned{sectors}); }
   bool operator==(const LineSectors&) const = default;
@@ -39,8 +40,8 @@ struct SharedMemoryRules {
 
 /// The counts of one pattern; its lines are kept separately.
 struct CoalescedCounts {
-  std::uint16_t sectors = 0;        ///< distinct 32-byte sectors (global, local); what copies of 16 bytes a lane ask for
-  std::uint16_t tag_sectors = 0;    ///< the same, once per pass of an atomic and per half warp of such copies
+  std::uint16_t sectors = 0;      ///< distinct 32-byte sectors (global, local); what copies of 16 bytes a lane ask for
+  std::uint16_t tag_sectors = 0;  ///< the same, once per pass of an atomic and per half warp of such copies
   std::uint16_t ideal_sectors = 0;  ///< lanes x bytes / 32, rounded up, at most `sectors`
   std::uint16_t lines = 0;          ///< distinct 128-byte lines (tags); of boxes and such copies requests
   std::uint16_t wavefronts = 0;     ///< passes through the banks: exact for shared memory; for global and local memory

@@ -31,8 +31,10 @@ struct AccessPattern {
   LaneMask lanes = 0;   ///< lanes that access memory (active and predicated on)
   MemorySpace space{};  ///< Global, Shared or Local (Generic is resolved)
   MemoryKind kind{};
-  std::uint8_t bytes = 0;                          ///< per lane
-  std::uint8_t base_offset = 0;                    ///< base modulo kLineBytes, part of the pattern's identity
+  std::uint8_t bytes = 0;        ///< per lane
+  std::uint8_t base_offset = 0;  ///< base modulo kLineBytes, part of the pattern's identity
+  std::uint32_t fetch_bytes =
+      0;  ///< aligned, what L2 fetches at least where it misses (LTC128B); 0: no more than usual
   std::array<std::int32_t, kWarpLanes> offsets{};  ///< bytes from the access's base; 0 for lanes not in the mask
   bool operator==(const AccessPattern&) const = default;
 };
@@ -210,19 +212,19 @@ struct WarpTrace {
 
 /// Exact totals of one instruction over the warps of one block.
 struct InstructionCount {
-  std::uint64_t executed = 0;          ///< warp instructions
-  std::uint64_t active_lanes = 0;      ///< threads active, before the guard
-  std::uint64_t enabled_lanes = 0;     ///< threads active whose guard was true
-  std::uint64_t executed_on = 0;       ///< warp instructions with at least one thread enabled
-  std::uint64_t divergent = 0;         ///< branches: lanes went both ways
-  std::uint64_t held_lanes = 0;        ///< branches: enabled lanes that a predicate operand kept (BRA P1, target)
-  std::uint64_t requests = 0;          ///< global/local memory: executions with at least one lane enabled
-  std::uint64_t shared_requests = 0;   ///< shared memory: executions with at least one lane enabled
-  std::uint64_t sectors = 0;           ///< global/local memory: distinct sectors per request, summed (see CoalescedCounts)
-  std::uint64_t tag_sectors = 0;       ///< sectors as the tag stage counts them: an atomic's once for each pass
-  std::uint64_t ideal_sectors = 0;     ///< sectors if the lanes lay side by side: lanes x bytes / 32
-  std::uint64_t lines = 0;             ///< distinct 128-byte lines (L1 tags) per request, summed
-  std::uint64_t wavefronts = 0;        ///< shared memory: passes through the data stage
+  std::uint64_t executed = 0;         ///< warp instructions
+  std::uint64_t active_lanes = 0;     ///< threads active, before the guard
+  std::uint64_t enabled_lanes = 0;    ///< threads active whose guard was true
+  std::uint64_t executed_on = 0;      ///< warp instructions with at least one thread enabled
+  std::uint64_t divergent = 0;        ///< branches: lanes went both ways
+  std::uint64_t held_lanes = 0;       ///< branches: enabled lanes that a predicate operand kept (BRA P1, target)
+  std::uint64_t requests = 0;         ///< global/local memory: executions with at least one lane enabled
+  std::uint64_t shared_requests = 0;  ///< shared memory: executions with at least one lane enabled
+  std::uint64_t sectors = 0;        ///< global/local memory: distinct sectors per request, summed (see CoalescedCounts)
+  std::uint64_t tag_sectors = 0;    ///< sectors as the tag stage counts them: an atomic's once for each pass
+  std::uint64_t ideal_sectors = 0;  ///< sectors if the lanes lay side by side: lanes x bytes / 32
+  std::uint64_t lines = 0;          ///< distinct 128-byte lines (L1 tags) per request, summed
+  std::uint64_t wavefronts = 0;     ///< shared memory: passes through the data stage
   std::uint64_t ideal_wavefronts = 0;  ///< passes if the lanes lay side by side: lanes x bytes / 128
   std::uint64_t bank_conflicts = 0;    ///< shared memory: passes beyond those that the access width alone asks for
   std::uint64_t bytes = 0;             ///< memory: distinct bytes per request, summed

@@ -142,6 +142,7 @@ KernelTrace random_trace(Random& r) {
     p.kind = static_cast<MemoryKind>(below(r, 6));
     p.bytes = static_cast<std::uint8_t>(1 << below(r, 5));
     p.base_offset = static_cast<std::uint8_t>(below(r, kLineBytes));
+    p.fetch_bytes = below(r, 2) == 0 ? 0 : 64u << below(r, 3);
     for (auto& offset : p.offsets) offset = any<std::int32_t>(r);
     p.offsets[0] = INT32_MIN;
     p.offsets[1] = INT32_MAX;

@@ -177,12 +177,12 @@ std::uint16_t L2Slice::new_miss(std::uint32_t way, bool copy) {
   return id;
 }
 
-L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t sectors) {
+L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t sectors, std::uint8_t at_once) {
   Access a;
   const Place p = place(index, copy);
   std::uint32_t way = find(p);
   if (way == kNoWay) {
-    a.fetch = geometry_.whole_fetches(sectors);
+    a.fetch = geometry_.whole_fetches(sectors, at_once);
     way = victim(p, copy, busy_now());
     if (way == kNoWay || !room(copy, a.fetch, tags_[way] == kFree ? kNoWay : way)) return a;
     a.evicted = replace(way, p);
@@ -193,7 +193,7 @@ L2Slice::Access L2Slice::read(std::uint64_t index, bool copy, std::uint8_t secto
     a.missed = bits(a.missing & ~line.pending);
     // A sector of the piece that is present or in flight is not fetched (DRAM brings whole bursts
     // anyway).
-    a.fetch = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
+    a.fetch = bits(geometry_.whole_fetches(a.missed, at_once) & ~line.valid & ~line.pending);
     if (!room(copy, a.fetch, kNoWay)) return a;
     if (!copy) a.fetch = geometry_.whole_bursts(a.fetch);
   }
@@ -364,7 +364,7 @@ Eviction L2Slice::keep_copy(std::uint64_t index, std::uint8_t sectors, bool full
 }
 
 L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full,
-                               std::uint8_t bytes) {
+                               std::uint8_t bytes, std::uint8_t at_once) {
   Access a;
   const Place p = place(index, copy);
   a.way = find(p);
@@ -388,7 +388,7 @@ L2Slice::Access L2Slice::touch(std::uint64_t index, bool copy, std::uint8_t sect
   written_back(std::popcount(unsigned{a.cleaned.dirty}));
   a.missing = bits(sectors & ~line.valid);
   a.missed = bits(a.missing & ~line.pending);
-  a.added = bits(geometry_.whole_fetches(a.missed) & ~line.valid & ~line.pending);
+  a.added = bits(geometry_.whole_fetches(a.missed, at_once) & ~line.valid & ~line.pending);
   a.fetch = copy ? a.added : geometry_.whole_bursts(a.added);
   line.valid = bits(line.valid | a.fetch);
   set_partial(a.way, bits(line.partial & ~a.fetch));

@@ -6,7 +6,7 @@
 //   fetches and merges, an eviction costs a DRAM read besides the write (HBM with ECC has no masked write). No byte
 //   mask is kept: once the partial writes to a line add up to all of its partial sectors, these count as complete.
 // - A fetch brings whole pieces of fetch_bytes, from DRAM and from the other partition alike. These are the promoted
-//   sectors that lts__t_sectors_lookup_miss counts.
+//   sectors that lts__t_sectors_lookup_miss counts. A request may ask for larger pieces (LTC128B).
 // - A way may hold a copy of a line homed in the other partition. Copies are clean and age as home lines do; hits on a
 //   copy do not keep its home line young. A write from the far side leaves a copy of the sectors it wrote whole.
 // - At most partial_share of the lines are written in part; beyond that the set's oldest one is read, merged and
@@ -49,8 +49,10 @@ struct L2Geometry {
 
   /// All sectors of the bursts that the given sectors lie in.
   std::uint8_t whole_bursts(std::uint8_t sectors) const { return whole(sectors, burst_sectors); }
-  /// All sectors that are fetched when the given ones are missed.
-  std::uint8_t whole_fetches(std::uint8_t sectors) const { return whole(sectors, fetch_sectors); }
+  /// All sectors that are fetched when the given ones are missed by a request that asks for so many at once.
+  std::uint8_t whole_fetches(std::uint8_t sectors, std::uint32_t at_once) const {
+    return whole(sectors, std::max(fetch_sectors, at_once));
+  }
 
  private:
   static std::uint8_t whole(std::uint8_t sectors, std::uint32_t unit) {
@@ -107,7 +109,8 @@ class L2Slice {
 
   /// Looks sectors up for a read or an atomic. Wait: Access::miss is the entry. Stall: no room for another miss,
   /// nothing has changed.
-  Access read(std::uint64_t index, bool copy, std::uint8_t sectors);
+  /// `at_once`: sectors that a miss fetches together at least.
+  Access read(std::uint64_t index, bool copy, std::uint8_t sectors, std::uint8_t at_once = 0);
   /// Writes sectors of a home line. `bytes`: of partly written sectors together, 0 if unknown.
   Access write(std::uint64_t index, std::uint8_t sectors, bool full, std::uint8_t bytes);
   /// An atomic was executed on sectors that are present. Returns what is written back for it.
@@ -128,7 +131,7 @@ class L2Slice {
 
   /// A read() or write() whose data arrives at once, without a miss entry. Hit unless sectors missed.
   Access touch(std::uint64_t index, bool copy, std::uint8_t sectors, bool write, bool full = true,
-               std::uint8_t bytes = 0);
+               std::uint8_t bytes = 0, std::uint8_t at_once = 0);
   /// Limits the sectors that touch() takes to be in flight, for traffic that arrives more slowly than what was read
   /// lately.
   void fetch_at_most(std::uint32_t sectors) { most_busy_ = sectors; }

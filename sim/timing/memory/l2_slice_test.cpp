@@ -165,6 +165,22 @@ TEST_CASE("what is here or on its way is not fetched again") {
   CHECK(s.read(2, true, 0b1000).fetch == 0b1100);  // copies too
 }
 
+TEST_CASE("a request may have more fetched at once") {
+  GpuModel m = tiny();
+  m.l2.fetch_bytes = 64;
+  const L2Geometry g(m);
+  L2Slice s(g);
+  const auto first = s.read(1, false, 0b0001, 4);
+  CHECK(first.missing == 0b0001);
+  CHECK(first.added == 0b1111);
+  s.arrive(first.miss, first.fetch);
+  s.release(first.miss);
+  CHECK(s.read(1, false, 0b1000).outcome == Outcome::Hit);
+  CHECK(s.read(2, true, 0b0010, 4).added == 0b1111);   // copies too
+  CHECK(s.read(3, false, 0b0010, 1).added == 0b0011);  // never less than usual
+  CHECK(s.touch(4, false, 0b0001, false, true, 0, 4).added == 0b1111);
+}
+
 TEST_CASE("beyond its share of dirty lines a slice writes the oldest back and keeps it") {
   GpuModel m = tiny();
   m.l2.dirty_share = 0.5;

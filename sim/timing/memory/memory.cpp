@@ -94,6 +94,7 @@ void MemorySystem::State::take_in(const Port::Sent& sent) {
   r.rounds = request.rounds;
   r.full = request.full_sectors;
   r.bytes = request.bytes;
+  r.at_once = request.fetch;
   r.flits = static_cast<std::uint8_t>(flits(crossbar_, request));
   r.slice = static_cast<std::uint16_t>(sent.home.slice);
   r.crosses = crossbar_.partition(request.sm) != static_cast<int>(sent.home.partition);

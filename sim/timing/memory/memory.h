@@ -26,6 +26,7 @@ struct MemoryRequest {
   bool full_sectors = true;      ///< writes: every byte of each sector is written (else L2 keeps them as partial)
   std::uint8_t bytes = 0;        ///< written or added to in all sectors together, 0 if unknown
   std::uint8_t value_bytes = 4;  ///< atomics: of a lane's value; a whole sector if a box brings them
+  std::uint8_t fetch = 0;        ///< reads: LineSectors::fetch
 };
 
 struct MemoryReply {
@@ -109,12 +110,12 @@ class MemorySystem {
   /// The L2 partition near the SM.
   std::uint8_t partition(std::uint16_t sm) const;
 
-  /// Functional warming, without time: updates L2 as if the sectors had been read, written or modified. `full` and
-  /// `bytes` as in a request.
+  /// Functional warming, without time: updates L2 as if the sectors had been read, written or modified. `full`,
+  /// `bytes` and `fetch` as in a request.
   L2Traffic touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full = true,
-                  std::uint8_t bytes = 0);
+                  std::uint8_t bytes = 0, std::uint8_t fetch = 0);
   L2Traffic touch(const LinePlace&, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
-                  std::uint8_t bytes);
+                  std::uint8_t bytes, std::uint8_t fetch = 0);
   /// What is touched from now on stands for a time in which so many sectors are in flight from DRAM on average, if
   /// fewer than lately: blocks that start together read all at once, later ones do not.
   void expect_fetches(double sectors);

@@ -217,7 +217,7 @@ bool MemorySystem::State::process(std::uint32_t id, Cycle now) {
   Record& r = records_[id];
   const std::uint16_t slice_id = r.slice;
   L2Slice& cache = slices_[slice_id].cache;
-  const L2Slice::Access a = cache.read(r.index, r.copy, r.sectors);
+  const L2Slice::Access a = cache.read(r.index, r.copy, r.sectors, r.at_once);
   if (a.outcome == L2Slice::Outcome::Stall) {
     Queue& queue = slices_[slice_id].queue[r.fetch];
     queue.copy = r.copy;

@@ -59,7 +59,8 @@ struct Record {
   RequestKind kind = RequestKind::Read;
   std::uint8_t rounds = 0;
   std::uint8_t bytes = 0;
-  std::uint8_t flits = 0;  ///< of what is written
+  std::uint8_t flits = 0;    ///< of what is written
+  std::uint8_t at_once = 0;  ///< reads: LineSectors::fetch
   bool full = true;
   bool copy = false;     ///< looks up the near copy of a far line
   bool fetch = false;    ///< a copy's fetch

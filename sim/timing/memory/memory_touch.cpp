@@ -6,9 +6,9 @@
 namespace forewarp {
 
 L2Traffic MemorySystem::touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, std::uint16_t sm, bool full,
-                              std::uint8_t bytes) {
+                              std::uint8_t bytes, std::uint8_t fetch) {
   const AddressMap::Home home = state_->map_.home(line);
-  return touch(state_->place(home), sectors, kind, sm, full, bytes);
+  return touch(state_->place(home), sectors, kind, sm, full, bytes, fetch);
 }
 
 void MemorySystem::expect_fetches(double sectors) {
@@ -18,7 +18,7 @@ void MemorySystem::expect_fetches(double sectors) {
 }
 
 L2Traffic MemorySystem::touch(const LinePlace& home, std::uint8_t sectors, RequestKind kind, std::uint16_t sm,
-                              bool full, std::uint8_t bytes) {
+                              bool full, std::uint8_t bytes, std::uint8_t fetch) {
   State& s = *state_;
   const bool crosses = s.crossbar_.partition(sm) != s.partition(home.slice);
   L2Traffic t;
@@ -30,7 +30,7 @@ L2Traffic MemorySystem::touch(const LinePlace& home, std::uint8_t sectors, Reque
   const bool write = kind == RequestKind::Write, modify = kind == RequestKind::Atomic || kind == RequestKind::Reduction;
   bool copied = false;
   if (crosses && s.replicate_ && kind == RequestKind::Read) {
-    const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false, true, 0);
+    const auto a = s.slices_[s.mirror(home.slice)].cache.touch(home.index, true, sectors, false, true, 0, fetch);
     account(a);
     copied = a.outcome != L2Slice::Outcome::Stall;
     if (copied) {
@@ -41,7 +41,7 @@ L2Traffic MemorySystem::touch(const LinePlace& home, std::uint8_t sectors, Reque
   }
   if (sectors == 0) return t;
   L2Slice& cache = s.slices_[home.slice].cache;
-  const auto a = cache.touch(home.index, false, sectors, write, full, bytes);
+  const auto a = cache.touch(home.index, false, sectors, write, full, bytes, fetch);
   account(a);
   t.read += number(a.fetch);
   if (!copied) {

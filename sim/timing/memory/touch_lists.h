@@ -35,7 +35,8 @@ class TouchLists {
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;
     bool full = true;
-    bool counted = true;  ///< whether its requests and traffic count
+    bool counted = true;     ///< whether its requests and traffic count
+    std::uint8_t fetch = 0;  ///< reads: LineSectors::fetch
   };
   /// A part of the lines, in order, filled by one thread.
   class alignas(64) Part {
@@ -100,7 +101,7 @@ class TouchLists {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (i + kAhead < list.size()) prefetch(list[i + kAhead]);
       const Touch& t = list[i];
-      const L2Traffic moved = memory.touch(t.place, t.sectors, t.kind, t.sm, t.full, t.bytes);
+      const L2Traffic moved = memory.touch(t.place, t.sectors, t.kind, t.sm, t.full, t.bytes, t.fetch);
       if (!t.counted) continue;
       counted.traffic += moved;
       counted.asked.add(t.kind, t.sectors);

@@ -108,7 +108,7 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
       entry.touched_at = now;
       return;
     }
-    made.lines.push_back({line, slope, part.sectors, kind, part.bytes});
+    made.lines.push_back({line, slope, part.sectors, kind, part.bytes, part.fetch});
     entry.place = now + 1;
     entry.touched_at = now;
   };
@@ -162,7 +162,7 @@ TouchLists::Counted BlockFootprint::touch_due(Sample sample, MemorySystem& memor
         const Line& line = due.lines[place.which];
         const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
         const bool counted = MemorySystem::in_sample(place.pair, sample.counted);
-        part.add({place, due.block->sm, line.sectors, line.kind, line.bytes, whole, counted});
+        part.add({place, due.block->sm, line.sectors, line.kind, line.bytes, whole, counted, line.fetch});
       }
     }
   };

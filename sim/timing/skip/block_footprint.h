@@ -50,6 +50,7 @@ class BlockFootprint {
     std::uint8_t sectors = 0;
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;  ///< of the sectors
+    std::uint8_t fetch = 0;  ///< LineSectors::fetch
   };
   /// A class's lines in order of time; begin[s] is the first of step s.
   struct Footprint {

@@ -67,13 +67,13 @@ void add_skipped(const CoalescedPatterns& patterns, const ResidentBlock& block, 
   if (even) {
     for (const LineSectors& part : patterns.lines(first->pattern))
       skipped.add(line_of(block, *first, part) * kLineBytes + first->base % kLineBytes, step, part.sectors, write, sm,
-                  count);
+                  count, part.fetch);
     return;
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     const Access& access = first[i * std::size_t{period}];
     for (const LineSectors& part : patterns.lines(access.pattern))
-      skipped.add_once(line_of(block, access, part), part.sectors, write, sm, i);
+      skipped.add_once(line_of(block, access, part), part.sectors, write, sm, i, part.fetch);
   }
 }
 
@@ -309,7 +309,7 @@ L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint32_t steps, 
             if (!effect.to_lines()) continue;
             for (const LineSectors& part : context.patterns.lines(access.pattern)) {
               traffic += gpu.memory().touch(line_of(block, access, part), part.sectors, effect.request, id,
-                                            part.whole_sectors(), part.bytes);
+                                            part.whole_sectors(), part.bytes, part.fetch);
               ++touched;
             }
           }

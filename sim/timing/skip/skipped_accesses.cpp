@@ -31,7 +31,7 @@ void SkippedAccesses::grow() {
 }
 
 void SkippedAccesses::add(std::uint64_t address, std::int64_t step, std::uint8_t sectors, bool write, std::uint16_t sm,
-                          std::uint32_t iterations) {
+                          std::uint32_t iterations, std::uint8_t fetch) {
   if (step == 0 || sectors == 0) return;  // the same line every time: L1 or L2 has it
   most_iterations_ = std::max(most_iterations_, iterations);
   if (walks_.size() * 2 >= slots_.size()) grow();
@@ -40,11 +40,12 @@ void SkippedAccesses::add(std::uint64_t address, std::int64_t step, std::uint8_t
   const std::uint64_t line = address / kLineBytes * kLineBytes;
   const std::uint64_t begin = line + static_cast<std::uint64_t>(first) * kSectorBytes + address % kSectorBytes;
   const Walk walk{
-      begin, step, iterations, sm, static_cast<std::uint8_t>(sectors >> first), write, memory_.partition(sm)};
+      begin, step, iterations, sm, static_cast<std::uint8_t>(sectors >> first), write, memory_.partition(sm), fetch};
   const std::size_t slot = find(walk);
   if (slots_[slot] != 0) {
     Walk& known = walks_[slots_[slot] - 1];
     known.sectors = static_cast<std::uint8_t>(known.sectors | walk.sectors);
+    known.fetch = std::max(known.fetch, fetch);
     known.iterations = std::max(known.iterations, iterations);
     return;
   }
@@ -53,9 +54,9 @@ void SkippedAccesses::add(std::uint64_t address, std::int64_t step, std::uint8_t
 }
 
 void SkippedAccesses::add_once(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm,
-                               std::uint32_t iteration) {
+                               std::uint32_t iteration, std::uint8_t fetch) {
   if (singles_.size() <= iteration) singles_.resize(iteration + 1);
-  singles_[iteration].push_back({line, sm, sectors, write});
+  singles_[iteration].push_back({line, sm, sectors, write, fetch});
   most_iterations_ = std::max(most_iterations_, iteration + 1);
 }
 
@@ -63,9 +64,9 @@ void SkippedAccesses::gather(const Walk& walk, std::uint64_t sector) {
   constexpr unsigned kSectors = kLineBytes / kSectorBytes;
   const unsigned mask = unsigned{walk.sectors} << sector % kSectors;
   const std::uint64_t line = sector / kSectors;
-  if ((mask & 15u) != 0) due_.push_back({line, walk.sm, static_cast<std::uint8_t>(mask & 15u), walk.write});
+  if ((mask & 15u) != 0) due_.push_back({line, walk.sm, static_cast<std::uint8_t>(mask & 15u), walk.write, walk.fetch});
   if (mask >> kSectors != 0)
-    due_.push_back({line + 1, walk.sm, static_cast<std::uint8_t>(mask >> kSectors), walk.write});
+    due_.push_back({line + 1, walk.sm, static_cast<std::uint8_t>(mask >> kSectors), walk.write, walk.fetch});
 }
 
 /// One iteration of all walks; returns how many of them came to other sectors.
@@ -91,7 +92,7 @@ L2Traffic SkippedAccesses::touch_gathered() {
     for (const Single& single : some) part.lines.push_back(single.line);
     for (const LinePlace& place : memory_.pick(part.lines, 1, part.places)) {
       const Single& single = some[place.which];
-      part.add({place, single.sm, single.sectors, kind(single.write)});
+      part.add({place, single.sm, single.sectors, kind(single.write), 0, true, true, single.fetch});
     }
   };
   const L2Traffic traffic = lists_.touch(due_.size(), due_.size(), memory_, fill).traffic;

@@ -19,10 +19,11 @@ class SkippedAccesses {
   /// Sectors of a line that are accessed in each of so many iterations, moving by `step` bytes from one to the next.
   /// `address`: where in the line the access begins, or the line's start.
   void add(std::uint64_t address, std::int64_t step, std::uint8_t sectors, bool write, std::uint16_t sm,
-           std::uint32_t iterations);
+           std::uint32_t iterations, std::uint8_t fetch = 0);
 
   /// A line that is accessed in one of the iterations: for accesses that do not move in equal steps.
-  void add_once(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, std::uint32_t iteration);
+  void add_once(std::uint64_t line, std::uint8_t sectors, bool write, std::uint16_t sm, std::uint32_t iteration,
+                std::uint8_t fetch = 0);
 
   /// Touches L2, which holds so many lines, iteration by iteration, from the one that is due next.
   L2Traffic apply(std::uint64_t l2_lines);
@@ -36,12 +37,14 @@ class SkippedAccesses {
     std::uint8_t sectors = 0;  ///< from that sector on; bit 0 is set
     bool write = false;
     std::uint8_t partition = 0;
+    std::uint8_t fetch = 0;  ///< LineSectors::fetch
   };
   struct Single {
     std::uint64_t line = 0;
     std::uint16_t sm = 0;
     std::uint8_t sectors = 0;
     bool write = false;
+    std::uint8_t fetch = 0;
   };
   void grow();
   std::size_t find(const Walk&) const;

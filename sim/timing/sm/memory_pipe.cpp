@@ -92,7 +92,7 @@ Cycle MemoryPipe::further_latency(int wavefronts, int wide) const {
 }
 
 void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors,
-                                 L1Cache::Line* cached, std::uint8_t bytes) {
+                                 L1Cache::Line* cached, const LineSectors& part) {
   std::uint32_t index;
   if (cached != nullptr && cached->miss != L1Cache::kNoMiss) {
     index = cached->miss;
@@ -112,8 +112,9 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.tag = index;
     request.sm = sm_;
     request.sectors = fresh;
-    request.bytes = bytes;
     request.kind = operation.effect.request;
+    request.bytes = request.kind == RequestKind::Atomic ? part.bytes : std::uint8_t{0};
+    request.fetch = part.fetch;
     request.rounds = timing_[operation.pattern].rounds;
     request.value_bytes = timing_[operation.pattern].value_bytes;
     out_[out_tail_++ & kOutMask] = request;
@@ -124,7 +125,8 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
   ++loads_[current_load_].waiting;
 }
 
-bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line, std::uint8_t sectors) {
+bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line, const LineSectors& part) {
+  const std::uint8_t sectors = part.sectors;
   const bool bypass = operation.instruction->bypass_l1;
   L1Cache::Line* cached = bypass ? nullptr : l1_.find(line);
   const std::uint8_t present = cached != nullptr ? cached->present : 0;
@@ -133,7 +135,7 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
     const bool starts_miss = cached == nullptr || cached->miss == L1Cache::kNoMiss;
     if (starts_miss && lines_full()) return false;
     if (cached == nullptr && !bypass) cached = l1_.allocate(line);
-    request_sectors(operation, line, missing, cached);
+    request_sectors(operation, line, missing, cached, part);
   }
   ++counters_.tag_lookups;
   counters_.load_sectors += static_cast<unsigned>(std::popcount(sectors));
@@ -210,7 +212,7 @@ bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t lin
   if (L1Cache::Line* cached = l1_.find(line); cached != nullptr)
     cached->present = static_cast<std::uint8_t>(cached->present & ~part.sectors);
   ++counters_.tag_lookups;
-  request_sectors(operation, line, part.sectors, nullptr, part.bytes);
+  request_sectors(operation, line, part.sectors, nullptr, part);
   return true;
 }
 
@@ -291,9 +293,8 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     const LineSectors& part = lines[order_[next_line_] & ~kLastOfPass];
     last = (order_[next_line_] & kLastOfPass) != 0;
     const std::uint64_t line = operation.line_base + static_cast<std::uint64_t>(std::int64_t{part.line});
-    const std::uint8_t sectors = part.sectors;
     if (request == RequestKind::Read) {
-      if (!load_line(operation, line, sectors)) return false;
+      if (!load_line(operation, line, part)) return false;
     } else if (request == RequestKind::Atomic) {
       if (!atomic_line(operation, line, part)) return false;
     } else if (!store_line(operation, line, part, now, releases)) {

@@ -196,9 +196,9 @@ class MemoryPipe {
   void order_lines(std::span<const LineSectors> lines, std::uint64_t base);
   void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
-  bool load_line(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors);
+  bool load_line(const MemoryOperation&, std::uint64_t line, const LineSectors& part);
   void request_sectors(const MemoryOperation&, std::uint64_t line, std::uint8_t sectors, L1Cache::Line* cached,
-                       std::uint8_t bytes = 0);
+                       const LineSectors& part);
   bool store_line(const MemoryOperation&, std::uint64_t line, const LineSectors&, Cycle now,
                   std::vector<Release>& releases);
   bool merge_store(const MemoryRequest&, std::uint16_t warp);
