@@ -792,9 +792,30 @@ def tensor_tiles():
     return {"micro_tensor_tiles": cases}
 
 
+# What goes beside a tile of products.
+LOADS = ("none_1_of_1", "lds_1_of_4", "lds_1_of_2", "lds_1_of_1", "lds_2_of_1", "lds_4_1_of_4", "lds_4_1_of_2", "sts_1_of_2",
+         "sts_1_of_1", "move_1_of_1", "move_2_of_1", "add_1_of_2", "add_1_of_1", "add_2_of_1", "copy_1_of_16")
+
+
+def tensor_loads():
+    return {"micro_tensor_loads": [one for kind in LOADS for warps in (4, 8)
+                                   for one in counted(f"tile_{kind}_w{warps}", f"tile_{kind}", TILE_TRIPS, SMS, warps, lambda n: ("out", n, "in"),
+                                                      out=SMS * warps * 128, **{"in": SMS * warps * 16384})]}
+
+
+TURNS = ("mma", "lop3", "imad")
+TURN_TRIPS = (20, 100)
+TURN_WARPS = (4, 8, 16)
+
+
+def turns():
+    return {"micro_turns": [one for kind in TURNS for warps in TURN_WARPS
+                            for one in per_sm(f"turns_{kind}", TURN_TRIPS, warps=warps)]}
+
+
 def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, exponentials, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async, copy_rows, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix)
+             scoreboards, last, ports, copy_async, copy_rows, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
     return {stem: cases for part in parts for stem, cases in part().items()}

@@ -3,7 +3,7 @@
 // Isolates  loads that wait for the last, of 1, 2 and 4 matrices, transposed or not, by the banks' conflicts; loads and stores
 //           that do not wait, by warps and conflicts; a store and the load of what it stored; loads beside ordinary ones,
 //           stores and asynchronous copies; the transposition in registers. Stores are of sm_90 (on sm_80: nothing).
-// Supports  latency.{shared_load,movm}, memory_pipe.{store_register_cycles,movm_interval,shared_wavefront_cycles,
+// Supports  latency.{shared_load,movm}, memory_pipe.{register_cycles,movm_interval,shared_wavefront_cycles,
 //           shared_conflict_latency,port_wavefront_cycles,queue_entries}.
 // Launch    132 blocks of 32 to 512.
 // Args      out[threads], trips, pitch: bytes from row to row (16: no conflict; 32, 64, 128: 2, 4 and 8 ways), in (of zeros).

@@ -242,14 +242,14 @@ def shared():
     for width in (32, 64, 128):
         quantities.append(slope(f"lds_{width}_dependent_w1", once, 16, "cycles/load and add", "latency.shared_load"))
         quantities.append(slope(f"lds_{width}_w4", once, 16, "cycles/load of a sub-partition",
-                                "memory_pipe.address_interval memory_pipe.queue_entries"))
+                                "memory_pipe.lead_cycles memory_pipe.queue_entries"))
         quantities.append(slope(f"lds_{width}_w32", once, 16 * 32, "cycles/load of the SM",
                                 "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval"))
         quantities.append(slope(f"sts_{width}_w16", once, 16 * 16, "cycles/store of the SM",
                                 "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval"))
     for width in (64, 128):
         for kind in ("", "_same"):
-            quantities.append(slope(f"lds_{width}{kind}_w1", once, 16, "cycles/load", "memory_pipe.port_wavefront_cycles memory_pipe.address_interval"))
+            quantities.append(slope(f"lds_{width}{kind}_w1", once, 16, "cycles/load", "memory_pipe.port_wavefront_cycles memory_pipe.lead_cycles"))
         quantities.append(slope(f"lds_{width}_dependent_same_w1", once, 16, "cycles/load and add",
                                 "latency.shared_load memory_pipe.wide_latency"))
     quantities += [slope(f"lds_32_dependent_{ways}way_w1", once, 16, "cycles/load and add",
@@ -258,7 +258,7 @@ def shared():
                    for ways in (8, 32)]
     quantities.append(slope("sts_32_8way_w16", short, 16 * 16, "cycles/store of the SM", "memory_pipe.shared_wavefront_cycles"))
     quantities.append(slope("sts_then_overwrite_w1", once, 16, "cycles/store and LOP3",
-                            "memory_pipe.address_interval memory_pipe.queue_entries"))
+                            "memory_pipe.lead_cycles memory_pipe.queue_entries"))
     quantities.append(slope("sts_counter_w1", (500, 2500), 1, "cycles/store, count and branch",
                             "latency.shared_store_read issue.branch_cycles"))
     quantities.append(slope("atoms_dependent_w1", once, 16, "cycles/atomic and add", "latency.shared_atomic"))
@@ -266,7 +266,7 @@ def shared():
                    for warps in (1, 16)]
     quantities.append(slope("atoms_add_one_word_w1", short, 16, "cycles/atomic", "latency.shared_atomic"))
     quantities.append(slope("shuffle_dependent_w1", once, 16, "cycles", "latency.shuffle"))
-    quantities.append(slope("shuffle_w4", once, 16, "cycles/shuffle of a sub-partition", "memory_pipe.address_interval"))
+    quantities.append(slope("shuffle_w4", once, 16, "cycles/shuffle of a sub-partition", "memory_pipe.lead_cycles"))
     quantities.append(slope("shuffle_w32", once, 16 * 32, "cycles/shuffle of the SM", "memory_pipe.shuffle_interval"))
     quantities.append(slope("vote_dependent_w1", once, 16, "cycles/compare and vote", "latency.vote"))
     quantities.append(slope("redux_dependent_w1", once, 16, "cycles/redux, move and LOP3", "latency.redux"))
@@ -281,7 +281,7 @@ def l1():
                    for stride in (8, 32)]
     for width in (32, 64, 128):
         quantities.append(slope(f"l1_load_{width}_w4", once, 8, "cycles/load of a sub-partition",
-                                "memory_pipe.address_interval memory_pipe.queue_entries"))
+                                "memory_pipe.lead_cycles memory_pipe.queue_entries"))
         quantities.append(slope(f"l1_load_{width}_w32", once, 8 * 32, "cycles/load of the SM",
                                 "memory_pipe.lsu_interval l1.data_bytes_per_cycle"))
     quantities += [slope(f"l1_load_32_stride{stride}_w16", short, 8 * 16, "cycles/load of the SM",
@@ -452,7 +452,7 @@ def ports():
 def copy_async():
     def per_copy(kernel, warps, leaves):
         return slope(f"{kernel}_w{warps}", (20, 60), 8 * warps, "cycles/copy", leaves)
-    return ([per_copy(f"copy_chase_{way}", 1, "l1.hit_cycles memory_pipe.address_interval")
+    return ([per_copy(f"copy_chase_{way}", 1, "l1.hit_cycles memory_pipe.lead_cycles")
              for way in ("ca_4", "ca_16", "cg_16", "nothing", "registers")] +
             [per_copy(f"copy_many_{way}", warps, "crossbar.sm_response_bytes_per_cycle memory_pipe.shared_wavefront_cycles")
              for way in ("ca_4", "ca_8", "ca_16", "cg_16", "nothing", "ca_4_conflicts") for warps in (1, 4, 16)] +
@@ -501,7 +501,7 @@ def ldmatrix():
         if "pack" in kernel:
             return "pipes.alu.interval"
         if kernel.startswith("stsm"):
-            return "memory_pipe.store_register_cycles memory_pipe.shared_wavefront_cycles"
+            return "memory_pipe.register_cycles memory_pipe.shared_wavefront_cycles"
         return "latency.shared_load memory_pipe.shared_conflict_latency memory_pipe.wide_latency" if "chain" in kernel else memory
     return [slope(f"{kernel}_p{pitch}_w{warps}", launches.LDSM_TRIPS, 16 * warps, "cycles/operation of the SM", leaves(kernel))
             for kernel, pitch, warps in launches.LDSM_CASES]
@@ -622,6 +622,16 @@ def reductions():
                   "l2.atomic_interval crossbar.sm_write_bytes_per_cycle") for name, *_ in hopper_launches.REDUCTION_ROWS]
 
 
+def tensor_loads():
+    return [slope(f"tile_{kind}_w{warps}", launches.TILE_TRIPS, 8 * warps, "cycles/product of a sub-partition",
+                  "memory_pipe.register_cycles") for kind in launches.LOADS for warps in (4, 8)]
+
+
+def turns():
+    return [slope(f"turns_{kind}_w{warps}", launches.TURN_TRIPS, 1, "cycles/trip", "") for kind in launches.TURNS
+            for warps in launches.TURN_WARPS]
+
+
 def l2_dirty():
     return wholes("micro_l2_dirty", "l2.dirty_share l2.victim_choices", metric="dram__bytes_write.sum", unit="bytes")
 
@@ -645,7 +655,7 @@ def all_quantities():
              "micro_l2_shared": l2_shared, "micro_l2_shared.sectors": l2_shared_sectors, "micro_l2_dirty": l2_dirty, "micro_l2_drift": l2_drift, "micro_l2_step": l2_step, "micro_l1_stores": l1_stores,
              "micro_warpgroup": warpgroup, "micro_warpgroup_beside": warpgroup_beside, "micro_phases": phases,
              "micro_phases.rows": phases_rows, "micro_l2_shared.rows": l2_shared_rows, "micro_box_store": box_store, "micro_product_boxes": product_boxes,
-             "micro_clusters": clusters, "micro_fences": fences, "micro_reductions": reductions}
+             "micro_clusters": clusters, "micro_fences": fences, "micro_reductions": reductions, "micro_tensor_loads": tensor_loads, "micro_turns": turns}
     return [(stem, quantity) for stem, part in parts.items() for quantity in part()]
 
 
