@@ -59,7 +59,8 @@ void free_l1(GpuModel& m) {
   m.l1.tag_bank_masks.clear();
   m.l1.loads_in_flight *= kAmple;
   m.l1.miss_lines *= kAmple;
-  m.memory_pipe.address_interval = m.memory_pipe.lsu_interval = 1;
+  m.memory_pipe.lead_cycles = m.memory_pipe.lsu_interval = 1;
+  m.memory_pipe.register_cycles = 0;
 }
 
 void free_l2(GpuModel& m) {

@@ -155,14 +155,14 @@ struct MemoryPipeSpec {
   int queue_entries = 0;            ///< memory instructions a sub-partition can queue (mio/lg throttle beyond)
   int shared_queue_entries = 0;     ///< ... and those that the SM's shared queue holds
   int lsu_interval = 0;             ///< cycles between two memory instructions accepted by the SM's shared unit
-  int address_interval = 0;         ///< cycles a sub-partition's address unit is held by one memory instruction
+  int lead_cycles = 0;              ///< from issue to the earliest arrival at the shared unit
   int shuffle_interval = 0;         ///< SM-wide cycles a SHFL occupies
   int shared_wavefront_cycles = 0;  ///< SM-wide cycles of one shared-memory wavefront
   int shared_conflict_latency = 0;  ///< latency of each further wavefront, of shared memory and L1
   int wide_latency = 0;             ///< latency of each further wavefront of a wide load
   int warp_wavefront_cycles = 0;    ///< between two of a warp's wavefronts of a shared atomic, others' in between
   int port_wavefront_cycles = 0;    ///< a sub-partition's port for results is held by each wavefront
-  int store_register_cycles = 0;    ///< a sub-partition's way there is held by each further register of a store
+  int register_cycles = 0;          ///< a sub-partition's way there is held by each register of an address or value
   int fill_wavefront_cycles = 0;    ///< SM-wide cycles the banks are held by a wavefront of a copy past L1
   int movm_interval = 0;            ///< cycles between two MOVM of a sub-partition
   int tags_ahead_cycles = 0;        ///< work the banks may still have when the tags take the next access

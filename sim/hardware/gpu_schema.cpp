@@ -283,14 +283,14 @@ void read_latency(Group& g, VariableLatencySpec& s) {
 void read_memory_pipe(Group& g, MemoryPipeSpec& s) {
   s.queue_entries = g.integer("queue_entries", "entries", 1, 1024);
   s.lsu_interval = g.cycles("lsu_interval", 1, 1024);
-  s.address_interval = g.cycles("address_interval", 1, 1024);
+  s.lead_cycles = g.cycles("lead_cycles", 1, 1024);
   s.shuffle_interval = g.cycles("shuffle_interval", 1, 1024);
   s.shared_wavefront_cycles = g.cycles("shared_wavefront_cycles", 1, 1024);
   s.shared_conflict_latency = g.cycles("shared_conflict_latency", 0, 1024);
   s.wide_latency = g.cycles("wide_latency", 0, 1024);
   s.warp_wavefront_cycles = g.cycles("warp_wavefront_cycles", 1, 1024);
   s.port_wavefront_cycles = g.cycles("port_wavefront_cycles", 0, 1024);
-  s.store_register_cycles = g.cycles("store_register_cycles", 0, 16);
+  s.register_cycles = g.cycles("register_cycles", 0, 16);
   s.fill_wavefront_cycles = g.cycles("fill_wavefront_cycles", 0, 16);
   s.movm_interval = g.cycles("movm_interval", 1, 255);
   s.shared_queue_entries = g.integer("shared_queue_entries", "entries", 1, 64);

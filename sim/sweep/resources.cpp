@@ -91,7 +91,7 @@ Variant issue(const GpuModel& m, double factor) {
       .about("tensor.fetch_cycles", m.tensor.fetch_cycles, factor)
       .about("tensor.fetch_pair_cycles", m.tensor.fetch_pair_cycles, factor)
       .about("tensor.fetch_metadata_cycles", m.tensor.fetch_metadata_cycles, factor)
-      .about("memory_pipe.address_interval", m.memory_pipe.address_interval, factor);
+      .about("memory_pipe.register_cycles", m.memory_pipe.register_cycles, factor);
   return make.done();
 }
 
@@ -115,7 +115,7 @@ Variant fp64(const GpuModel& m, double f) { return pipe_rate(m, Pipe::Fp64, "fp6
 Variant xu(const GpuModel& m, double f) { return pipe_rate(m, Pipe::Xu, "xu", f); }
 Variant uniform(const GpuModel& m, double f) { return pipe_rate(m, Pipe::Uniform, "uniform", f); }
 Variant lsu(const GpuModel& m, double f) {
-  return Maker(f).about("memory_pipe.address_interval", m.memory_pipe.address_interval, 1 / f).done();
+  return Maker(f).about("memory_pipe.register_cycles", m.memory_pipe.register_cycles, 1 / f).done();
 }
 
 /// Arithmetic and the fetch of operands, whichever is longer for a product.

@@ -14,7 +14,7 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
       timing_(timing),
       l1_(l1_bytes, gpu.l1.ways),
       sm_(sm),
-      lead_(static_cast<Cycle>(gpu.memory_pipe.address_interval)) {
+      lead_(static_cast<Cycle>(gpu.memory_pipe.lead_cycles)) {
   // What a sub-partition can have queued, and no more: a ring is walked through all the time.
   const std::uint32_t places = std::bit_ceil(static_cast<std::uint32_t>(gpu.memory_pipe.queue_entries + 1));
   queue_mask_ = places - 1;
@@ -26,15 +26,13 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
   for (std::size_t s = 0; s < queues_.size(); ++s) turns_.push_back(static_cast<std::uint8_t>(s));
 }
 
-void MemoryPipe::release_queue(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
+void MemoryPipe::release_registers(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
-  releases.push_back({Release::Kind::QueueSlot, operation.warp, kNoScoreboard, now, 0, in.long_wait});
-  if (in.read_barrier != kNoScoreboard) {
-    const int sources =
-        in.space == MemorySpace::Shared ? gpu_.latency.shared_store_read : gpu_.latency.global_read_release;
-    const Cycle after = static_cast<Cycle>(sources) > lead_ ? static_cast<Cycle>(sources) - lead_ : 1;
-    releases.push_back({Release::Kind::Read, operation.warp, in.read_barrier, now + after});
-  }
+  if (in.read_barrier == kNoScoreboard) return;
+  const int sources =
+      in.space == MemorySpace::Shared ? gpu_.latency.shared_store_read : gpu_.latency.global_read_release;
+  const Cycle after = static_cast<Cycle>(sources) > lead_ ? static_cast<Cycle>(sources) - lead_ : 1;
+  releases.push_back({Release::Kind::Read, operation.warp, in.read_barrier, now + after});
 }
 
 void MemoryPipe::serve_shuffle(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
@@ -547,7 +545,9 @@ Cycle MemoryPipe::take_next(Cycle now, std::vector<Release>& releases) {
   if (queue == nullptr) return first_arrival();
   const MemoryOperation& operation = taken_[taken_tail_++ & taken_mask_] = queue->entries[queue->head++ & queue_mask_];
   --waiting_;
-  release_queue(operation, now, releases);
+  const TimedInstruction& in = *operation.instruction;
+  releases.push_back({Release::Kind::QueueSlot, operation.warp, kNoScoreboard, now, 0, in.long_wait});
+  if (in.path != Path::Copy) release_registers(operation, now, releases);
   take_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   return waiting_ == 0 ? kNever : std::max(take_free_, first_arrival());
 }
@@ -563,6 +563,8 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   if (free > now) return free;
   if (below && out_full()) return kNever;  // send() says when there is room
   if (serve(operation, now, releases)) {
+    // A copy keeps its addresses until then (validation/FINDINGS.md, Registers on their way to memory).
+    if (operation.instruction->path == Path::Copy) release_registers(operation, now, releases);
     const bool room = !taken_full();
     ++taken_head_;
     if (!room && waiting_ != 0) return now + 1;

@@ -209,7 +209,7 @@ class MemoryPipe {
   Cycle serve_boxes(Cycle now, std::vector<Release>& releases);
   void request_of_box(const Box&, std::uint64_t line, const LineSectors&);
   void open_box(Box&);
-  void release_queue(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  void release_registers(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   Cycle send(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
   void line_left(Miss&, Cycle now, std::vector<Release>& releases);
   Cycle retry(Cycle now, const MemorySystem& memory) const;

@@ -129,7 +129,7 @@ class Sm {
     std::array<std::uint64_t, kWarpSlots> order{};      ///< lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
     GroupProducts products;
-    Cycle factors_at = 0;                   ///< when the last product of matrices has its operands
+    Cycle operands_free = 0;                ///< when those of the next product of matrices can come
     std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves
     Cycle dispatch_free = 0;                ///< an earlier instruction holds dispatch until then
     Cycle held = 0;                         ///< cycles in which dispatch was held
@@ -217,7 +217,7 @@ class Sm {
   static void mark_scoreboard(Warp&, const TimedInstruction&, std::uint8_t scoreboard);
   void set_scoreboards(Warp&, const TimedInstruction&, Cycle result_at, Cycle read_at);
   void occupy_pipe(SubPartition&, const TimedInstruction&, Cycle now);
-  static void read_amid_product(SubPartition&, Cycle now);
+  static void read_amid_products(SubPartition&, const TimedInstruction&, Cycle now);
   /// Local memory belongs to an SM's block slots: the lines of the slots before this one, on this and earlier
   /// SMs.
   std::uint64_t local_lines_before(std::uint16_t block_slot) const {

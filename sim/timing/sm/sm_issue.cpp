@@ -74,10 +74,10 @@ std::uint32_t Sm::turn_away(SubPartition& sub, std::uint32_t ready, Cycle now) {
   return away;
 }
 
-/// The warp to try next: the one that issued last goes on while it can and until a full queue refuses it (else it would
-/// take each place that comes free: kernels/micro queue); where it took a branch, the one whose turn that makes it;
-/// else the oldest block's, of its warps the one that has not issued for longest (kernels/micro order: blocks finish
-/// one after another, the warps of a block together).
+/// The warp to try next: the one that issued last goes on while it can, until a full queue refuses it (else it would
+/// take each place that comes free: kernels/micro queue) or, while it waits, another finds a pipe busy; where it took a
+/// branch, the one whose turn that makes it; else the oldest block's, of its warps the one that has not issued for
+/// longest (kernels/micro order: blocks finish one after another, the warps of a block together).
 int Sm::prefer(const SubPartition& sub, std::uint32_t candidates) const {
   if (sub.last >= 0 && ((candidates & ~sub.turned_away) >> sub.last & 1u) != 0) return sub.last;
   const int turn = sub.turns.next();
@@ -138,6 +138,8 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
     }
     Stall reason{};
     if (structurally_free(sub, context_.program[warp.pc()], now, until, reason)) return best;
+    // Who comes while the last one waits goes before it: warps take turns at a busy pipe (kernels/micro turns).
+    if (reason == Stall::MathPipeThrottle && best != sub.last) sub.last = -1;
     const std::uint64_t cycles = until - now;
     stalls_[static_cast<std::size_t>(reason)] += cycles;
     (*instruction_stalls_)[warp.pc()][static_cast<std::size_t>(reason)] += cycles;
@@ -358,9 +360,9 @@ void Sm::send_to_memory(SubPartition& sub, Warp& warp, std::uint16_t warp_index,
   if (in.path == Path::Copy) operation.target = warp.cursor.records()[1].pattern;
   if (in.path == Path::Copy || in.path == Path::CopyCommit) operation.group = copies_.begin(warp_index);
   if (in.path == Path::CopyCommit) copies_.commit(warp_index, in.write_barrier);
-  operation.arrival = std::max(now, sub.address_free) + pipe_.lead_cycles();
-  operation.arrival += in.send;
-  sub.address_free = operation.arrival;
+  const Cycle start = std::max(now, sub.address_free);
+  operation.arrival = start + std::max<Cycle>(pipe_.lead_cycles(), in.send);
+  sub.address_free = start + in.send;
   ++sub.queued_memory;
   ++sub.memory_sent;
   sub.queued_global += in.long_wait ? 1 : 0;
@@ -392,16 +394,17 @@ void Sm::occupy_pipe(SubPartition& sub, const TimedInstruction& in, Cycle now) {
     return;
   }
   const Cycle start = std::max(sub.pipe_free[pipe], now);
-  if (in.matrix) sub.factors_at = start + in.fetch;
+  if (in.matrix) sub.operands_free = start + in.operand_pairs;
   sub.pipe_free[pipe] = start + in.interval;
 }
 
-/// What goes to memory reads its registers amid those of a product, which has its own a cycle later (kernels/micro
-/// tensor_tiles: tiles of 4 x 4 and 4 x 8 products take 6.0 cycles a product, beside LDSM 6.4 and 6.2).
-void Sm::read_amid_product(SubPartition& sub, Cycle now) {
-  if (sub.factors_at <= now) return;
+/// Registers on their way to the memory pipe come as the operands of products do, which wait for them (kernels/micro
+/// tensor_loads: a product takes 6.0 cycles of which its operands hold 5, an LDS between two one more, an STS three, an
+/// LDGSTS and the three LDS that ptxas sends ahead eleven).
+void Sm::read_amid_products(SubPartition& sub, const TimedInstruction& in, Cycle now) {
+  sub.operands_free = std::max(sub.operands_free, now) + in.send;
   Cycle& free = sub.pipe_free[static_cast<std::size_t>(Pipe::Tensor)];
-  free = std::max(free, ++sub.factors_at);
+  free = std::max(free, sub.operands_free);
 }
 
 void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& gpc) {
@@ -434,7 +437,7 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
     case Path::Shuffle:
     case Path::Copy:
     case Path::CopyCommit:
-      if (in.path != Path::CopyCommit) read_amid_product(sub, now);
+      if (in.path != Path::CopyCommit) read_amid_products(sub, in, now);
       send_to_memory(sub, warp, warp_index, in, now);
       break;
     case Path::Queued: {

@@ -53,11 +53,11 @@ inline GpuModel sm_model(int sms = 1) {
   m.memory_pipe = {.queue_entries = 4,
                    .shared_queue_entries = 20,
                    .lsu_interval = 1,
-                   .address_interval = 4,
+                   .lead_cycles = 4,
                    .shuffle_interval = 2,
                    .shared_wavefront_cycles = 1,
                    .shared_conflict_latency = 2,
-                   .store_register_cycles = 2,
+                   .register_cycles = 2,
                    .movm_interval = 4};
   m.l1.hit_cycles = 33;
   m.l1.data_bytes_per_cycle = 128;

@@ -78,18 +78,29 @@ TEST_CASE("a product keeps the register ports from what issues next", "[tensor]"
   CHECK(run({kept, kept, reads(Pipe::Fma, 1, 2)}, model_with_ports()) == alone + 1);
 }
 
-TEST_CASE("what goes to memory reads its registers amid those of a product", "[tensor]") {
+TEST_CASE("registers on their way to memory hold up the operands of a product", "[tensor]") {
+  // Of its 6 cycles a product's operands take 5, a register that is sent 2.
   Instruction shuffle = plain(Pipe::Lsu, 1);
   shuffle.opcode = shuffle.native = Opcode::SHFL;
   const Instruction one = product(16, 1, 8, 16, 20, 24);
   CHECK(run({one, one}) == 6 + 2);
   CHECK(run({one, shuffle, one}) == 7 + 2);
-  CHECK(run({one, shuffle, shuffle, one}) == 8 + 2);
+  CHECK(run({one, shuffle, shuffle, one}) == 9 + 2);
   // On a quarter of the multipliers the arithmetic takes longer than the operands.
   GpuModel slow = sm_model();
   slow.tensor.product_bits /= 4;
   const Cycle arithmetic = run({one, one}, slow);
   CHECK(run({one, shuffle, one}, slow) == arithmetic);
+}
+
+TEST_CASE("warps take turns at a busy pipe", "[tensor]") {
+  // Two warps of a sub-partition: four products, 24 cycles of something else, four products. Where one kept the pipe
+  // until it pauses, the other's products would fill the pause, and all be done in 92 cycles. In turn, the first pauses
+  // in cycle 42, and all eight that are left come after it.
+  std::vector<Instruction> some(4, product(16, 6, 8, 16, 20, 24));
+  for (int i = 0; i < 6; ++i) some.push_back(plain(Pipe::Fma, 4));
+  some.insert(some.end(), 4, product(16, 6, 8, 16, 20, 24));
+  CHECK(run(some, sm_model(), 5) == 42 + 24 + 7 * 6 + 2);
 }
 
 TEST_CASE("a stall count of one that yields takes two cycles", "[tensor]") {

@@ -88,6 +88,15 @@ void register_reads(const Instruction& in, TimedInstruction& out) {
   }
 }
 
+/// Registers of its addresses and values that an instruction sends to the memory pipe.
+int registers_sent(const Instruction& in) {
+  const Effects e = effects(in);
+  int registers = 0;
+  for (const SpanList* list : {&e.value_reads.registers, &e.address_reads.registers})
+    for (const RegisterSpan& span : *list) registers += span.count;
+  return std::max(1, registers);
+}
+
 Path path_of(const Instruction& in, Timing timing) {
   switch (timing) {
     case Timing::Pipe:
@@ -178,21 +187,19 @@ TimedInstruction make(const Instruction& in, TraceEvent event, const GpuModel& g
   const bool rows = t.width == Width::MatrixRows;
   if (in.memory == MemoryKind::Load && !rows)
     out.wide = static_cast<std::uint8_t>(std::max(4, int{in.access_bytes}) / 4 - 1);
-  if (in.memory == MemoryKind::Store && in.space == MemorySpace::Shared)
-    out.send =
-        static_cast<std::uint8_t>((std::max(4, int{in.access_bytes}) / 4 - 1) * gpu.memory_pipe.store_register_cycles);
   out.control = leaves_line(t.flow);
   out.passes_barrier = out.path == Path::Fixed && unit.at_barrier == AtBarrier::Passes;
   out.bypass_l1 = in.has(Modifier::STRONG) && (in.has(Modifier::GPU) || in.has(Modifier::SYS));
   if (out.path == Path::Copy) out.bypass_l1 = in.has(Modifier::BYPASS);
   out.memory_queue =
       out.path == Path::Memory || out.path == Path::Shuffle || out.path == Path::Copy || out.path == Path::CopyCommit;
+  if (out.memory_queue) out.send = static_cast<std::uint8_t>(registers_sent(in) * gpu.memory_pipe.register_cycles);
   out.long_wait = out.memory_queue ? out.path != Path::Shuffle && in.space != MemorySpace::Shared : waits_for_phase(in);
   if (matrix) {
     out.matrix = true;
-    out.fetch = static_cast<std::uint8_t>(std::clamp(matrix_fetch(gpu.tensor, *matrix), 1, 255));
     for (int i = 0; i < 3; ++i) out.pairs[i] = static_cast<std::uint8_t>((operand_width(in, i + 1) + 1) / 2);
     out.metadata_pairs = matrix->sparse ? 1 : 0;
+    out.operand_pairs = static_cast<std::uint8_t>(out.pairs[0] + out.pairs[1] + out.pairs[2] + out.metadata_pairs);
   }
   if (out.path == Path::GroupProduct) out.slabs = matrix_slabs(gpu, *matrix, operand_width(in, 0));
   const bool constant = reads_constant(in, out, std::max(1, gpu.issue.constant_line_bytes));

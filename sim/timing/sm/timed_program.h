@@ -53,7 +53,7 @@ struct TimedInstruction {
   bool product = false;               ///< a 64-bit product, which makes two passes
   bool both_halves = false;           ///< takes both halves of the FMA pipe: packed halves
   std::uint8_t wide = 0;              ///< registers that a lane loads beyond the first
-  std::uint8_t send = 0;              ///< cycles that its data hold the sub-partition's way to the memory pipe
+  std::uint8_t send = 0;              ///< cycles that its registers hold the sub-partition's way to the memory pipe
   std::uint8_t wavefront_factor = 1;  ///< passes through the banks per wavefront of the pattern
   std::uint8_t count = 0;             ///< Depbar: the threshold
   std::uint8_t depbar_scoreboard = 0;
@@ -74,10 +74,10 @@ struct TimedInstruction {
   std::uint8_t source[3] = {255, 255, 255};
   std::uint8_t reuse = 0;
   // Products of matrices read a pair of registers a cycle, over both ports: so many for each slot.
-  std::uint8_t fetch = 0;  ///< a product of matrices: cycles in which its operands come
   bool matrix = false;
   std::uint8_t pairs[3] = {0, 0, 0};
   std::uint8_t metadata_pairs = 0;  ///< of a sparse factor
+  std::uint8_t operand_pairs = 0;   ///< all of these
   MatrixSlabs slabs;                ///< GroupProduct
 };
 
