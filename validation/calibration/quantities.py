@@ -242,14 +242,14 @@ def shared():
     for width in (32, 64, 128):
         quantities.append(slope(f"lds_{width}_dependent_w1", once, 16, "cycles/load and add", "latency.shared_load"))
         quantities.append(slope(f"lds_{width}_w4", once, 16, "cycles/load of a sub-partition",
-                                "memory_pipe.lead_cycles memory_pipe.queue_entries"))
+                                "memory_pipe.register_cycles memory_pipe.queue_entries"))
         quantities.append(slope(f"lds_{width}_w32", once, 16 * 32, "cycles/load of the SM",
                                 "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval"))
         quantities.append(slope(f"sts_{width}_w16", once, 16 * 16, "cycles/store of the SM",
                                 "memory_pipe.shared_wavefront_cycles memory_pipe.lsu_interval"))
     for width in (64, 128):
         for kind in ("", "_same"):
-            quantities.append(slope(f"lds_{width}{kind}_w1", once, 16, "cycles/load", "memory_pipe.port_wavefront_cycles memory_pipe.lead_cycles"))
+            quantities.append(slope(f"lds_{width}{kind}_w1", once, 16, "cycles/load", "memory_pipe.port_wavefront_cycles memory_pipe.register_cycles"))
         quantities.append(slope(f"lds_{width}_dependent_same_w1", once, 16, "cycles/load and add",
                                 "latency.shared_load memory_pipe.wide_latency"))
     quantities += [slope(f"lds_32_dependent_{ways}way_w1", once, 16, "cycles/load and add",
@@ -258,7 +258,7 @@ def shared():
                    for ways in (8, 32)]
     quantities.append(slope("sts_32_8way_w16", short, 16 * 16, "cycles/store of the SM", "memory_pipe.shared_wavefront_cycles"))
     quantities.append(slope("sts_then_overwrite_w1", once, 16, "cycles/store and LOP3",
-                            "memory_pipe.lead_cycles memory_pipe.queue_entries"))
+                            "memory_pipe.register_cycles memory_pipe.queue_entries"))
     quantities.append(slope("sts_counter_w1", (500, 2500), 1, "cycles/store, count and branch",
                             "latency.shared_store_read issue.branch_cycles"))
     quantities.append(slope("atoms_dependent_w1", once, 16, "cycles/atomic and add", "latency.shared_atomic"))
@@ -266,7 +266,7 @@ def shared():
                    for warps in (1, 16)]
     quantities.append(slope("atoms_add_one_word_w1", short, 16, "cycles/atomic", "latency.shared_atomic"))
     quantities.append(slope("shuffle_dependent_w1", once, 16, "cycles", "latency.shuffle"))
-    quantities.append(slope("shuffle_w4", once, 16, "cycles/shuffle of a sub-partition", "memory_pipe.lead_cycles"))
+    quantities.append(slope("shuffle_w4", once, 16, "cycles/shuffle of a sub-partition", "memory_pipe.register_cycles"))
     quantities.append(slope("shuffle_w32", once, 16 * 32, "cycles/shuffle of the SM", "memory_pipe.shuffle_interval"))
     quantities.append(slope("vote_dependent_w1", once, 16, "cycles/compare and vote", "latency.vote"))
     quantities.append(slope("redux_dependent_w1", once, 16, "cycles/redux, move and LOP3", "latency.redux"))
@@ -281,7 +281,7 @@ def l1():
                    for stride in (8, 32)]
     for width in (32, 64, 128):
         quantities.append(slope(f"l1_load_{width}_w4", once, 8, "cycles/load of a sub-partition",
-                                "memory_pipe.lead_cycles memory_pipe.queue_entries"))
+                                "memory_pipe.register_cycles memory_pipe.queue_entries"))
         quantities.append(slope(f"l1_load_{width}_w32", once, 8 * 32, "cycles/load of the SM",
                                 "memory_pipe.lsu_interval l1.data_bytes_per_cycle"))
     quantities += [slope(f"l1_load_32_stride{stride}_w16", short, 8 * 16, "cycles/load of the SM",
