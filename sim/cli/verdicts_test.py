@@ -102,7 +102,7 @@ RULES = {
     "registers": (limits("many_registers"), limits("few_registers")),
     "shared_memory_size": (limits("much_shared"), limits("few_registers")),
     "block_slots": (limits("small_blocks"), limits("few_registers")),
-    "latency": (execution("fault_chase"), execution("mended_eight_ways")),
+    "latency": (execution("fault_chase"), limits("logic")),
     "pipe_alu": (limits("logic"), limits("floats_of_words")),
     "pipe_fma": (limits("integer_products"), limits("logic")),
     "pipe_fp16": (limits("halves", gpu="a100-sxm4-80gb"), limits("floats_of_words", gpu="a100-sxm4-80gb")),
