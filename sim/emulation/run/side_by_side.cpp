@@ -31,7 +31,8 @@ std::uint64_t places_side_by_side(const LaunchState& launch) {
 
 FirstBlock run_first_block(const LaunchState& launch, std::uint64_t most_instructions) {
   const std::vector<Op>& ops = launch.kernel->ops;
-  if (launch.grid.count() < 2 || launch.cluster_extent().count() > 1 || std::none_of(ops.begin(), ops.end(), [](const Op& op) { return meets(op); }))
+  if (launch.grid.count() < 2 || launch.cluster_extent().count() > 1 ||
+      std::none_of(ops.begin(), ops.end(), [](const Op& op) { return meets(op); }))
     return {};
   BlockExecutor executor(launch);
   executor.pause_at_meetings();
