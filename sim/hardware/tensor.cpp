@@ -40,8 +40,6 @@ int matrix_interval(const TensorSpec& spec, const MatrixWork& work, int shared_b
       {least, arithmetic_cycles(spec, work), fetch_cycles(spec, work), shared_cycles(work, shared_bytes_per_cycle)});
 }
 
-int matrix_fetch(const TensorSpec& spec, const MatrixWork& work) { return fetch_cycles(spec, work); }
-
 MatrixSlabs matrix_slabs(const GpuModel& gpu, const MatrixWork& work, int sum_registers) {
   const AsyncSpec& spec = gpu.async;
   const int cycles = matrix_interval(gpu.tensor, work, gpu.l1.data_bytes_per_cycle);

@@ -13,9 +13,6 @@ namespace forewarp {
 /// memory, which are read once for all four.
 int matrix_interval(const TensorSpec&, const MatrixWork&, int shared_bytes_per_cycle);
 
-/// The part of it in which the operands come; what else reads registers meanwhile makes it longer.
-int matrix_fetch(const TensorSpec&, const MatrixWork&);
-
 /// How a warp group's product holds the tensor pipe and the register ports: in slabs of columns.
 struct MatrixSlabs {
   std::uint16_t count = 0;

@@ -31,10 +31,9 @@ struct AccessPattern {
   LaneMask lanes = 0;   ///< lanes that access memory (active and predicated on)
   MemorySpace space{};  ///< Global, Shared or Local (Generic is resolved)
   MemoryKind kind{};
-  std::uint8_t bytes = 0;        ///< per lane
-  std::uint8_t base_offset = 0;  ///< base modulo kLineBytes, part of the pattern's identity
-  std::uint32_t fetch_bytes =
-      0;  ///< aligned, what L2 fetches at least where it misses (LTC128B); 0: no more than usual
+  std::uint8_t bytes = 0;         ///< per lane
+  std::uint8_t base_offset = 0;   ///< base modulo kLineBytes, part of the pattern's identity
+  std::uint32_t fetch_bytes = 0;  ///< what L2 fetches at least where it misses, aligned (LTC128B); 0: as usual
   std::array<std::int32_t, kWarpLanes> offsets{};  ///< bytes from the access's base; 0 for lanes not in the mask
   bool operator==(const AccessPattern&) const = default;
 };

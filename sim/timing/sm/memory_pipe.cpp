@@ -111,7 +111,7 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.sm = sm_;
     request.sectors = fresh;
     request.kind = operation.effect.request;
-    request.bytes = request.kind == RequestKind::Atomic ? part.bytes : std::uint8_t{0};
+    request.bytes = part.bytes;
     request.fetch = part.fetch;
     request.rounds = timing_[operation.pattern].rounds;
     request.value_bytes = timing_[operation.pattern].value_bytes;
@@ -563,7 +563,7 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   if (free > now) return free;
   if (below && out_full()) return kNever;  // send() says when there is room
   if (serve(operation, now, releases)) {
-    // A copy keeps its addresses until then (validation/FINDINGS.md, Registers on their way to memory).
+    // A copy keeps its addresses until it is served (validation/FINDINGS.md, Where warps of products by mma.sync wait).
     if (operation.instruction->path == Path::Copy) release_registers(operation, now, releases);
     const bool room = !taken_full();
     ++taken_head_;
