@@ -3,7 +3,7 @@
 // Isolates  loads that wait for the last (latency, by width and by the banks' conflicts), loads, stores and atomics that do
 //           not (throughput, by width, warps and conflicts), shuffles, votes, reductions and matches of a warp.
 // Supports  latency.{shared_load,shared_atomic,shared_store_read,shuffle,vote,redux,match},
-//           memory_pipe.{shared_wavefront_cycles,shared_conflict_latency,lsu_interval,lead_cycles,shuffle_interval,
+//           memory_pipe.{shared_wavefront_cycles,shared_conflict_latency,lsu_interval,register_cycles,shuffle_interval,
 //           queue_entries,writeback_bytes_per_cycle,wide_latency,port_wavefront_cycles,bank_queue_cycles}.
 // Launch    132 blocks of 32 to 1024.
 // Args      out[threads], iterations, words between the accesses of neighbouring lanes (1: no conflict, n: n ways for powers

@@ -1,7 +1,7 @@
-// Calibration: what a tile of products loses to instructions that read shared memory, or no register, beside it.
+// Calibration: what a tile of products loses to accesses to shared memory, copies, moves and additions between its products.
 //
-// Isolates  a tile of 4 x 4 products of halves, each factor of its own, with so many loads, stores or moves after each product or
-//           after every second or fourth: how much longer a product takes.
+// Isolates  how much longer a product of a 4 x 4 tile takes with one or two of these after each product, or one after every second,
+//           fourth or sixteenth.
 // Supports  memory_pipe.register_cycles.
 // Launch    132 blocks (one an SM) of 4 or 8 warps.
 // Args      out[threads], trips, in (16 KiB a warp). A trip is 32 products a warp.

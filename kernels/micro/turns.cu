@@ -1,8 +1,8 @@
 // Calibration: whose turn it is when a pipe is busy.
 //
-// Isolates  whether a warp keeps a pipe that holds it up or the others of its sub-partition get it in turn: each runs 16 instructions
-//           of a pipe that depend on none of the others, then a chain. Who keeps the pipe has it while the others are in their
-//           chains; who takes turns comes to the chain together with them, and the pipe idles.
+// Isolates  whether a warp keeps a busy pipe or the warps of its sub-partition take turns: each issues 16 independent instructions to
+//           one pipe, then runs a dependent chain. If a warp keeps the pipe, one warp's chain hides behind the other's 16; if they
+//           take turns, all reach their chains together and the pipe idles.
 // Supports  the choice among ready warps (sim/timing/sm/sm_issue.cpp).
 // Launch    132 blocks (one an SM) of 4, 8 or 16 warps.
 // Args      out[threads], trips. A trip is 16 of the pipe's instructions and a chain of 16.
