@@ -777,6 +777,29 @@ def copy_rows():
     return {"micro_copy_rows": cases}
 
 
+COPY_REQUESTS = [(row, start) for row in (16, 32, 64, 128, 256, 512) for start in (0, 16, 32, 48, 112)]
+COPY_REQUESTS_TRIPS = (4, 20)
+
+
+def copy_requests():
+    return {"micro_copy_requests": [one.replace("block: [128, 1, 1]", "block: [128, 1, 1]\n  dynamic_shared_bytes: 2048")
+                                    for row, start in COPY_REQUESTS
+                                    for one in counted(f"copy_requests_{row}_from_{start}", f"copy_requests_{row}", COPY_REQUESTS_TRIPS, 1, 4,
+                                                       lambda n: ("out", n, "in", start), out=512, **{"in": 20 * 4 * 32768 + 1024})]}
+
+
+STORE_ROWS = [(order, between, warps, grid) for order in ("along", "apart", "mixed") for between in (0, 2, 8)
+              for warps, grid in ((1, 1), (2, 1), (4, 1), (8, 1), (8, SMS))]
+STORE_ROWS_TRIPS = 16
+
+
+def store_rows():
+    return {"micro_store_rows": [case(f"store_rows_{order}_{between}_w{warps}_b{grid}",
+                                      {"out": f"{{bytes: {grid * warps * 4096 * STORE_ROWS_TRIPS}, fill: zero}}"},
+                                      launch(f"store_rows_{order}_{between}", grid, 32 * warps, "out", STORE_ROWS_TRIPS))
+                                 for order, between, warps, grid in STORE_ROWS]}
+
+
 # Products of a trip and warp: twice the tile's.
 TILES = [(2, 4), (4, 4), (2, 8), (4, 8)]
 TILE_TRIPS = (20, 100)
@@ -817,5 +840,5 @@ def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, exponentials, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async, copy_rows, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
+             scoreboards, last, ports, copy_async, copy_rows, copy_requests, store_rows, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
     return {stem: cases for part in parts for stem, cases in part().items()}

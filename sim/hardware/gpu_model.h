@@ -178,7 +178,7 @@ struct L1Spec {
   int miss_lines = 0;          ///< lines in flight, however many loads wait for them
   int store_buffer_lines = 0;  ///< lines of stores that wait to be merged; 0: none
   int store_wait_cycles = 0;   ///< after the last store until they leave
-  int out_requests = 32;       ///< requests that wait for the crossbar
+  int out_requests = 32;       ///< reductions and boxes that wait for the crossbar; reads wait at their misses
 };
 
 /// Load latencies compose: L2 hit = l1.hit + crossbar.request + l2.hit + crossbar.response, a far one has far_cycles

@@ -144,53 +144,54 @@ void count_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rul
   counts.bank_conflicts = static_cast<std::uint16_t>(silent ? 0 : wavefronts - groups);
 }
 
-/// An asynchronous copy of 16 bytes a lane fills shared memory by 32 bytes, from two lanes. What those ask for is asked
-/// for once, so a sector that two such pairs share comes twice; a pair whose bytes lie in two sectors is a request of
-/// its own. Measured on an H200 over rows that begin inside a sector (tensor_f16_1000, _3000): sectors all agree
-/// (smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts), requests are 4 % fewer (lrc__xbar2lrc_requests_op_read).
-/// Tags are looked up by half warps (l1tex__t_sectors_pipe_lsu_mem_global_op_ld: exact of 5000, 0.4 % and 0.1 % more of
-/// the others).
+/// An asynchronous copy of 16 bytes a lane fills shared memory a line at a time, from eight lanes, and each 32 bytes of
+/// that from two. What two lanes ask for lies in one sector or in two, and the eight ask twice: for the first sectors
+/// of all pairs, then for the second ones of those that have two; each time once for a line of memory. A sector that
+/// two pairs share comes twice. Tags are looked up for both at once: as many sectors of a line as one of the two wants.
+/// Measured on an H100: kernels/micro copy_requests, 30 patterns of rows, all agree (lts__t_requests_srcunit_tex,
+/// smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts, l1tex__t_sectors_pipe_lsu_mem_global_op_ld).
 void ask_by_pairs(const AccessPattern& copy, CoalescedCounts& counts, std::vector<LineSectors>* lines) {
+  constexpr int kLineLanes = kLineBytes / 16;
   std::array<LineSectors, kWarpLanes> requests;
   std::size_t count = 0;
-  const auto add = [&](std::size_t first, std::size_t end, std::int64_t sector, int bytes) {
+  const auto add = [&](std::size_t first, std::int64_t sector, int bytes) {
     const auto line = static_cast<std::int32_t>(floor_divide(sector, kLineBytes / kSectorBytes));
     const auto bit = static_cast<std::uint8_t>(1u << (sector & (kLineBytes / kSectorBytes - 1)));
     std::size_t at = first;
-    while (at < end && (requests[at].line != line || (requests[at].sectors & bit) != 0)) ++at;
+    while (at < count && (requests[at].line != line || (requests[at].sectors & bit) != 0)) ++at;
     if (at == count) requests[count++] = {line, 0, 0};
     requests[at].sectors = static_cast<std::uint8_t>(requests[at].sectors | bit);
     requests[at].bytes = static_cast<std::uint8_t>(requests[at].bytes + bytes);
     ++counts.sectors;
   };
-  std::array<std::array<std::int64_t, 2>, kWarpLanes / 2> apart;  // sectors of pairs that lie in two
-  std::size_t apart_count = 0;
   const auto sector_of = [&](int lane) {
     return floor_divide(std::int64_t{copy.base_offset} + copy.offsets[static_cast<std::size_t>(lane)], kSectorBytes);
   };
-  for (int lane = 0; lane < kWarpLanes; lane += 2) {
-    const LaneMask both = copy.lanes >> lane & 3;
-    if (both == 0) continue;
-    const int one = both == 2 ? lane + 1 : lane;
-    if (both == 3 && sector_of(lane) != sector_of(lane + 1))
-      apart[apart_count++] = {{sector_of(lane), sector_of(lane + 1)}};
-    else
-      add(0, count, sector_of(one), both == 3 ? kSectorBytes : copy.bytes);
-  }
-  for (std::size_t i = 0; i < apart_count; ++i) {
-    const std::size_t own = count;
-    for (const std::int64_t sector : apart[i]) add(own, count, sector, copy.bytes);
+  for (int eight = 0; eight < kWarpLanes; eight += kLineLanes) {
+    const std::size_t firsts = count;
+    for (int lane = eight; lane < eight + kLineLanes; lane += 2) {
+      const LaneMask both = copy.lanes >> lane & 3;
+      if (both == 0) continue;
+      const bool whole = both == 3 && sector_of(lane) == sector_of(lane + 1);
+      add(firsts, sector_of(both == 2 ? lane + 1 : lane), whole ? kSectorBytes : copy.bytes);
+    }
+    const std::size_t seconds = count;
+    for (int lane = eight; lane < eight + kLineLanes; lane += 2)
+      if ((copy.lanes >> lane & 3) == 3 && sector_of(lane) != sector_of(lane + 1))
+        add(seconds, sector_of(lane + 1), copy.bytes);
+    const auto looked_up = [&](std::size_t first, std::size_t end, std::int32_t line) {
+      unsigned sectors = 0;
+      for (; first < end; ++first) sectors |= requests[first].line == line ? requests[first].sectors : 0u;
+      return std::popcount(sectors);
+    };
+    for (std::size_t at = firsts; at < count; ++at) {
+      const std::int32_t line = requests[at].line;
+      if (looked_up(firsts, at, line) != 0) continue;
+      counts.tag_sectors = static_cast<std::uint16_t>(
+          counts.tag_sectors + std::max(looked_up(firsts, seconds, line), looked_up(seconds, count, line)));
+    }
   }
   counts.lines = static_cast<std::uint16_t>(count);
-  for (int first = 0; first < kWarpLanes; first += kWarpLanes / 2) {
-    std::array<std::int64_t, kWarpLanes / 2> sectors;
-    auto last = sectors.begin();
-    for (int lane = first; lane < first + kWarpLanes / 2; ++lane)
-      if ((copy.lanes >> lane & 1) != 0) *last++ = sector_of(lane);
-    std::sort(sectors.begin(), last);
-    counts.tag_sectors =
-        static_cast<std::uint16_t>(counts.tag_sectors + (std::unique(sectors.begin(), last) - sectors.begin()));
-  }
   const auto end = requests.begin() + static_cast<std::ptrdiff_t>(count);
   std::stable_sort(requests.begin(), end, [](const auto& a, const auto& b) { return a.line < b.line; });
   if (lines != nullptr) lines->insert(lines->end(), requests.begin(), end);

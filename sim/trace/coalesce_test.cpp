@@ -365,7 +365,7 @@ TEST_CASE("a box that is read asks for each row and line, and for sectors in par
   CHECK(requests(0, 128, 4, 128) == std::pair<std::size_t, int>(4, 16));
 }
 
-TEST_CASE("a copy of 16 bytes a lane asks by pairs of lanes") {
+TEST_CASE("a copy of 16 bytes a lane asks by eight lanes, twice where pairs lie in two sectors") {
   const auto copy = [](const std::function<std::int64_t(int)>& address, LaneMask lanes = ~LaneMask{0}) {
     std::vector<LineSectors> lines;
     const CoalescedCounts c =
@@ -384,14 +384,25 @@ TEST_CASE("a copy of 16 bytes a lane asks by pairs of lanes") {
   using Counts = std::tuple<int, int, int>;  // requests, sectors, sectors looked up
   const auto row = [](int begin) { return [begin](int lane) { return begin + lane * 16; }; };
   CHECK(copy(row(0)) == Counts{4, 16, 16});
-  CHECK(copy(row(32)) == Counts{5, 16, 16});
-  CHECK(copy(row(16)) == Counts{20, 32, 18});       // each pair lies in two sectors, each fourth in two lines
-  CHECK(copy(row(16), 0b1111) == Counts{2, 4, 3});  // 64 bytes
+  CHECK(copy(row(32)) == Counts{8, 16, 16});        // eight lanes at a time
+  CHECK(copy(row(16)) == Counts{12, 32, 20});       // first sectors, second ones and the next line's
+  CHECK(copy(row(16), 0b1111) == Counts{2, 4, 2});  // 64 bytes
   CHECK(copy(row(16), 0b0001) == Counts{1, 1, 1});  // what is not there comes as zeros
   CHECK(copy(row(0), 0b0110) == Counts{1, 2, 2});   // halves of two pairs
   CHECK(copy([](int lane) { return lane / 4 * 1024 + lane % 4 * 16; }) == Counts{8, 16, 16});
   CHECK(copy([](int lane) { return lane * 1024; }) == Counts{32, 32, 32});
   CHECK(copy([](int lane) { return (lane ^ 1) * 16; }) == Counts{4, 16, 16});  // swizzled
+  // Rows a KiB apart that begin 16, 48 and 112 bytes after a line (kernels/micro copy_requests).
+  const auto rows = [](int bytes, int begin) {
+    return [=](int lane) { return lane / (bytes / 16) * 1024 + lane % (bytes / 16) * 16 + begin; };
+  };
+  CHECK(copy(rows(32, 16)) == Counts{32, 32, 16});
+  CHECK(copy(rows(32, 112)) == Counts{32, 32, 32});
+  CHECK(copy(rows(64, 16)) == Counts{16, 32, 16});
+  CHECK(copy(rows(64, 112)) == Counts{24, 32, 24});
+  CHECK(copy(rows(128, 48)) == Counts{16, 32, 20});
+  CHECK(copy(rows(128, 112)) == Counts{12, 32, 20});
+  CHECK(copy(rows(256, 32)) == Counts{8, 16, 16});
 }
 
 TEST_CASE("a box is the lines and sectors of its rows") {

@@ -641,6 +641,16 @@ def l1_stores():
                   unit="sectors")
 
 
+def store_rows():
+    return wholes("micro_store_rows", "l1.store_buffer_lines l1.store_wait_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
+                  unit="sectors")
+
+
+def copy_requests():
+    return [slope(f"copy_requests_{row}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "requests/copy", "l1.tags_per_cycle",
+                  metric="lts__t_requests_srcunit_tex.sum") for row, start in launches.COPY_REQUESTS]
+
+
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
@@ -648,7 +658,7 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
-             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
+             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_store_rows": store_rows, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
              "micro_tensor_beside": tensor_beside, "micro_tensor_tiles": tensor_tiles, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,

@@ -23,6 +23,8 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
   const std::uint32_t shared = std::bit_ceil(static_cast<std::uint32_t>(gpu.memory_pipe.shared_queue_entries));
   taken_.resize(shared);
   taken_mask_ = shared - 1;
+  out_mask_ = std::bit_ceil(static_cast<std::uint32_t>(std::max(gpu.l1.miss_lines, gpu.l1.out_requests))) - 1;
+  out_.resize(out_mask_ + 1);
   for (std::size_t s = 0; s < queues_.size(); ++s) turns_.push_back(static_cast<std::uint8_t>(s));
 }
 
@@ -115,7 +117,7 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.fetch = part.fetch;
     request.rounds = timing_[operation.pattern].rounds;
     request.value_bytes = timing_[operation.pattern].value_bytes;
-    out_[out_tail_++ & kOutMask] = request;
+    out_[out_tail_++ & out_mask_] = request;
   }
   const std::uint32_t waiter = waiters_.take();
   waiters_[waiter] = {current_load_, miss.waiters, sectors};
@@ -201,7 +203,7 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   if (holds)
     held_[held_tail_++ & kHeldMask] = {request, operation.warp, store_serial_};
   else
-    out_[out_tail_++ & kOutMask] = request;
+    out_[out_tail_++ & out_mask_] = request;
   return true;
 }
 
@@ -287,7 +289,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
   }
   if (next_line_ == 0) order_lines(lines, operation.line_base);
   for (bool last = false; next_line_ < order_.size() && !last; ++next_line_) {
-    if (out_full()) return false;
+    if (out_full(request)) return false;
     const LineSectors& part = lines[order_[next_line_] & ~kLastOfPass];
     last = (order_[next_line_] & kLastOfPass) != 0;
     const std::uint64_t line = operation.line_base + static_cast<std::uint64_t>(std::int64_t{part.line});
@@ -387,7 +389,7 @@ void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, const LineSe
   request.value_bytes = kSectorBytes;
   request.full_sectors = part.whole_sectors();
   request.bytes = part.bytes;
-  out_[out_tail_++ & kOutMask] = request;
+  out_[out_tail_++ & out_mask_] = request;
   const std::uint32_t waiter = waiters_.take();
   waiters_[waiter] = {box.load, kNone, sectors};
   misses_[index].waiters = waiter;
@@ -412,7 +414,7 @@ Cycle MemoryPipe::serve_boxes(Cycle now, std::vector<Release>& releases) {
     const auto lines = patterns_.lines(box.pattern);
     for (; box.next < lines.size(); ++box.next) {
       if (box_free_x16_ >= (now + 1) * 16) return box_free_x16_ / 16;
-      if (out_full()) return kNever;  // send() says when there is room
+      if (out_full(RequestKind::Write)) return kNever;  // send() says when there is room
       const LineSectors& part = lines[box.next];
       request_of_box(box, box.line_base + static_cast<std::uint64_t>(std::int64_t{part.line}), part);
       if (box.request != RequestKind::Read) {
@@ -486,7 +488,7 @@ Cycle MemoryPipe::send(Cycle now, MemorySystem& memory, std::vector<Release>& re
     if (!memory.accepts(sm_, now)) return retry(now, memory);
     store_was_last_ = store && (!other || !store_was_last_);
     if (!store_was_last_) {
-      const MemoryRequest& request = out_[out_head_++ & kOutMask];
+      const MemoryRequest& request = out_[out_head_++ & out_mask_];
       memory.push(request, now);
       if ((request.tag & kStoreTag) == 0 && misses_[request.tag].sends) line_left(misses_[request.tag], now, releases);
       continue;
@@ -509,9 +511,9 @@ Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& re
   // 2. Requests leave for the crossbar, which makes room for new misses and stores.
   const bool full = stores_full();
   next = std::min(next, serve_boxes(now, releases));
-  const bool held = boxes_head_ < boxes_.size() && out_full();
+  const bool held = boxes_head_ < boxes_.size() && out_full(RequestKind::Write);
   next = std::min(next, send(now, memory, releases));
-  if (held && !out_full()) next = now + 1;
+  if (held && !out_full(RequestKind::Write)) next = now + 1;
   return full && !stores_full() && taken_head_ != taken_tail_ ? now + 1 : next;
 }
 
@@ -561,7 +563,7 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   Cycle free = std::max(serve_free_, data_free_ > ahead ? data_free_ - ahead : 0);
   if (operation.remote != 0) free = std::max(free, remote_free_);
   if (free > now) return free;
-  if (below && out_full()) return kNever;  // send() says when there is room
+  if (below && out_full(operation.effect.request)) return kNever;  // send() says when there is room
   if (serve(operation, now, releases)) {
     // A copy keeps its addresses until it is served (validation/FINDINGS.md, Where warps of products by mma.sync wait).
     if (operation.instruction->path == Path::Copy) release_registers(operation, now, releases);
@@ -575,7 +577,7 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   const bool waits = operation.effect.returns_data() ? lines_full() || (current_load_ == kNone && loads_full())
                                                      : operation.effect.request == RequestKind::Write &&
                                                            gpu_.l1.store_buffer_lines > 0 && stores_full();
-  return waits || out_full() ? kNever : now + 1;
+  return waits || out_full(operation.effect.request) ? kNever : now + 1;
 }
 
 }  // namespace forewarp

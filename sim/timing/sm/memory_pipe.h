@@ -183,7 +183,6 @@ class MemoryPipe {
     bool sends = false;  ///< ... that leaves shared memory
   };
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
-  static constexpr std::uint32_t kOutMask = 63;
   static constexpr std::uint32_t kHeldMask = 63;
   static constexpr std::uint8_t kLastOfPass = 0x80;
 
@@ -219,7 +218,11 @@ class MemoryPipe {
   bool taken_full() const {
     return taken_tail_ - taken_head_ >= static_cast<std::uint32_t>(gpu_.memory_pipe.shared_queue_entries);
   }
-  bool out_full() const { return out_tail_ - out_head_ >= static_cast<std::uint32_t>(gpu_.l1.out_requests); }
+  /// No room for another request that waits for the crossbar. A read waits at its miss.
+  bool out_full(RequestKind kind) const {
+    const int most = kind == RequestKind::Read ? gpu_.l1.miss_lines : gpu_.l1.out_requests;
+    return out_tail_ - out_head_ >= static_cast<std::uint32_t>(most);
+  }
 
   const GpuModel& gpu_;
   const CoalescedPatterns& patterns_;
@@ -243,7 +246,8 @@ class MemoryPipe {
   Cycle remote_free_ = 0;               ///< when the way to other SMs is
   std::vector<Cycle> warp_banks_free_;  ///< by warp: when its last shared access of several wavefronts has passed
 
-  std::vector<MemoryRequest> out_ = std::vector<MemoryRequest>(kOutMask + 1);
+  std::vector<MemoryRequest> out_;  ///< looked up, in line for the crossbar: a ring
+  std::uint32_t out_mask_ = 0;
   std::uint32_t out_head_ = 0, out_tail_ = 0;
   /// The store buffer: a store waits for the same warp's next store to the same lines, as long as stores keep coming
   /// and there is room (kernels/micro l1_stores; FINDINGS.md, L1).
