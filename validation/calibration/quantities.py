@@ -647,7 +647,7 @@ def store_rows():
 
 
 def copy_requests():
-    return [slope(f"copy_requests_{row}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "requests/copy", "l1.tags_per_cycle",
+    return [slope(f"copy_requests_{row}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "requests/copy", "",
                   metric="lts__t_requests_srcunit_tex.sum") for row, start in launches.COPY_REQUESTS]
 
 
