@@ -800,6 +800,19 @@ def store_rows():
                                  for order, between, warps, grid in STORE_ROWS]}
 
 
+FIRST_TILES = [(kind, columns, pitch, steps, grid) for kind, columns, grid in (
+    ("tall", 1, 1), ("wide", 1, 1), ("both", 1, 1), ("tall", 1, 16), ("tall", 1, SMS), ("tall", 32, SMS), ("tall", SMS, SMS),
+    ("wide", 1, SMS), ("wide", 32, SMS), ("both", 1, SMS), ("both", 32, SMS)) for pitch in (8192, 10000) for steps in (1, 3, 6)]
+
+
+def first_tiles():
+    cases = [case(f"first_tiles_{kind}_{columns}_p{pitch}_s{steps}_b{grid}",
+                  {"out": f"{{bytes: {1024 * grid}, fill: zero}}", "in": f"{{bytes: {(1 << 28) + 200 * 10000}, fill: zero}}"},
+                  launch(f"first_tiles_{kind}", grid, 256, "out", "in", columns, pitch, steps))
+             for kind, columns, pitch, steps, grid in FIRST_TILES]
+    return {"micro_first_tiles": [one.replace("block: [256, 1, 1]", "block: [256, 1, 1]\n  dynamic_shared_bytes: 98304") for one in cases]}
+
+
 # Products of a trip and warp: twice the tile's.
 TILES = [(2, 4), (4, 4), (2, 8), (4, 8)]
 TILE_TRIPS = (20, 100)
@@ -840,5 +853,5 @@ def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, exponentials, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async, copy_rows, copy_requests, store_rows, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
+             scoreboards, last, ports, copy_async, copy_rows, copy_requests, store_rows, first_tiles, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
     return {stem: cases for part in parts for stem, cases in part().items()}

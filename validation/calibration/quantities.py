@@ -646,6 +646,10 @@ def store_rows():
                   unit="sectors")
 
 
+def first_tiles():
+    return wholes("micro_first_tiles", "l2.coalescer_cycles hbm.t_faw crossbar.gpc_response_bytes_per_cycle", metric="sm__cycles_active.max")
+
+
 def copy_requests():
     return [slope(f"copy_requests_{row}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "requests/copy", "",
                   metric="lts__t_requests_srcunit_tex.sum") for row, start in launches.COPY_REQUESTS]
@@ -658,7 +662,7 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
-             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_store_rows": store_rows, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
+             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_store_rows": store_rows, "micro_first_tiles": first_tiles, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
              "micro_tensor_beside": tensor_beside, "micro_tensor_tiles": tensor_tiles, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,

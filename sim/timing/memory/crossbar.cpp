@@ -13,6 +13,7 @@ Crossbar::Crossbar(const GpuModel& model) {
   sector_flits_ = (kSectorBytes + spec.flit_bytes - 1) / spec.flit_bytes;
   cpc_flit_ = fine_cost(spec.cpc_write_bytes_per_cycle, kLineBytes) / static_cast<FineCycle>(line_flits());
   sm_response_ = sector_cost(spec.sm_response_bytes_per_cycle);
+  for (std::size_t n = 1; n < sm_reply_.size(); ++n) sm_reply_[n] = std::max(sm_response_[n], to_fine(1));
   tpc_response_ = sector_cost(spec.tpc_response_bytes_per_cycle);
   gpc_response_ = sector_cost(spec.gpc_response_bytes_per_cycle);
   gpc_fanout_ = sector_cost(spec.gpc_fanout_bytes_per_cycle);
@@ -44,7 +45,7 @@ Cycle Crossbar::accepts_again(std::uint16_t sm, Cycle now) const {
 
 Cycle Crossbar::send(std::uint16_t sm, int data_sectors, Cycle now) {
   const FineCycle cost = std::max(request_cost_, sm_write_[static_cast<std::size_t>(data_sectors)]);
-  return fine_ceil(ports_[sm].take(to_fine(now), cost));
+  return fine_floor(ports_[sm].take(to_fine(now), cost));
 }
 
 Cycle Crossbar::gather(std::uint16_t sm, int flits, Cycle now) {
@@ -61,7 +62,7 @@ Cycle Crossbar::deliver(std::uint16_t sm, int data_sectors, Cycle now, bool merg
   FineCycle at = gpc_in_[gpc_[sm]].take(to_fine(now), merged ? 0 : gpc_response_[n]);
   at = gpc_fanned_[gpc_[sm]].take(at, gpc_fanout_[n]);
   at = tpc_in_[tpc_[sm]].take(at, tpc_response_[n]);
-  at = sm_in_[sm].take(at, sm_response_[n]);
+  at = sm_in_[sm].take(at, sm_reply_[n]);
   // The path is cut-through: the first sector is covered by the response latency, the others follow at the rate of the
   // narrowest stage.
   if (n == 0) return fine_ceil(at);

@@ -27,7 +27,8 @@ class Crossbar {
   /// Whether the port takes a request; it queues a few beyond the one it is sending.
   bool accepts(std::uint16_t sm, Cycle now) const { return ports_[sm].free() < to_fine(now) + port_depth_; }
   Cycle accepts_again(std::uint16_t sm, Cycle now) const;
-  /// Sends a request with data of `data_sectors`; returns the cycle in which it leaves the SM.
+  /// Sends a request with data of `data_sectors`; returns the cycle in which it leaves the SM. What a mask or header of its
+  /// own adds counts as a sector (port_sectors).
   Cycle send(std::uint16_t sm, int data_sectors, Cycle now);
   /// A write or atomic of `flits` reaches its CPC's path at `now`; returns the cycle in which it enters the network.
   Cycle gather(std::uint16_t sm, int flits, Cycle now);
@@ -41,9 +42,7 @@ class Crossbar {
     return write_flits(sectors, true) + (lanes_share_sectors(sectors, bytes, value_bytes) ? places : 0);
   }
   /// What an atomic takes of the SM's port, in sectors: its header goes with the operand of a single lane.
-  static int atomic_sectors(int sectors, int bytes, int value_bytes) {
-    return sectors + (lanes_share_sectors(sectors, bytes, value_bytes) ? 1 : 0);
-  }
+  static int atomic_sectors(int sectors, int bytes, int value_bytes) { return sectors + (bytes > value_bytes ? 1 : 0); }
   /// A slice will not take a reduction of this SM before `until`: head-of-line blocking, nothing of its GPC passes
   /// until then.
   void hold(std::uint16_t sm, Cycle until) { held_[gpc_[sm]] = std::max(held_[gpc_[sm]], until); }
@@ -61,6 +60,7 @@ class Crossbar {
   FineCycle request_cost_ = 0, port_depth_ = 0;
   int sector_flits_ = 1;
   FineCycle cpc_flit_ = 0;  ///< cost of a flit on a CPC's path, from cpc_write_bytes_per_cycle of whole lines
+  SectorCost sm_reply_{};   ///< of the SM's port: a reply takes a cycle at least
   SectorCost sm_write_{}, sm_response_{}, tpc_response_{}, gpc_response_{}, gpc_fanout_{}, fabric_cost_{};
   std::vector<std::uint16_t> tpc_, cpc_, gpc_;
   std::vector<std::uint8_t> partition_;

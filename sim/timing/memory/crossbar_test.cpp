@@ -43,6 +43,19 @@ TEST_CASE("the request port takes a few requests, then one an interval") {
   CHECK(x.accepts_again(4, now) == now);
 }
 
+TEST_CASE("reads leave two a cycle where the port takes two, what carries data takes its time") {
+  GpuModel m = test_model();
+  m.crossbar.sm_requests_per_cycle_x16 = 32;
+  m.crossbar.sm_write_bytes_per_cycle = 32;
+  Crossbar x(m);
+  CHECK(x.send(3, 0, 10) == 10);
+  CHECK(x.send(3, 0, 10) == 10);
+  CHECK(x.send(3, 0, 10) == 11);
+  CHECK(x.send(3, 0, 10) == 11);
+  CHECK(x.send(3, 5, 10) == 12);  // a line and which bytes of it
+  CHECK(x.send(3, 0, 10) == 17);
+}
+
 TEST_CASE("TPCs of a GPC are dealt to its CPCs in turn, which write side by side") {
   GpuModel m = test_model();  // SMs 0 to 15 are GPC 0's, two a TPC
   m.chip.cpcs_per_gpc = 3;
@@ -80,6 +93,7 @@ TEST_CASE("written data holds the SM's port and the CPC's path") {
   CHECK(x.atomic_flits(4, 128, 16) == 7);
   CHECK(Crossbar::atomic_sectors(1, 4, 4) == 1);
   CHECK(Crossbar::atomic_sectors(1, 16, 4) == 2);
+  CHECK(Crossbar::atomic_sectors(2, 8, 4) == 3);
   CHECK(Crossbar::atomic_sectors(4, 128, 4) == 5);
 }
 
@@ -98,6 +112,18 @@ TEST_CASE("responses are held by SM, TPC and GPC, whichever is slowest") {
     Cycle last = 0;
     for (int i = 0; i < 1000; ++i) last = x.deliver(0, 4, 0);
     CHECK(last == 2000);
+  }
+  SECTION("a reply takes a cycle of the SM at least") {
+    m.crossbar.sm_response_bytes_per_cycle = 128;
+    m.crossbar.tpc_response_bytes_per_cycle = 256;
+    m.crossbar.gpc_response_bytes_per_cycle = 1024;
+    m.crossbar.gpc_fanout_bytes_per_cycle = 1024;
+    Crossbar x(m);
+    CHECK(x.deliver(0, 1, 50) == 50);
+    CHECK(x.deliver(0, 1, 50) == 51);
+    CHECK(x.deliver(16, 1, 50) == 50);
+    CHECK(x.deliver(0, 0, 50) == 52);
+    CHECK(x.deliver(0, 0, 50) == 52);
   }
   SECTION("two SMs of a TPC: 96 B a cycle") {
     Crossbar x(m);

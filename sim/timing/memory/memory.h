@@ -24,6 +24,7 @@ struct MemoryRequest {
   RequestKind kind = RequestKind::Read;
   std::uint8_t rounds = 1;       ///< atomics: lanes on one word, executed one after another
   bool full_sectors = true;      ///< writes: every byte of each sector is written (else L2 keeps them as partial)
+  bool masked = false;           ///< writes: some of them were stored in part, so that a mask goes along
   std::uint8_t bytes = 0;        ///< written or added to in all sectors together, 0 if unknown
   std::uint8_t value_bytes = 4;  ///< atomics: of a lane's value; a whole sector if a box brings them
   std::uint8_t fetch = 0;        ///< reads: LineSectors::fetch

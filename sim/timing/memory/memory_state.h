@@ -82,7 +82,8 @@ inline int flits(const Crossbar& crossbar, const MemoryRequest& r) {
 inline int port_sectors(const MemoryRequest& r) {
   if (r.kind == RequestKind::Read) return 0;
   const int n = count(r.sectors & 15);
-  return r.kind == RequestKind::Write ? n : Crossbar::atomic_sectors(n, operand_bytes(r), r.value_bytes);
+  if (r.kind == RequestKind::Write || r.value_bytes == kSectorBytes) return n + (r.masked ? 1 : 0);
+  return Crossbar::atomic_sectors(n, operand_bytes(r), r.value_bytes);
 }
 
 struct MemorySystem::State {

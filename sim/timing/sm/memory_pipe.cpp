@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/error.h"
 
@@ -14,7 +15,8 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
       timing_(timing),
       l1_(l1_bytes, gpu.l1.ways),
       sm_(sm),
-      lead_(static_cast<Cycle>(gpu.memory_pipe.lead_cycles)) {
+      lead_(static_cast<Cycle>(gpu.memory_pipe.lead_cycles)),
+      requests_per_cycle_(static_cast<std::uint32_t>(std::max(1, gpu.crossbar.sm_requests_per_cycle_x16 / 16))) {
   // What a sub-partition can have queued, and no more: a ring is walked through all the time.
   const std::uint32_t places = std::bit_ceil(static_cast<std::uint32_t>(gpu.memory_pipe.queue_entries + 1));
   queue_mask_ = places - 1;
@@ -23,9 +25,18 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
   const std::uint32_t shared = std::bit_ceil(static_cast<std::uint32_t>(gpu.memory_pipe.shared_queue_entries));
   taken_.resize(shared);
   taken_mask_ = shared - 1;
-  out_mask_ = std::bit_ceil(static_cast<std::uint32_t>(std::max(gpu.l1.miss_lines, gpu.l1.out_requests))) - 1;
-  out_.resize(out_mask_ + 1);
+  out_.resize(std::bit_ceil(static_cast<std::uint32_t>(gpu.l1.out_requests)));
   for (std::size_t s = 0; s < queues_.size(); ++s) turns_.push_back(static_cast<std::uint8_t>(s));
+}
+
+void MemoryPipe::line_up(const MemoryRequest& request) {
+  const auto places = static_cast<std::uint32_t>(out_.size());
+  if (out_tail_ - out_head_ == places) {  // reads that wait at their misses can be many, and seldom are
+    std::vector<MemoryRequest> wider(std::size_t{2} * places);
+    for (std::uint32_t at = out_head_; at != out_tail_; ++at) wider[at & (2 * places - 1)] = out_[at & (places - 1)];
+    out_ = std::move(wider);
+  }
+  out_[out_tail_++ & (out_.size() - 1)] = request;
 }
 
 void MemoryPipe::release_registers(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
@@ -117,7 +128,7 @@ void MemoryPipe::request_sectors(const MemoryOperation& operation, std::uint64_t
     request.fetch = part.fetch;
     request.rounds = timing_[operation.pattern].rounds;
     request.value_bytes = timing_[operation.pattern].value_bytes;
-    out_[out_tail_++ & out_mask_] = request;
+    line_up(request);
   }
   const std::uint32_t waiter = waiters_.take();
   waiters_[waiter] = {current_load_, miss.waiters, sectors};
@@ -155,6 +166,7 @@ bool MemoryPipe::merge_store(const MemoryRequest& store, std::uint16_t warp) {
     const int whole = kSectorBytes * std::popcount(unsigned{held.sectors});
     held.bytes = static_cast<std::uint8_t>(std::min(held.bytes + store.bytes, whole));
     held.full_sectors = held.bytes == whole;
+    held.masked = held.masked || store.masked;
     return true;
   }
   return false;
@@ -174,6 +186,7 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.rounds = timing_[operation.pattern].rounds;
   request.value_bytes = timing_[operation.pattern].value_bytes;
   request.full_sectors = part.whole_sectors();
+  request.masked = !request.full_sectors;
   request.bytes = part.bytes;
   const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
   if (holds && operation.warp >= last_store_.size()) last_store_.resize(operation.warp + 1u);
@@ -203,7 +216,7 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   if (holds)
     held_[held_tail_++ & kHeldMask] = {request, operation.warp, store_serial_};
   else
-    out_[out_tail_++ & out_mask_] = request;
+    line_up(request);
   return true;
 }
 
@@ -237,7 +250,14 @@ void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t b
   std::uint8_t pass_of[kMostLines];
   std::uint8_t used[kMostBanks] = {};
   std::uint8_t passes = 0;
+  bool twice = false;
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    // A copy may ask twice for a line that it looks up once (coalesce.cpp, ask_by_pairs).
+    twice = i > 0 && !twice && lines[i].line == lines[i - 1].line;
+    if (twice) {
+      pass_of[i] = pass_of[i - 1];
+      continue;
+    }
     std::size_t bank = gpu_.l1.tag_bank_masks.empty() ? i % banks : 0;
     const std::uint64_t address = (base + static_cast<std::uint64_t>(std::int64_t{lines[i].line})) * kLineBytes;
     for (std::size_t k = 0; k < gpu_.l1.tag_bank_masks.size(); ++k) {
@@ -288,6 +308,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     open_load(operation);
   }
   if (next_line_ == 0) order_lines(lines, operation.line_base);
+  const std::uint32_t sent = out_tail_;
   for (bool last = false; next_line_ < order_.size() && !last; ++next_line_) {
     if (out_full(request)) return false;
     const LineSectors& part = lines[order_[next_line_] & ~kLastOfPass];
@@ -295,6 +316,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     const std::uint64_t line = operation.line_base + static_cast<std::uint64_t>(std::int64_t{part.line});
     if (request == RequestKind::Read) {
       if (!load_line(operation, line, part)) return false;
+      last = last || out_tail_ - sent >= requests_per_cycle_;
     } else if (request == RequestKind::Atomic) {
       if (!atomic_line(operation, line, part)) return false;
     } else if (!store_line(operation, line, part, now, releases)) {
@@ -388,8 +410,9 @@ void MemoryPipe::request_of_box(const Box& box, std::uint64_t line, const LineSe
   request.kind = box.request;
   request.value_bytes = kSectorBytes;
   request.full_sectors = part.whole_sectors();
+  request.masked = !request.full_sectors;
   request.bytes = part.bytes;
-  out_[out_tail_++ & out_mask_] = request;
+  line_up(request);
   const std::uint32_t waiter = waiters_.take();
   waiters_[waiter] = {box.load, kNone, sectors};
   misses_[index].waiters = waiter;
@@ -488,7 +511,7 @@ Cycle MemoryPipe::send(Cycle now, MemorySystem& memory, std::vector<Release>& re
     if (!memory.accepts(sm_, now)) return retry(now, memory);
     store_was_last_ = store && (!other || !store_was_last_);
     if (!store_was_last_) {
-      const MemoryRequest& request = out_[out_head_++ & out_mask_];
+      const MemoryRequest& request = out_[out_head_++ & (out_.size() - 1)];
       memory.push(request, now);
       if ((request.tag & kStoreTag) == 0 && misses_[request.tag].sends) line_left(misses_[request.tag], now, releases);
       continue;

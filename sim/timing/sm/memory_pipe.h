@@ -209,6 +209,7 @@ class MemoryPipe {
   void request_of_box(const Box&, std::uint64_t line, const LineSectors&);
   void open_box(Box&);
   void release_registers(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  void line_up(const MemoryRequest&);
   Cycle send(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
   void line_left(Miss&, Cycle now, std::vector<Release>& releases);
   Cycle retry(Cycle now, const MemorySystem& memory) const;
@@ -230,6 +231,7 @@ class MemoryPipe {
   L1Cache l1_;
   std::uint16_t sm_;
   Cycle lead_;
+  std::uint32_t requests_per_cycle_;  ///< of reads: as many as the SM's port takes
 
   std::vector<Queue> queues_;  ///< by sub-partition
   std::uint32_t queue_mask_ = 0;
@@ -246,8 +248,7 @@ class MemoryPipe {
   Cycle remote_free_ = 0;               ///< when the way to other SMs is
   std::vector<Cycle> warp_banks_free_;  ///< by warp: when its last shared access of several wavefronts has passed
 
-  std::vector<MemoryRequest> out_;  ///< looked up, in line for the crossbar: a ring
-  std::uint32_t out_mask_ = 0;
+  std::vector<MemoryRequest> out_;  ///< looked up, in line for the crossbar: a ring that grows
   std::uint32_t out_head_ = 0, out_tail_ = 0;
   /// The store buffer: a store waits for the same warp's next store to the same lines, as long as stores keep coming
   /// and there is room (kernels/micro l1_stores; FINDINGS.md, L1).

@@ -173,3 +173,48 @@ TEST_CASE("as many loads, of as many lines together, are under way as may be") {
   CHECK(elapsed(8, 32, 8) < elapsed(8, 16, 8));
   CHECK(elapsed(8, 4, 8) > elapsed(8, 8, 8));  // fewer lines than a single load has: it is sent in parts
 }
+
+TEST_CASE("a copy is served as fast as the SM's port takes what it misses") {
+  // Eight rows of 64 bytes that begin so many bytes after a line. Cycles until the copy has read its addresses.
+  const auto served = [](int requests_per_cycle, int begin) {
+    GpuModel gpu = pipe_model();
+    gpu.l1.tags_per_cycle = 4;
+    gpu.crossbar.sm_requests_per_cycle_x16 = 16 * requests_per_cycle;
+    AccessPattern rows;
+    rows.lanes = ~LaneMask{0};
+    rows.space = MemorySpace::Global;
+    rows.kind = MemoryKind::AsyncCopy;
+    rows.bytes = 16;
+    rows.base_offset = static_cast<std::uint8_t>(begin);
+    for (int lane = 0; lane < kWarpLanes; ++lane)
+      rows.offsets[static_cast<std::size_t>(lane)] = lane / 4 * 4096 + lane % 4 * 16;
+    AccessPattern room = rows;
+    room.space = MemorySpace::Shared;
+    CoalescedPatterns patterns;
+    patterns.extend({rows, room}, {});
+    const std::vector<PatternTiming> timing(2);
+    MemorySystem memory(gpu);
+    MemoryPipe pipe(gpu, 0, 1 << 17, patterns, timing);
+    TimedInstruction copy;
+    copy.path = Path::Copy;
+    copy.space = MemorySpace::Global;
+    copy.memory = MemoryKind::AsyncCopy;
+    copy.read_barrier = 0;
+    copy.bypass_l1 = true;
+    MemoryOperation operation;
+    operation.instruction = &copy;
+    operation.effect = effect_of(rows);
+    operation.target = 1;
+    pipe.push(operation);
+    std::vector<Release> releases;
+    for (Cycle now = 0; now < 100; ++now) pipe.tick(now, memory, releases);
+    for (const Release& release : releases)
+      if (release.kind == Release::Kind::Read) return static_cast<int>(release.at);
+    return -1;
+  };
+  REQUIRE(served(4, 0) > 0);  // as fast as tags are looked up
+  CHECK(served(2, 0) == served(4, 0) + 2);
+  CHECK(served(1, 0) == served(4, 0) + 6);
+  CHECK(served(2, 16) == served(2, 0) + 4);  // two requests a row, of one line
+  CHECK(served(1, 16) == served(1, 0) + 8);
+}
