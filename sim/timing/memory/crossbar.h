@@ -27,8 +27,8 @@ class Crossbar {
   /// Whether the port takes a request; it queues a few beyond the one it is sending.
   bool accepts(std::uint16_t sm, Cycle now) const { return ports_[sm].free() < to_fine(now) + port_depth_; }
   Cycle accepts_again(std::uint16_t sm, Cycle now) const;
-  /// Sends a request with data of `data_sectors`; returns the cycle in which it leaves the SM. What a mask or header of its
-  /// own adds counts as a sector (port_sectors).
+  /// Sends a request with data of `data_sectors`; returns the cycle in which it leaves the SM. What a mask or header of
+  /// its own adds counts as a sector (port_sectors).
   Cycle send(std::uint16_t sm, int data_sectors, Cycle now);
   /// A write or atomic of `flits` reaches its CPC's path at `now`; returns the cycle in which it enters the network.
   Cycle gather(std::uint16_t sm, int flits, Cycle now);
