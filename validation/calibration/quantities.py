@@ -647,7 +647,7 @@ def store_rows():
 
 
 def first_tiles():
-    return wholes("micro_first_tiles", "l2.coalescer_cycles hbm.t_faw crossbar.gpc_response_bytes_per_cycle", metric="sm__cycles_active.max")
+    return wholes("micro_first_tiles", "l2.coalescer_cycles hbm.t_faw crossbar.gpc_response_bytes_per_cycle", metric="sm__cycles_active.avg")
 
 
 def copy_requests():
