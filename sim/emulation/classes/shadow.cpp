@@ -117,6 +117,11 @@ Shadow::Operand Shadow::operand(const Exec& x, const Source& s, bool is_unsigned
 void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask lanes) {
   Tag next = t;
   next.lanes &= lanes;
+  if (next.kind == TagKind::Opaque || next.kind == TagKind::Linear || next.kind == TagKind::High) {
+    // Blocks that differ there are of another class.
+    next.dims = static_cast<Dims>(next.dims & ~conditions_.fixed());
+    if (next.kind == TagKind::Opaque && next.dims == 0) next.kind = TagKind::None;
+  }
   if (offset >= uniform_row_) {
     // A uniform register is written whole, whichever lanes take part.
     lanes = ~LaneMask{0};
@@ -155,6 +160,11 @@ void Shadow::assign(const Exec& x, std::uint32_t offset, const Tag& t, LaneMask 
 }
 
 void Shadow::set_opaque(const Exec& x, const ShadowPlan& plan, Dims dims) {
+  dims = static_cast<Dims>(dims & ~conditions_.fixed());
+  if (dims == 0) {
+    clear(x, plan);
+    return;
+  }
   const Tag t{TagKind::Opaque, dims, lanes_, {}, 0};
   WarpTags& w = warp(x);
   for (const std::uint32_t row : plan.writes) {

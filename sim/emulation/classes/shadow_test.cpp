@@ -227,6 +227,24 @@ TEST_CASE("which lanes of an asynchronous copy read is followed though no value 
                    {12, 1, 1}) == 3);
 }
 
+TEST_CASE("what depends only on a coordinate that a class shares is the same in all of it", "[shadow]") {
+  // The square of x decides a branch, and is part of an address beside y: a class for each x, not for each block.
+  CHECK(classes_of(kStart + R"(
+    IMAD R11, R3, R3, 0x1
+    ISETP.GT.AND P0, PT, R11, 0x8, PT
+    @P0 BRA $far
+    IADD3 R11, R11, 0x1, RZ
+far:
+    IMAD R11, R11, R11, RZ
+    LEA R6, R4, R0, 0x6
+    IADD3 R6, R6, R11, RZ
+    IMAD.WIDE R8, R6, R5, c[0x0][0x160]
+    LDG.E R10, [R8.64]
+    EXIT
+)",
+                   {5, 40, 1}) == 5);
+}
+
 TEST_CASE("ways that depend on data", "[shadow]") {
   // Every block's own: the buffer's values lie below 100.
   const std::string by_data = kStart + R"(

@@ -224,6 +224,32 @@ TEST_CASE("blocks that differ are sampled along the grid, and counted", "[counte
   CHECK(executed(*estimate) == Approx(executed(*truth)).epsilon(0.15));
 }
 
+TEST_CASE("blocks are sampled along what decides how long they take", "[counter]") {
+  // 128 lengths along x, the same for each of 32 rows of blocks, and for places in a grid of one dimension.
+  const std::string derived = R"(
+    SHF.R.U32.HI R4, RZ, 0x7, R3
+    IMAD R3, R4, -0x80, R3
+)";
+  const std::string body = kTriangle.substr(test::kStart.size());
+  for (const bool flat : {false, true}) {
+    const test::Example made(test::kStart + (flat ? derived : "") + body, flat ? Dim3{4096, 1, 1} : Dim3{128, 32, 1});
+    TraceOptions options;
+    options.counted_instructions = 0;
+    options.traced_instructions = 1'000'000;
+    std::vector<std::string> warnings;
+    options.emulation.warnings = &warnings;
+    const auto estimate = trace_launch(made.program, made.item, 0, options);
+    CHECK(estimate->launch.samples_differ);
+    CHECK(estimate->launch.sampled_blocks < 64);
+    double truth = 0, executed = 0;
+    for (int x = 0; x < 128; ++x) truth += 32.0 * 2 * (x * x + 1);  // two warps each
+    for (std::size_t i = 0; i < made.program.kernels[0].instructions.size(); ++i)
+      if (made.program.kernels[0].instructions[i].opcode == Opcode::ISETP)
+        executed = static_cast<double>(estimate->totals()[i].executed);
+    CHECK(executed == Approx(truth).epsilon(0.02));
+  }
+}
+
 TEST_CASE("little memory holds fewer blocks, and one that does not fit is refused by name", "[counter]") {
   const test::Example made(kTriangle, {200, 1, 1});
   TraceOptions options;

@@ -316,13 +316,103 @@ class SampleCounter {
   std::vector<InstructionCount> estimated_, counted_;
 };
 
-/// The blocks between `first` and `last`, which lie so far from `representative`, by their linear index.
-BlockCondition stretch(const Dim3& grid, std::uint64_t representative, std::uint64_t first, std::uint64_t last) {
-  BlockCondition between;
-  between.coefficient = linear_slope(grid);
-  between.low = static_cast<std::int64_t>(first - representative);
-  between.high = static_cast<std::int64_t>(last - representative);
-  return between;
+/// An order of the blocks of a grid: by a form of their place (the row of a triangle, say), and by linear index where
+/// that is the same.
+class BlockOrder {
+ public:
+  /// None where a key could overflow.
+  static std::optional<BlockOrder> by(const KernelTrace& trace, const BlockSlope& form) {
+    BlockOrder order(trace);
+    const auto blocks = static_cast<BlockSlope::Wide>(trace.launch.grid.count());
+    const auto add = [&](std::int64_t& to, std::int64_t leading) {
+      const BlockSlope::Wide sum = to + blocks * leading;
+      to = static_cast<std::int64_t>(sum);
+      return sum == to && std::abs(leading) < kFarthest;
+    };
+    BlockSlope& key = order.key_;
+    bool fits = add(key.x, form.x) && add(key.y, form.y) && add(key.z, form.z);
+    for (std::size_t i = 0; i < key.quotients.size(); ++i) fits &= add(key.quotients[i], form.quotients[i]);
+    const Dim3& grid = trace.launch.grid;
+    for (const Dim3& corner : {Dim3{0, 0, 0}, Dim3{grid.x - 1, grid.y - 1, grid.z - 1}}) {
+      const BlockSlope::Wide at = key.exactly_over(trace.place(corner));
+      fits &= at < kFarthest && at > -kFarthest;
+    }
+    return fits ? std::optional(order) : std::nullopt;
+  }
+  explicit BlockOrder(const KernelTrace& trace) : trace_(&trace), key_(linear_slope(trace.launch.grid)) {}
+
+  bool natural() const { return key_ == linear_slope(trace_->launch.grid); }
+  std::int64_t key(const Dim3& block) const {
+    return static_cast<std::int64_t>(key_.exactly_over(trace_->place(block)));
+  }
+  std::int64_t key(std::uint64_t linear) const { return key(trace_->block_index(linear)); }
+
+  /// The blocks from `first` to `last`, said by how far they lie from `representative`.
+  BlockCondition stretch(const Dim3& representative, std::uint64_t first, std::uint64_t last) const {
+    BlockCondition between;
+    between.coefficient = key_;
+    between.low = key(first) - key(representative);
+    between.high = key(last) - key(representative);
+    return between;
+  }
+
+  void sort(std::vector<std::uint64_t>& blocks) const {
+    std::vector<std::pair<std::int64_t, std::uint64_t>> keyed;
+    keyed.reserve(blocks.size());
+    for (const std::uint64_t b : blocks) keyed.emplace_back(key(b), b);
+    std::sort(keyed.begin(), keyed.end());
+    std::transform(keyed.begin(), keyed.end(), blocks.begin(), [](const auto& one) { return one.second; });
+  }
+  static constexpr std::uint64_t kBytesToSort = sizeof(std::pair<std::int64_t, std::uint64_t>);
+
+ private:
+  static constexpr std::int64_t kFarthest = std::int64_t{1} << 61;  // the difference of two keys is one, too
+
+  const KernelTrace* trace_;
+  BlockSlope key_;
+};
+
+/// The order in which blocks that follow each other differ least in what they execute, by those that are known: by
+/// what their conditions ask for, by a coordinate, a quotient or a remainder of coordinates, or as they are. The more
+/// alike neighbours are, the more one says of those beside it.
+BlockOrder smoothest_order(const KernelTrace& trace, const std::vector<const BlockClass*>& known) {
+  std::vector<BlockSlope> forms{{1, 0, 0, {}}, {0, 1, 0, {}}, {0, 0, 1, {}}};
+  for (std::size_t i = 0; i < trace.quotients.size(); ++i) {
+    BlockSlope quotient, remainder = trace.quotients[i].numerator;
+    quotient.quotients[i] = 1;
+    remainder.quotients[i] = -trace.quotients[i].divisor;
+    forms.push_back(quotient);
+    forms.push_back(remainder);
+  }
+  for (const BlockClass* c : known) {
+    for (const BlockCondition& condition : c->conditions) {
+      if (std::find(forms.begin(), forms.end(), condition.coefficient) == forms.end())
+        forms.push_back(condition.coefficient);
+    }
+  }
+  std::vector<std::pair<std::int64_t, std::uint64_t>> keyed(known.size());
+  const auto variation = [&](const BlockOrder& order) {
+    for (std::size_t i = 0; i < known.size(); ++i)
+      keyed[i] = {order.key(known[i]->representative), executed(*known[i])};
+    std::sort(keyed.begin(), keyed.end());
+    std::uint64_t sum = 0;
+    for (std::size_t i = 1; i < keyed.size(); ++i) {
+      const auto [low, high] = std::minmax(keyed[i - 1].second, keyed[i].second);
+      sum += high - low;
+    }
+    return sum;
+  };
+  BlockOrder best(trace);
+  std::uint64_t least = variation(best);
+  for (const BlockSlope& form : forms) {
+    const std::optional<BlockOrder> order = BlockOrder::by(trace, form);
+    if (!order) continue;
+    if (const std::uint64_t sum = variation(*order); sum < least) {
+      least = sum;
+      best = *order;
+    }
+  }
+  return best;
 }
 
 /// The i-th place of `count`. Golden-ratio steps leave gaps of at most three lengths, however many there are.
@@ -332,11 +422,13 @@ std::size_t golden_step(std::uint64_t i, std::uint64_t count) {
 }
 
 /// Follows blocks spread evenly over `members`, as many as `affordable` says. Each stands for its neighbours up to
-/// halfway to the next one, so that what changes along the grid (the rows of a triangle) is followed in steps. If all
-/// of a class go one way, its `first` block stands for all, and nothing of them is kept.
+/// halfway to the next one, so that what changes along their order (the rows of a triangle) is followed in steps. If
+/// all of a class go one way, its `first` block stands for all, and nothing of them is kept.
 class Sample {
  public:
-  Sample(KernelTrace& trace, const std::vector<std::uint64_t>& members) : trace_(trace), members_(members) {}
+  /// The members are in this order.
+  Sample(const BlockOrder& order, KernelTrace& trace, const std::vector<std::uint64_t>& members)
+      : order_(order), trace_(trace), members_(members) {}
 
   template <class Follow, class Affordable>
   void follow(const Follow& follow_block, const Affordable& affordable) {
@@ -368,7 +460,7 @@ class Sample {
       c.single = false;
       c.population = end - begin;
       c.conditions = moved(conditions, home, c.representative);
-      c.conditions.push_back(stretch(trace_.launch.grid, members_[it->first], members_[begin], members_[end - 1]));
+      c.conditions.push_back(order_.stretch(c.representative, members_[begin], members_[end - 1]));
       classes.push_back(std::move(c));
       begin = end;
     }
@@ -412,6 +504,7 @@ class Sample {
     return conditions;
   }
 
+  BlockOrder order_;
   KernelTrace& trace_;
   const std::vector<std::uint64_t>& members_;
   Chosen chosen_;  ///< by place among the members
@@ -530,7 +623,8 @@ class GridTracer {
   }
   /// Classes whose conditions tell who belongs to them are exact, a sample is not: where the blocks met first do not
   /// stand for many, those at golden-ratio steps may, since large classes are met soon. They may take what counting
-  /// blocks one by one would, as long as that seems to reach for the rest of the grid. Whether it did.
+  /// blocks one by one would, as long as that seems to reach for the rest of the grid. Whether it did; if not, some
+  /// blocks from all over the grid are known, which show along what they differ.
   bool find_large_classes() {
     const std::uint64_t blocks = trace_.launch.grid.count(), begun = spent_;
     const double share_before = covered();
@@ -543,11 +637,14 @@ class GridTracer {
       }
       known = 0;
       BlockClass next = follow(b);
-      if (next.single || depends_on_data_) return false;
+      if (depends_on_data_) return false;
+      const bool alone = next.single;
       own_.push_back(static_cast<std::uint32_t>(trace_.classes.size()));
       keep(std::move(next));
       cover_.add(own_.back());
-      if (++followed % kWorthwhile != 0) continue;
+      ++followed;
+      if (alone && (followed >= kWorthwhile || spent_ - begun > options_.traced_instructions / 2)) return false;
+      if (followed % kWorthwhile != 0) continue;
       const double spent = static_cast<double>(spent_ - begun), share = covered();
       const double ahead = spent / std::max(share - share_before, 1e-9) * (1 - share);
       if (spent + ahead > static_cast<double>(options_.counted_instructions) || bytes_ > options_.trace_bytes)
@@ -597,6 +694,9 @@ class GridTracer {
                            " there are too many to choose from",
                        "a smaller grid shows the same");
     counter_.spend(spent_ - std::min(spent_, options_.traced_instructions));
+    std::vector<const BlockClass*> followed;
+    for (const std::uint32_t i : own_) followed.push_back(&trace_.classes[i]);
+    BlockOrder order = smoothest_order(trace_, followed);
     keep_largest(kMostTests / blocks);
     std::vector<std::uint64_t> members;
     for (std::uint64_t b = 0; b < blocks; ++b) {
@@ -607,8 +707,12 @@ class GridTracer {
       else
         ++trace_.classes[known].population;
     }
+    if (!order.natural() && members.size() <= options_.trace_bytes / BlockOrder::kBytesToSort)
+      order.sort(members);
+    else
+      order = BlockOrder(trace_);
     // What was spent so far is gone; the sample gets half a share.
-    Sample sample(trace_, members);
+    Sample sample(order, trace_, members);
     take(sample, options_.traced_instructions / 2, kWorthwhile, kLargestSample, [&] {
       if (options_.progress) options_.progress(sample.size(), members.size());
     });
@@ -619,7 +723,7 @@ class GridTracer {
   /// False, and `first` as it was: they differ, but may do so by a place that several share.
   bool add_data_dependent(BlockClass& first) {
     const bool shares = may_share();
-    const std::vector<std::uint64_t> members = cover_.members(first);
+    std::vector<std::uint64_t> members = cover_.members(first);
     const std::uint64_t left = options_.traced_instructions - std::min(options_.traced_instructions, spent_);
     const std::uint64_t budget = std::min(options_.traced_instructions / kClassShare, left);
     const std::uint64_t each = std::max<std::uint64_t>(1, executed(first)), size = bytes_of(first);
@@ -631,7 +735,7 @@ class GridTracer {
       for (std::size_t i = before; i < trace_.classes.size(); ++i) bytes_ += bytes_of(trace_.classes[i]);
       return true;
     }
-    Sample sample(trace_, members);
+    Sample sample(BlockOrder(trace_), trace_, members);
     take(sample, budget, kSmallestSample, kLargestDataSample, [] {});
     if (!sample.alike(first)) {
       if (shares) return false;
@@ -683,8 +787,8 @@ class GridTracer {
     for (const BlockClass& c : trace_.classes) bytes_ += bytes_of(c);
   }
 
-  void add_strata(Sample& sample, const std::vector<std::uint64_t>& members,
-                  const std::vector<BlockCondition>& conditions, const BlockClass* home) {
+  void add_strata(Sample& sample, std::vector<std::uint64_t>& members, const std::vector<BlockCondition>& conditions,
+                  const BlockClass* home) {
     LaunchInfo& info = trace_.launch;
     info.sampled_blocks += sample.size();
     info.inferred_blocks += members.size() - sample.size();
@@ -692,6 +796,7 @@ class GridTracer {
     const double error = sample.error_pct();
     const std::uint64_t instructions = sample.instructions();
     std::vector<BlockClass> strata = sample.strata(conditions, home);
+    std::sort(members.begin(), members.end());  // blocks are counted in the order in which they run
     cover_.take_all(members);
     if (!counter_.count(trace_, members, strata, instructions) && options_.emulation.warnings != nullptr) {
       char text[32];
