@@ -788,6 +788,17 @@ def copy_requests():
                                                        lambda n: ("out", n, "in", start), out=512, **{"in": 20 * 4 * 32768 + 1024})]}
 
 
+COPY_PARTS = [(kind, row, lanes, start) for kind in ("zeros", "off") for row, parts in ((64, (1, 3)), (512, (0, 1, 4, 5, 13, 29)))
+              for lanes in parts for start in (0, 16, 48, 112)]
+
+
+def copy_parts():
+    return {"micro_copy_parts": [one.replace("block: [128, 1, 1]", "block: [128, 1, 1]\n  dynamic_shared_bytes: 2048")
+                                 for kind, row, lanes, start in COPY_PARTS
+                                 for one in counted(f"copy_parts_{kind}_{row}_l{lanes}_from_{start}", f"copy_parts_{kind}_{row}", COPY_REQUESTS_TRIPS,
+                                                    1, 4, lambda n: ("out", n, "in", start, lanes), out=512, **{"in": 20 * 4 * 32768 + 1024})]}
+
+
 STORE_ROWS = [(order, between, warps, grid) for order in ("along", "apart", "mixed") for between in (0, 2, 8)
               for warps, grid in ((1, 1), (2, 1), (4, 1), (8, 1), (8, SMS))]
 STORE_ROWS_TRIPS = 16
@@ -853,5 +864,5 @@ def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, exponentials, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async, copy_rows, copy_requests, store_rows, first_tiles, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
+             scoreboards, last, ports, copy_async, copy_rows, copy_requests, copy_parts, store_rows, first_tiles, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
     return {stem: cases for part in parts for stem, cases in part().items()}

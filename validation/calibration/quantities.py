@@ -655,6 +655,11 @@ def copy_requests():
                   metric="lts__t_requests_srcunit_tex.sum") for row, start in launches.COPY_REQUESTS]
 
 
+def copy_parts():
+    return [slope(f"copy_parts_{kind}_{row}_l{lanes}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "sectors/copy", "",
+                  metric="l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") for kind, row, lanes, start in launches.COPY_PARTS]
+
+
 def all_quantities():
     """(stem, quantity) of everything."""
     parts = {"micro_launch": launch_costs, "micro_code_size": code_size, "micro_issue": issue,
@@ -662,7 +667,7 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
-             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_store_rows": store_rows, "micro_first_tiles": first_tiles, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
+             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_copy_parts": copy_parts, "micro_store_rows": store_rows, "micro_first_tiles": first_tiles, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
              "micro_tensor_beside": tensor_beside, "micro_tensor_tiles": tensor_tiles, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
