@@ -3,7 +3,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <bit>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "program/traits.h"
@@ -122,7 +124,8 @@ std::uint32_t BlockTraceBuilder::find_slope(Recent& recent, const BlockSlope& sl
 void BlockTraceBuilder::count_access(const Instruction& instruction, InstructionCount& count,
                                      const AccessPattern& pattern, const CoalescedCounts& coalesced) {
   const bool copies = pattern.kind == MemoryKind::AsyncCopy;
-  if (copies && pattern.space != MemorySpace::Shared) copied_lines_ = coalesced.lines;
+  if (copies && pattern.space != MemorySpace::Shared)
+    copied_lines_ = filled_lines_ != 0 ? std::exchange(filled_lines_, std::uint16_t{0}) : coalesced.lines;
   if (pattern.lanes == 0) return;
   if (pattern.space == MemorySpace::Shared) {
     ++count.shared_requests;
@@ -146,6 +149,18 @@ void BlockTraceBuilder::count_access(const Instruction& instruction, Instruction
   count.bytes += coalesced.bytes;
   if (pattern.kind == MemoryKind::Atomic || pattern.kind == MemoryKind::Reduction)
     count.addresses += coalesced.addresses;
+}
+
+void BlockTraceBuilder::fill(std::uint32_t pc, LaneMask writes, const std::uint64_t* lane_addresses) {
+  // Addresses of lanes that read nothing need not make sense.
+  LaneMask near = 0;
+  for (LaneMask m = writes; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    const std::uint64_t offset = lane_addresses[lane] - lane_addresses[std::countr_zero(writes)];
+    if (offset + (1u << 30) < std::uint64_t{1} << 31) near |= LaneMask{1} << lane;
+  }
+  const Instruction& instruction = kernel_.instructions[pc];
+  filled_lines_ = coalesce(make_pattern(instruction, pc, near, lane_addresses, MemorySpace::Global)).lines;
 }
 
 void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, const std::uint64_t* lane_addresses,

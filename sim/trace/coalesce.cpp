@@ -145,13 +145,15 @@ void count_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rul
 }
 
 /// An asynchronous copy of 16 bytes a lane fills shared memory a line at a time, from eight lanes, and each 32 bytes of
-/// that from two. What two lanes ask for lies in one sector or in two, and the eight ask twice: for the first sectors
-/// of all pairs, then for the second ones of those that have two; each time once for a line of memory. A sector that
-/// two pairs share comes twice. Tags are looked up for both at once: as many sectors of a line as one of the two wants.
-/// Measured on an H100: kernels/micro copy_requests, 30 patterns of rows, all agree (lts__t_requests_srcunit_tex,
-/// smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts, l1tex__t_sectors_pipe_lsu_mem_global_op_ld).
+/// that from two. What these two ask for lies in a sector or in two: a sector may fill all 32 bytes, or its halves the
+/// halves of them, straight or crosswise. The eight ask for each of these by itself, each time once for a line of
+/// memory; a sector that two pairs share comes twice. Tags are looked up for the first and the last sector of all pairs
+/// at once: of a line as often as one of the two lies in it. Measured on an H100: kernels/micro copy_requests and
+/// copy_parts, 94 patterns of rows of which all or the first lanes read, all agree (lts__t_requests_srcunit_tex,
+/// l1tex__m_xbar2l1tex_read_sectors, l1tex__t_sectors_pipe_lsu_mem_global_op_ld).
 void ask_by_pairs(const AccessPattern& copy, CoalescedCounts& counts, std::vector<LineSectors>* lines) {
-  constexpr int kLineLanes = kLineBytes / 16;
+  constexpr int kLineLanes = kLineBytes / 16, kPairs = kLineLanes / 2;
+  enum Fill { Whole, Straight, StraightUpper, UpperToLower, LowerToUpper, Fills };
   std::array<LineSectors, kWarpLanes> requests;
   std::size_t count = 0;
   const auto add = [&](std::size_t first, std::int64_t sector, int bytes) {
@@ -164,32 +166,48 @@ void ask_by_pairs(const AccessPattern& copy, CoalescedCounts& counts, std::vecto
     requests[at].bytes = static_cast<std::uint8_t>(requests[at].bytes + bytes);
     ++counts.sectors;
   };
-  const auto sector_of = [&](int lane) {
-    return floor_divide(std::int64_t{copy.base_offset} + copy.offsets[static_cast<std::size_t>(lane)], kSectorBytes);
+  const auto place = [&](int lane) {
+    return std::int64_t{copy.base_offset} + copy.offsets[static_cast<std::size_t>(lane)];
+  };
+  const auto sector_of = [&](int lane) { return floor_divide(place(lane), kSectorBytes); };
+  const auto line_of = [&](int lane) { return floor_divide(place(lane), kLineBytes); };
+  const auto fill_of = [&](int lane) {
+    const bool upper = (place(lane) & 16) != 0, to_upper = (lane & 1) != 0;
+    return upper == to_upper ? (upper ? StraightUpper : Straight) : upper ? UpperToLower : LowerToUpper;
   };
   for (int eight = 0; eight < kWarpLanes; eight += kLineLanes) {
-    const std::size_t firsts = count;
+    for (int fill = Whole; fill < Fills; ++fill) {
+      const std::size_t first = count;
+      for (int lane = eight; lane < eight + kLineLanes; lane += 2) {
+        const LaneMask both = copy.lanes >> lane & 3;
+        if (both == 3 && sector_of(lane) == sector_of(lane + 1)) {
+          if (fill == Whole) add(first, sector_of(lane), kSectorBytes);
+          continue;
+        }
+        for (int half = 0; half < 2; ++half)
+          if ((both >> half & 1) != 0 && fill_of(lane + half) == fill) add(first, sector_of(lane + half), copy.bytes);
+      }
+    }
+    // The lines of first and of last sectors, by pair.
+    std::array<std::int64_t, kPairs> firsts, lasts;
+    std::size_t pairs = 0;
     for (int lane = eight; lane < eight + kLineLanes; lane += 2) {
       const LaneMask both = copy.lanes >> lane & 3;
       if (both == 0) continue;
-      const bool whole = both == 3 && sector_of(lane) == sector_of(lane + 1);
-      add(firsts, sector_of(both == 2 ? lane + 1 : lane), whole ? kSectorBytes : copy.bytes);
+      firsts[pairs] = line_of(both == 2 ? lane + 1 : lane);
+      lasts[pairs++] = line_of(both == 1 ? lane : lane + 1);
     }
-    const std::size_t seconds = count;
-    for (int lane = eight; lane < eight + kLineLanes; lane += 2)
-      if ((copy.lanes >> lane & 3) == 3 && sector_of(lane) != sector_of(lane + 1))
-        add(seconds, sector_of(lane + 1), copy.bytes);
-    const auto looked_up = [&](std::size_t first, std::size_t end, std::int32_t line) {
-      unsigned sectors = 0;
-      for (; first < end; ++first) sectors |= requests[first].line == line ? requests[first].sectors : 0u;
-      return std::popcount(sectors);
+    const auto in_line = [&](const std::array<std::int64_t, kPairs>& of, std::int64_t line) {
+      return std::count(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(pairs), line);
     };
-    for (std::size_t at = firsts; at < count; ++at) {
-      const std::int32_t line = requests[at].line;
-      if (looked_up(firsts, at, line) != 0) continue;
-      counts.tag_sectors = static_cast<std::uint16_t>(
-          counts.tag_sectors + std::max(looked_up(firsts, seconds, line), looked_up(seconds, count, line)));
-    }
+    const auto look_up = [&](const std::array<std::int64_t, kPairs>& of, std::size_t i, bool begun) {
+      const auto end = of.begin() + static_cast<std::ptrdiff_t>(i);
+      if (begun || std::find(of.begin(), end, of[i]) != end) return;
+      counts.tag_sectors =
+          static_cast<std::uint16_t>(counts.tag_sectors + std::max(in_line(firsts, of[i]), in_line(lasts, of[i])));
+    };
+    for (std::size_t i = 0; i < pairs; ++i) look_up(firsts, i, false);
+    for (std::size_t i = 0; i < pairs; ++i) look_up(lasts, i, in_line(firsts, lasts[i]) != 0);
   }
   counts.lines = static_cast<std::uint16_t>(count);
   const auto end = requests.begin() + static_cast<std::ptrdiff_t>(count);

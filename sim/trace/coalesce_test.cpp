@@ -388,7 +388,14 @@ TEST_CASE("a copy of 16 bytes a lane asks by eight lanes, twice where pairs lie 
   CHECK(copy(row(16)) == Counts{12, 32, 20});       // first sectors, second ones and the next line's
   CHECK(copy(row(16), 0b1111) == Counts{2, 4, 2});  // 64 bytes
   CHECK(copy(row(16), 0b0001) == Counts{1, 1, 1});  // what is not there comes as zeros
-  CHECK(copy(row(0), 0b0110) == Counts{1, 2, 2});   // halves of two pairs
+  CHECK(copy(row(0), 0b0110) == Counts{2, 2, 2});   // an upper half, and a lower one
+  // The first lanes of a row (kernels/micro copy_parts).
+  CHECK(copy(row(0), 0b11111) == Counts{2, 3, 3});
+  CHECK(copy(row(0), (1 << 13) - 1) == Counts{3, 7, 7});
+  CHECK(copy(row(48), (1 << 13) - 1) == Counts{6, 13, 8});
+  CHECK(copy(row(112), 0b1111) == Counts{3, 4, 3});
+  CHECK(copy(row(112), 0b11111) == Counts{3, 5, 4});
+  CHECK(copy(row(112), (1 << 13) - 1) == Counts{6, 13, 9});
   CHECK(copy([](int lane) { return lane / 4 * 1024 + lane % 4 * 16; }) == Counts{8, 16, 16});
   CHECK(copy([](int lane) { return lane * 1024; }) == Counts{32, 32, 32});
   CHECK(copy([](int lane) { return (lane ^ 1) * 16; }) == Counts{4, 16, 16});  // swizzled

@@ -346,7 +346,7 @@ void leave_store(Exec& x, const Op& op) {
 
 LaneMask compute_copy_source(Exec& x, const Op& op) {
   raw_addresses(x, op.a, op.b, op, false);
-  return settle(x, op, x.enabled, MemorySpace::Global);
+  return x.enabled == 0 ? 0 : settle(x, op, x.enabled, MemorySpace::Global);
 }
 
 LaneMask compute_copy_target(Exec& x, const Op& op) {

@@ -58,6 +58,8 @@ class TraceObserver {
     builder_.access(x.warp->index, x.pc, lanes, addresses, space, slope, true);
   }
 
+  void fill(const Exec& x, LaneMask writes) { builder_.fill(x.pc, writes, x.address.data()); }
+
   void diverge(const Exec& x) { builder_.diverge(x.warp->index, x.pc); }
 
   void hold(const Exec& x, LaneMask lanes) { builder_.hold(x.pc, lanes); }
@@ -94,6 +96,8 @@ class CountObserver {
     }
     builder_.access(x.warp->index, x.pc, lanes, addresses, space, {}, true);
   }
+
+  void fill(const Exec& x, LaneMask writes) { builder_.fill(x.pc, writes, x.address.data()); }
 
   void diverge(const Exec& x) { builder_.diverge(x.warp->index, x.pc); }
 
