@@ -11,15 +11,15 @@ namespace forewarp {
 namespace {
 
 /// Passes of the data stage, counted with shared memory's, for instructions that move nothing of it: shuffles, lane
-/// attributes, memory instructions none of whose lanes takes part (they pass once all the same), and fences (two; one
-/// within the block).
+/// attributes, memory instructions none of whose lanes takes part (they pass once all the same), fences (two; one
+/// within the block), and the zeros that asynchronous copies write.
 std::uint64_t other_wavefronts(const Instruction& instruction, const InstructionCount& count) {
   const Timing timing = traits(instruction.opcode).unit.timing;
   if (timing == Timing::Shuffle) return count.executed;
   if (timing == Timing::LaneAttribute) return reads_lane_attribute(instruction) ? count.executed : 0;
   if (timing == Timing::Fence) return count.executed * (instruction.has(Modifier::CTA) ? 1 : 2);
   const bool memory = instruction.memory != MemoryKind::None && instruction.pipe == Pipe::Lsu;
-  return memory ? count.executed - count.executed_on : 0;
+  return count.zero_wavefronts + (memory ? count.executed - count.executed_on : 0);
 }
 
 }  // namespace

@@ -129,6 +129,11 @@ void BlockTraceBuilder::count_access(const Instruction& instruction, Instruction
   if (pattern.lanes == 0) return;
   if (pattern.space == MemorySpace::Shared) {
     ++count.shared_requests;
+    if (copies && zeros_ != 0) {
+      AccessPattern zeros = pattern;
+      zeros.lanes = std::exchange(zeros_, 0);
+      count.zero_wavefronts += coalesce(zeros).wavefronts;
+    }
     // Each line that an asynchronous copy reads passes the banks by itself (eight in all from rows of 64 bytes).
     const int passes = std::max(int{coalesced.wavefronts}, copies ? int{copied_lines_} : 0);
     count.wavefronts += static_cast<unsigned>(passes * wavefront_factor(instruction));
@@ -151,7 +156,8 @@ void BlockTraceBuilder::count_access(const Instruction& instruction, Instruction
     count.addresses += coalesced.addresses;
 }
 
-void BlockTraceBuilder::fill(std::uint32_t pc, LaneMask writes, const std::uint64_t* lane_addresses) {
+void BlockTraceBuilder::fill(std::uint32_t pc, LaneMask writes, LaneMask reads, const std::uint64_t* lane_addresses) {
+  zeros_ = writes & ~reads;
   // Addresses of lanes that read nothing need not make sense.
   LaneMask near = 0;
   for (LaneMask m = writes; m != 0; m &= m - 1) {

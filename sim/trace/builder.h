@@ -58,9 +58,10 @@ class BlockTraceBuilder {
 
   /// The BAR just executed, also when no lane is enabled.
   void arrive(int warp, LaneMask enabled, const BarrierArrival& arrival);
-  /// Before the access of the copy just executed: `writes` are the lanes that write to shared memory, zeros or what
-  /// they read. Nsight Compute counts the wavefronts of a copy as if all of them read (kernels/micro copy_parts).
-  void fill(std::uint32_t pc, LaneMask writes, const std::uint64_t* lane_addresses);
+  /// Before the accesses of the copy just executed, of whose lanes that write to shared memory a part reads nothing and
+  /// writes zeros. These go through the banks by themselves; Nsight Compute counts the wavefronts of the copy as if all
+  /// read (kernels/micro copy_parts).
+  void fill(std::uint32_t pc, LaneMask writes, LaneMask reads, const std::uint64_t* lane_addresses);
 
   /// The copy by a unit beside the warps just executed: a box (is_box) or, with no lanes, nothing of the tensor.
   void copy(int warp, std::uint32_t pc, const AccessPattern& box, std::uint64_t base, const BlockSlope& slope,
@@ -132,6 +133,7 @@ class BlockTraceBuilder {
   PatternInterner interner_;
   std::uint64_t bytes_ = 0, limit_ = ~std::uint64_t{0};  ///< of this block's runs and accesses
   std::uint16_t copied_lines_ = 0;                       ///< what the last asynchronous copy reads
+  LaneMask zeros_ = 0;                                   ///< its lanes that read nothing
   std::uint16_t filled_lines_ = 0;                       ///< what it would read if no lane wrote zeros
   bool keeps_ = true;
   bool single_ = false;

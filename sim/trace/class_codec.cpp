@@ -37,14 +37,15 @@ void quotients_fields(A& a, T& quotients) {
 template <class A, class T>
 void count_fields(A& a, T& count) {
   auto& [executed, active_lanes, enabled_lanes, executed_on, divergent, held_lanes, requests, shared_requests, sectors,
-         tag_sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses] = count;
+         tag_sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts, zero_wavefronts, bank_conflicts, bytes,
+         addresses] = count;
   a(executed, active_lanes, enabled_lanes, executed_on, divergent, held_lanes, requests, shared_requests, sectors,
-    tag_sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts, bank_conflicts, bytes, addresses);
+    tag_sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts, zero_wavefronts, bank_conflicts, bytes, addresses);
 }
 
 template <class A, class T>
 void counts_fields(A& a, T& counts) {
-  const std::size_t n = a.count(counts.size(), 17);  // numbers
+  const std::size_t n = a.count(counts.size(), 18);  // numbers
   if constexpr (A::kDecodes) counts.resize(n);
   for (auto& count : counts) count_fields(a, count);
 }

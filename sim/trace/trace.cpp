@@ -19,6 +19,7 @@ void InstructionCount::add(const InstructionCount& other, std::uint64_t times) {
   lines += other.lines * times;
   wavefronts += other.wavefronts * times;
   ideal_wavefronts += other.ideal_wavefronts * times;
+  zero_wavefronts += other.zero_wavefronts * times;
   bank_conflicts += other.bank_conflicts * times;
   bytes += other.bytes * times;
   addresses += other.addresses * times;

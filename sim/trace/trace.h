@@ -225,6 +225,7 @@ struct InstructionCount {
   std::uint64_t lines = 0;          ///< distinct 128-byte lines (L1 tags) per request, summed
   std::uint64_t wavefronts = 0;     ///< shared memory: passes through the data stage
   std::uint64_t ideal_wavefronts = 0;  ///< passes if the lanes lay side by side: lanes x bytes / 128
+  std::uint64_t zero_wavefronts = 0;   ///< asynchronous copies: passes in which lanes that read nothing write zeros
   std::uint64_t bank_conflicts = 0;    ///< shared memory: passes beyond those that the access width alone asks for
   std::uint64_t bytes = 0;             ///< memory: distinct bytes per request, summed
   std::uint64_t addresses = 0;         ///< atomics and reductions: distinct addresses per request, summed

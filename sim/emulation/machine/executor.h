@@ -3,7 +3,7 @@
 //   void execute(const Exec&, const Op&, LaneMask enabled)   every warp instruction, before its effect
 //   void compute(const Exec&, const Op&)                      before the handler of a plain instruction runs
 //   void access(const Exec&, const Op&, LaneMask lanes, MemorySpace)   a memory instruction, its addresses in the Exec
-//   void fill(const Exec&, LaneMask lanes)    before the access of a copy: lanes that write what they read, or zeros
+//   void fill(const Exec&, LaneMask writes, LaneMask reads)   before a copy some of whose lanes write zeros
 //   void diverge(const Exec&)                                 a branch split the warp
 //   void hold(const Exec&, LaneMask lanes)                    a branch's own predicate kept enabled lanes
 //   void arrive(const Exec&, const BarrierArrival&)           a BAR or UCGABAR, with the lanes enabled or none
@@ -31,7 +31,7 @@ struct NoObserver {
   void execute(const Exec&, const Op&, LaneMask) {}
   void compute(const Exec&, const Op&) {}
   void access(const Exec&, const Op&, LaneMask, MemorySpace) {}
-  void fill(const Exec&, LaneMask) {}
+  void fill(const Exec&, LaneMask, LaneMask) {}
   void diverge(const Exec&) {}
   void hold(const Exec&, LaneMask) {}
   void arrive(const Exec&, const BarrierArrival&) {}
@@ -289,7 +289,7 @@ class BlockExecutor {
     Op part = op;
     part.space = MemorySpace::Global;
     if (enabled != 0) compute_copy_source(x_, part);
-    if (read != enabled) observer.fill(x_, enabled);
+    if (read != enabled) observer.fill(x_, enabled, read);
     observer.access(x_, op, read, MemorySpace::Global);
     if (op.value_needed) {
       for (auto& bytes : x_.warp->copied) bytes.fill(0);

@@ -58,7 +58,7 @@ class TraceObserver {
     builder_.access(x.warp->index, x.pc, lanes, addresses, space, slope, true);
   }
 
-  void fill(const Exec& x, LaneMask writes) { builder_.fill(x.pc, writes, x.address.data()); }
+  void fill(const Exec& x, LaneMask writes, LaneMask reads) { builder_.fill(x.pc, writes, reads, x.address.data()); }
 
   void diverge(const Exec& x) { builder_.diverge(x.warp->index, x.pc); }
 
@@ -97,7 +97,7 @@ class CountObserver {
     builder_.access(x.warp->index, x.pc, lanes, addresses, space, {}, true);
   }
 
-  void fill(const Exec& x, LaneMask writes) { builder_.fill(x.pc, writes, x.address.data()); }
+  void fill(const Exec& x, LaneMask writes, LaneMask reads) { builder_.fill(x.pc, writes, reads, x.address.data()); }
 
   void diverge(const Exec& x) { builder_.diverge(x.warp->index, x.pc); }
 
