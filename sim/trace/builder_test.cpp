@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <tuple>
 
 #include "base/error.h"
 #include "trace/class_index.h"
@@ -135,6 +136,32 @@ TEST_CASE("lines that an asynchronous copy reads pass the banks one by one") {
   CHECK(wavefronts(512) == 4);
   CHECK(wavefronts(128) == 4);
   CHECK(wavefronts(64) == 8);
+}
+
+TEST_CASE("zeros that a copy writes pass the banks by themselves") {
+  // kernels/micro copy_parts: rows of 512 bytes, of which the first 13 lanes read.
+  Kernel kernel = *small_kernel();
+  kernel.instructions[1] = memory_instruction(MemorySpace::Global, MemoryKind::AsyncCopy, 16);
+  const auto counts = [&](std::uint64_t begin, LaneMask reads, std::uint64_t far = 0) {
+    KernelTrace trace;
+    TracePools pools(trace);
+    BlockTraceBuilder builder(kernel, 1, pools);
+    Addresses from = strided(0x10000 + begin, 16);
+    from[31] += far;
+    builder.execute(0, 1, ~0u, ~0u);
+    if (reads != ~0u) builder.fill(1, ~0u, reads, from.data());
+    builder.access(0, 1, reads, from.data(), MemorySpace::Global, {}, true);
+    builder.access(0, 1, ~0u, strided(0, 16).data(), MemorySpace::Shared, {}, true);
+    const InstructionCount count = builder.finish().counts[1];
+    return std::tuple(int(count.wavefronts), int(count.zero_wavefronts), int(count.sectors));
+  };
+  CHECK(counts(0, ~0u) == std::tuple(4, 0, 16));
+  CHECK(counts(0, 0x1fff) == std::tuple(4, 3, 7));
+  CHECK(counts(16, 0x1fff) == std::tuple(12, 3, 13));
+  CHECK(counts(48, 0) == std::tuple(16, 4, 0));
+  CHECK(counts(0, 0x1fffffff) == std::tuple(4, 1, 15));
+  // Where a lane reads nothing its address need not make sense.
+  CHECK(counts(0, 0x1fff, std::uint64_t{1} << 40) == std::tuple(5, 3, 7));
 }
 
 TEST_CASE("accesses are counted exactly and their patterns and slopes stored once") {
