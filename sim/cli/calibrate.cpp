@@ -3,6 +3,7 @@
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -56,19 +57,36 @@ class Calibration {
         cache_(std::move(cache)) {}
 
   const std::vector<Leaf>& leaves() const { return leaves_; }
+  /// By compare().
+  const std::vector<LeftOut>& left_out() const { return left_out_; }
 
   /// Quantities that were measured, with what is simulated for them.
   std::vector<CalibratedQuantity> compare(const std::vector<Quantity>& quantities, const std::string& measured_gpu) {
+    const std::filesystem::path folder = std::filesystem::path(profile_file(measured_gpu, "")).parent_path();
+    if (!std::filesystem::is_directory(folder)) {
+      std::set<std::string> known;
+      for (const auto& entry : std::filesystem::directory_iterator(folder.parent_path()))
+        if (entry.is_directory()) known.insert(entry.path().filename().string());
+      std::string names;
+      for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+      throw InputError("there are no profiles of '" + measured_gpu + "'", "GPUs with profiles: " + names);
+    }
     std::vector<CalibratedQuantity> result;
     for (const Quantity& q : quantities) {
-      if (const auto measured = measured_slope(q, measured_gpu)) result.push_back({q, *measured, {}, 0, false, {}});
+      if (const auto measured = measured_slope(q, measured_gpu))
+        result.push_back({q, *measured, {}, 0, false, {}});
+      else
+        left_out_.push_back({q.id, "of which the profiles of " + measured_gpu + " have no value, or none that grows"});
     }
     std::vector<Wanted> wanted;
     for (const CalibratedQuantity& c : result) want(c.quantity, model_, "", wanted);
     simulate(wanted);
     std::erase_if(result, [&](CalibratedQuantity& c) {
       const auto simulated = simulated_slope(c.quantity, "");
-      if (!simulated) return true;
+      if (!simulated) {
+        left_out_.push_back({c.quantity.id, "whose " + c.quantity.metric + " is not predicted, or does not grow"});
+        return true;
+      }
       c.simulated = *simulated;
       c.error_pct = 100 * (c.simulated.value / c.measured.value - 1);
       c.within_spread = std::abs(c.simulated.value - c.measured.value) <= c.measured.spread;
@@ -137,7 +155,10 @@ class Calibration {
   const std::vector<MeasuredLaunch>& profile(const std::string& gpu, const std::string& stem) {
     const auto found = profiles_.find(stem);
     if (found != profiles_.end()) return found->second;
-    return profiles_[stem] = read_profile(profile_file(gpu, stem), stem, CacheState::Cold);
+    // A stem that was not measured on this GPU has no file.
+    const std::string path = profile_file(gpu, stem);
+    if (!std::filesystem::exists(path)) return profiles_[stem];
+    return profiles_[stem] = read_profile(path, stem, CacheState::Cold);
   }
 
   std::optional<CaseValue> measured_value(const Quantity& q, const std::string& gpu, const std::string& id) {
@@ -208,6 +229,7 @@ class Calibration {
   std::vector<Leaf> leaves_;
   unsigned threads_;
   std::optional<PredictionCache> cache_;
+  std::vector<LeftOut> left_out_;
   std::map<std::string, std::vector<MeasuredLaunch>> profiles_;          // by stem
   std::set<std::pair<std::string, std::string>> asked_;                  // leaf that was changed ("": none) and case
   std::map<std::pair<std::string, std::string>, Prediction> simulated_;  // the same
@@ -242,8 +264,9 @@ int run_calibrate(const Arguments& arguments) {
   Calibration calibration(c.text("gpu"), c.changes(), c.threads(), c.cache());
   std::vector<CalibratedQuantity> all = calibration.compare(quantities, c.text("measured"));
   if (!c.has("no-proposals")) calibration.propose_leaves(all, tolerance);
-  write_results(write_calibration_text(c.text("gpu"), all, calibration.leaves(), output_style()), json_path,
-                json_path ? write_calibration_json(c.text("gpu"), c.changes(), all) : "");
+  const std::vector<LeftOut>& left_out = calibration.left_out();
+  write_results(write_calibration_text(c.text("gpu"), all, left_out, calibration.leaves(), output_style()), json_path,
+                json_path ? write_calibration_json(c.text("gpu"), c.changes(), all, left_out) : "");
   return kDone;
 }
 

@@ -352,6 +352,14 @@ class BadInput(Base):
     def test_unknown_unit(self):
         self.assert_fails(1, ["calibrate", "--unit", "nothing"], "nothing", "branch")
 
+    def test_calibration_without_profiles(self):
+        self.assert_fails(1, ["calibrate", "--unit", "copy_parts", "--measured", "h200"], "'h200'", "h200-sxm")
+
+    def test_quantities_that_were_not_measured_are_named(self):
+        done = run("calibrate", "--unit", "copy_parts", "--measured", "h200-sxm", "--no-proposals")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Left out: 56 quantities, of which the profiles of h200-sxm have no value", done.stdout)
+
     def test_broken_suites(self):
         self.assert_fails(1, ["validate", "--suites", self.path("suites.yaml", "a: {titel: x}\n"), "--suite", "a"], "suites.yaml:1", "titel")
 

@@ -153,7 +153,7 @@ std::optional<double> propose(double now, double other, double measured, double 
 }
 
 std::string write_calibration_text(const std::string& gpu, const std::vector<CalibratedQuantity>& all,
-                                   const std::vector<Leaf>& leaves, Style style) {
+                                   const std::vector<LeftOut>& left_out, const std::vector<Leaf>& leaves, Style style) {
   std::string out =
       style.paint(Tone::Heading, "forewarp " FOREWARP_VERSION "  calibration of " + gpu + ", cold caches") + "\n\n";
   std::map<std::string, std::string> values;
@@ -169,7 +169,16 @@ std::string write_calibration_text(const std::string& gpu, const std::vector<Cal
   const auto close = std::count_if(all.begin(), all.end(), [](const CalibratedQuantity& c) { return c.within_spread; });
   out += style.paint(Tone::Heading, "All units:") + " " + std::to_string(e.cases) + " quantities, mean error " +
          percent_text(e.mean) + ", median " + percent_text(e.median) + ", 90th percentile " + percent_text(e.p90) +
-         ", worst " + percent_text(e.worst) + "; " + std::to_string(close) + " within the spread of the runs\n\n";
+         ", worst " + percent_text(e.worst) + "; " + std::to_string(close) + " within the spread of the runs\n";
+  std::map<std::string, std::vector<std::string>> reasons;
+  for (const LeftOut& one : left_out) reasons[one.why].push_back(one.id);
+  for (const auto& [why, ids] : reasons) {
+    out += "Left out: " + std::to_string(ids.size()) + (ids.size() == 1 ? " quantity, " : " quantities, ") + why +
+           ": " + ids.front();
+    if (ids.size() > 1) out += " ... " + ids.back();
+    out += "\n";
+  }
+  out += "\n";
   return out +
          "Proposed, each leaf by itself with all others as they are; a proposal stands for the unit it was measured "
          "on,\nand several leaves that ask for the same quantity are alternatives\n" +
@@ -177,7 +186,7 @@ std::string write_calibration_text(const std::string& gpu, const std::vector<Cal
 }
 
 std::string write_calibration_json(const std::string& gpu, const std::vector<std::string>& changes,
-                                   const std::vector<CalibratedQuantity>& all) {
+                                   const std::vector<CalibratedQuantity>& all, const std::vector<LeftOut>& left_out) {
   using Json = nlohmann::ordered_json;
   Json j{{"forewarp", FOREWARP_VERSION}, {"gpu", gpu}};
   report::add_changes(changes, j);
@@ -195,6 +204,8 @@ std::string write_calibration_json(const std::string& gpu, const std::vector<std
                                 {"response", p.response}});
     j["quantities"].push_back(std::move(q));
   }
+  j["left_out"] = Json::array();
+  for (const LeftOut& one : left_out) j["left_out"].push_back({{"id", one.id}, {"why", one.why}});
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

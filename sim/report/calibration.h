@@ -53,13 +53,18 @@ struct CalibratedQuantity {
   std::vector<LeafProposal> proposals;
 };
 
+/// A quantity that could not be compared, and why.
+struct LeftOut {
+  std::string id, why;
+};
+
 /// The proposal, given that leaf value `now` yields `simulated` and `other` yields `simulated_other`. Nothing if the
 /// quantity does not depend on the leaf, or if the value would be far from `now`.
 std::optional<double> propose(double now, double other, double measured, double simulated, double simulated_other);
 
 std::string write_calibration_text(const std::string& gpu, const std::vector<CalibratedQuantity>&,
-                                   const std::vector<Leaf>& leaves, Style style = Style());
+                                   const std::vector<LeftOut>&, const std::vector<Leaf>& leaves, Style style = Style());
 std::string write_calibration_json(const std::string& gpu, const std::vector<std::string>& changes,
-                                   const std::vector<CalibratedQuantity>&);
+                                   const std::vector<CalibratedQuantity>&, const std::vector<LeftOut>&);
 
 }  // namespace forewarp

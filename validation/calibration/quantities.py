@@ -657,7 +657,7 @@ def copy_requests():
 
 def copy_parts():
     return [slope(f"copy_parts_{kind}_{row}_l{lanes}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "sectors/copy", "",
-                  metric="l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") for kind, row, lanes, start in launches.COPY_PARTS]
+                  metric="l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") for kind, row, lanes, start in launches.COPY_PARTS if lanes > 0]
 
 
 def all_quantities():
