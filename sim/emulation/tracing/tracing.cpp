@@ -333,8 +333,10 @@ class BlockOrder {
     bool fits = add(key.x, form.x) && add(key.y, form.y) && add(key.z, form.z);
     for (std::size_t i = 0; i < key.quotients.size(); ++i) fits &= add(key.quotients[i], form.quotients[i]);
     const Dim3& grid = trace.launch.grid;
-    for (const Dim3& corner : {Dim3{0, 0, 0}, Dim3{grid.x - 1, grid.y - 1, grid.z - 1}}) {
-      const BlockSlope::Wide at = key.exactly_over(trace.place(corner));
+    for (unsigned corner = 0; corner < 8; ++corner) {
+      const Dim3 block{(corner & 1) != 0 ? grid.x - 1 : 0, (corner & 2) != 0 ? grid.y - 1 : 0,
+                       (corner & 4) != 0 ? grid.z - 1 : 0};
+      const BlockSlope::Wide at = key.exactly_over(trace.place(block));
       fits &= at < kFarthest && at > -kFarthest;
     }
     return fits ? std::optional(order) : std::nullopt;
@@ -366,7 +368,7 @@ class BlockOrder {
   static constexpr std::uint64_t kBytesToSort = sizeof(std::pair<std::int64_t, std::uint64_t>);
 
  private:
-  static constexpr std::int64_t kFarthest = std::int64_t{1} << 61;  // the difference of two keys is one, too
+  static constexpr std::int64_t kFarthest = std::int64_t{1} << 58;  // the difference of two keys fits, too
 
   const KernelTrace* trace_;
   BlockSlope key_;
