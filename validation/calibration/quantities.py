@@ -656,8 +656,10 @@ def copy_requests():
 
 
 def copy_parts():
-    return [slope(f"copy_parts_{kind}_{row}_l{lanes}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "sectors/copy", "",
-                  metric="l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum") for kind, row, lanes, start in launches.COPY_PARTS if lanes > 0]
+    """Where no lane reads, what passes the banks all the same."""
+    return [slope(f"copy_parts_{kind}_{row}_l{lanes}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "sectors/copy" if lanes else "wavefronts/copy",
+                  "", metric="l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum" if lanes else "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum")
+            for kind, row, lanes, start in launches.COPY_PARTS]
 
 
 def all_quantities():
