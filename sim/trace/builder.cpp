@@ -71,6 +71,13 @@ std::uint32_t fetch_bytes(const Instruction& instruction, MemorySpace space) {
 
 }  // namespace
 
+namespace {
+
+/// Not zero for lanes further from the first than a pattern's offsets can say, 2 GiB either way.
+constexpr std::uint64_t beyond_reach(std::uint64_t offset) { return (offset + 0x80000000u) >> 32; }
+
+}  // namespace
+
 AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, std::uint32_t pc, LaneMask enabled,
                                               const std::uint64_t* lane_addresses, MemorySpace space) const {
   AccessPattern pattern;
@@ -97,7 +104,7 @@ AccessPattern BlockTraceBuilder::make_pattern(const Instruction& instruction, st
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     const std::uint64_t keep = std::uint64_t{0} - ((enabled >> lane) & 1u);
     const std::uint64_t offset = (lane_addresses[lane] - base) & keep;
-    beyond |= (offset + 0x80000000u) >> 32;
+    beyond |= beyond_reach(offset);
     pattern.offsets[static_cast<std::size_t>(lane)] = static_cast<std::int32_t>(offset);
   }
   if (beyond != 0)
@@ -163,7 +170,7 @@ void BlockTraceBuilder::fill(std::uint32_t pc, LaneMask writes, LaneMask reads, 
   for (LaneMask m = writes; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
     const std::uint64_t offset = lane_addresses[lane] - lane_addresses[std::countr_zero(writes)];
-    if (offset + (1u << 30) < std::uint64_t{1} << 31) near |= LaneMask{1} << lane;
+    if (beyond_reach(offset) == 0) near |= LaneMask{1} << lane;
   }
   const Instruction& instruction = kernel_.instructions[pc];
   filled_lines_ = coalesce(make_pattern(instruction, pc, near, lane_addresses, MemorySpace::Global)).lines;

@@ -152,7 +152,7 @@ void count_wavefronts(const AccessPattern& pattern, const SharedMemoryRules& rul
 /// copy_parts, 94 patterns of rows of which all or the first lanes read, all agree (lts__t_requests_srcunit_tex,
 /// l1tex__m_xbar2l1tex_read_sectors, l1tex__t_sectors_pipe_lsu_mem_global_op_ld).
 void ask_by_pairs(const AccessPattern& copy, CoalescedCounts& counts, std::vector<LineSectors>* lines) {
-  constexpr int kLineLanes = kLineBytes / 16, kPairs = kLineLanes / 2;
+  constexpr int kLineLanes = kLineBytes / 16;
   enum Fill { Whole, Straight, StraightUpper, UpperToLower, LowerToUpper, Fills };
   std::array<LineSectors, kWarpLanes> requests;
   std::size_t count = 0;
@@ -188,26 +188,26 @@ void ask_by_pairs(const AccessPattern& copy, CoalescedCounts& counts, std::vecto
           if ((both >> half & 1) != 0 && fill_of(lane + half) == fill) add(first, sector_of(lane + half), copy.bytes);
       }
     }
-    // The lines of first and of last sectors, by pair.
-    std::array<std::int64_t, kPairs> firsts, lasts;
-    std::size_t pairs = 0;
+    struct Tag {
+      std::int64_t line = 0;
+      int firsts = 0, lasts = 0;  ///< of pairs
+    };
+    std::array<Tag, kLineLanes> tags;
+    std::size_t looked_up = 0;
+    const auto tag = [&](std::int64_t line) -> Tag& {
+      std::size_t at = 0;
+      while (at < looked_up && tags[at].line != line) ++at;
+      if (at == looked_up) tags[looked_up++].line = line;
+      return tags[at];
+    };
     for (int lane = eight; lane < eight + kLineLanes; lane += 2) {
       const LaneMask both = copy.lanes >> lane & 3;
       if (both == 0) continue;
-      firsts[pairs] = line_of(both == 2 ? lane + 1 : lane);
-      lasts[pairs++] = line_of(both == 1 ? lane : lane + 1);
+      ++tag(line_of(both == 2 ? lane + 1 : lane)).firsts;
+      ++tag(line_of(both == 1 ? lane : lane + 1)).lasts;
     }
-    const auto in_line = [&](const std::array<std::int64_t, kPairs>& of, std::int64_t line) {
-      return std::count(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(pairs), line);
-    };
-    const auto look_up = [&](const std::array<std::int64_t, kPairs>& of, std::size_t i, bool begun) {
-      const auto end = of.begin() + static_cast<std::ptrdiff_t>(i);
-      if (begun || std::find(of.begin(), end, of[i]) != end) return;
-      counts.tag_sectors =
-          static_cast<std::uint16_t>(counts.tag_sectors + std::max(in_line(firsts, of[i]), in_line(lasts, of[i])));
-    };
-    for (std::size_t i = 0; i < pairs; ++i) look_up(firsts, i, false);
-    for (std::size_t i = 0; i < pairs; ++i) look_up(lasts, i, in_line(firsts, lasts[i]) != 0);
+    for (std::size_t i = 0; i < looked_up; ++i)
+      counts.tag_sectors = static_cast<std::uint16_t>(counts.tag_sectors + std::max(tags[i].firsts, tags[i].lasts));
   }
   counts.lines = static_cast<std::uint16_t>(count);
   const auto end = requests.begin() + static_cast<std::ptrdiff_t>(count);

@@ -798,7 +798,8 @@ class GridTracer {
     const double error = sample.error_pct();
     const std::uint64_t instructions = sample.instructions();
     std::vector<BlockClass> strata = sample.strata(conditions, home);
-    std::sort(members.begin(), members.end());  // blocks are counted in the order in which they run
+    // Blocks are counted in the order in which they run.
+    if (!std::is_sorted(members.begin(), members.end())) std::sort(members.begin(), members.end());
     cover_.take_all(members);
     if (!counter_.count(trace_, members, strata, instructions) && options_.emulation.warnings != nullptr) {
       char text[32];
