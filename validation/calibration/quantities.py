@@ -656,10 +656,14 @@ def copy_requests():
 
 
 def copy_parts():
-    """Where no lane reads, what passes the banks all the same."""
-    return [slope(f"copy_parts_{kind}_{row}_l{lanes}_from_{start}", launches.COPY_REQUESTS_TRIPS, 4, "sectors/copy" if lanes else "wavefronts/copy",
-                  "", metric="l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum" if lanes else "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum")
-            for kind, row, lanes, start in launches.COPY_PARTS]
+    def of(what, metric, wanted):
+        cases = [(f"copy_parts_{kind}_{row}_l{lanes}_from_{start}", kind, lanes) for kind, row, lanes, start in launches.COPY_PARTS]
+        return [slope(case, launches.COPY_REQUESTS_TRIPS, 4, f"{what}/copy", "", name=f"{case}, {what}", metric=metric)
+                for case, kind, lanes in cases if wanted(kind, lanes)]
+    reads = lambda kind, lanes: lanes > 0
+    return (of("requests", "lts__t_requests_srcunit_tex.sum", reads) + of("sectors", "l1tex__m_xbar2l1tex_read_sectors.sum", reads)
+            + of("lookups", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", reads)
+            + of("wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", lambda kind, lanes: kind == "zeros" or lanes == 0))
 
 
 def all_quantities():
