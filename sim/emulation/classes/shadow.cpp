@@ -50,6 +50,8 @@ void Shadow::start(const Dim3& block) {
     std::fill(w.rows.begin(), w.rows.end(), RowTags{});
     w.carries = {};
     w.carry_lanes = 0;
+    for (Outcomes& outcomes : w.outcomes) outcomes.clear();
+    w.outcome_slots = 0;
     w.local.clear();
     w.waits = false;
   }
@@ -199,6 +201,9 @@ void Shadow::clear(const Exec& x, const ShadowPlan& plan) {
     if (w.rows[row].lanes() == 0) continue;
     set(x, row * kRowBytes, Tag{});
   }
+  if (w.outcome_slots != 0) {
+    for (const std::uint8_t slot : plan.predicate_writes) set_outcomes(x, slot, {});
+  }
   if (w.carry_lanes == 0) return;
   for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{});
 }
@@ -221,6 +226,7 @@ Dims Shadow::carry_dims(const Carry& a, const Carry& b) {
 void Shadow::set_carry(const Exec& x, int slot, const Carry& carry) {
   if (slot == kDiscardedPredicate) return;
   WarpTags& w = warp(x);
+  if ((w.outcome_slots >> slot & 1u) != 0) set_outcomes(x, slot, {});
   auto& parts = w.carries[static_cast<std::size_t>(slot)];
   Carry next = carry;
   if (is_zero(next.slope) && next.dims == 0) next.lanes = 0;
@@ -314,18 +320,16 @@ Span same_outcome(std::int64_t d, int variant) {
 
 }  // namespace
 
-/// Each of `lanes` keeps the outcome of comparing l with r. Lanes in which only one side moves have a slope of their
-/// own.
-void Shadow::keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, int variant) {
+/// What keeps the outcome of comparing l with r in each of `lanes`. Lanes in which only one side moves have a slope of
+/// their own.
+Shadow::Outcomes Shadow::outcomes_of(const Operand& l, const Operand& r, LaneMask lanes, int variant) {
   const BlockSlope none{};
   const LaneMask in_l = l.tag.lanes, in_r = r.tag.lanes;
-  const struct {
-    LaneMask lanes;
-    BlockSlope slope;
-  } groups[] = {{lanes & in_l & in_r, add(l.tag.slope, scale(r.tag.slope, -1))},
-                {lanes & in_l & ~in_r, l.tag.slope},
-                {lanes & in_r & ~in_l, add(none, scale(r.tag.slope, -1))}};
-  for (const auto& group : groups) {
+  const Outcome groups[] = {{lanes & in_l & in_r, add(l.tag.slope, scale(r.tag.slope, -1)), {}},
+                            {lanes & in_l & ~in_r, l.tag.slope, {}},
+                            {lanes & in_r & ~in_l, add(none, scale(r.tag.slope, -1)), {}}};
+  Outcomes outcomes;
+  for (const Outcome& group : groups) {
     if (group.lanes == 0 || is_zero(group.slope)) continue;
     Span all{-(std::int64_t{1} << 62), std::int64_t{1} << 62};
     for (LaneMask m = group.lanes; m != 0; m &= m - 1) {
@@ -333,8 +337,38 @@ void Shadow::keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, in
       const Span one = same_outcome(l.value[i] - r.value[i], variant);
       all = {std::max(all.low, one.low), std::min(all.high, one.high)};
     }
-    conditions_.interval(group.slope, all.low, all.high);
+    outcomes.push_back({group.lanes, group.slope, all});
   }
+  return outcomes;
+}
+
+void Shadow::keep(const Outcomes& outcomes) {
+  for (const Outcome& o : outcomes) conditions_.interval(o.slope, o.span.low, o.span.high);
+}
+
+/// Something hangs on these predicates.
+void Shadow::ask(const Exec& x, std::uint32_t slots) {
+  WarpTags& w = warp(x);
+  for (std::uint32_t rest = slots & w.outcome_slots; rest != 0; rest &= rest - 1) {
+    Outcomes& outcomes = w.outcomes[static_cast<std::size_t>(std::countr_zero(rest))];
+    keep(outcomes);
+    outcomes.clear();
+  }
+  w.outcome_slots &= ~slots;
+}
+
+/// A predicate is written in `lanes_`, where it holds these outcomes from now on.
+void Shadow::set_outcomes(const Exec& x, int slot, const Outcomes& outcomes) {
+  constexpr std::size_t kMost = 8;
+  if (slot == kDiscardedPredicate) return;
+  WarpTags& w = warp(x);
+  Outcomes& held = w.outcomes[static_cast<std::size_t>(slot)];
+  for (Outcome& o : held) o.lanes &= ~lanes_ & x.warp->live;
+  held.erase(std::remove_if(held.begin(), held.end(), [](const Outcome& o) { return o.lanes == 0; }), held.end());
+  held.insert(held.end(), outcomes.begin(), outcomes.end());
+  const std::uint32_t bit = 1u << slot;
+  w.outcome_slots = held.empty() ? w.outcome_slots & ~bit : w.outcome_slots | bit;
+  if (held.size() > kMost) ask(x, bit);
 }
 
 // --- memory ----------------------------------------------------------------------------------------------------------

@@ -88,6 +88,7 @@ struct ShadowPlan {
   std::uint8_t dimension = 0;                                   ///< BlockIndex: 0 x, 1 y, 2 z
   std::vector<std::uint32_t> reads, writes;                     ///< rows, as indices
   std::vector<std::uint8_t> predicate_reads, predicate_writes;  ///< slots
+  std::uint32_t asks = 0;  ///< bit by slot: predicates of which something hangs, the guard among them
 };
 
 class Shadow {
@@ -104,6 +105,8 @@ class Shadow {
   void control(const Exec& x, const Op& op);
   /// A guard is read.
   void guard(const Exec& x, const Op& op) {
+    if ((warp(x).outcome_slots & plans_[x.pc].asks) != 0) [[unlikely]]
+      ask(x, plans_[x.pc].asks);
     if (warp(x).carry_lanes != 0) read_predicate(x, op.guard);
   }
   /// A memory instruction whose lanes' addresses are in x; gives the slope of the access and tags what it loads.
@@ -131,15 +134,25 @@ class Shadow {
     Dims dims = 0;        ///< as of tags
     bool second = false;  ///< the other half of a carry of up to 2: counts only together with the first
   };
+  /// What blocks must satisfy so that a comparison comes out as it did: asked for when something hangs on its
+  /// predicate, since compilers compare long before, and joined with what may settle the result.
+  struct Outcome {
+    LaneMask lanes = 0;
+    BlockSlope slope;
+    Span span;
+  };
+  using Outcomes = std::vector<Outcome>;
   __extension__ using Wide = __int128;
   using Numerators = std::array<std::int64_t, kWarpLanes>;
   struct WarpTags {
     std::vector<RowTags> rows;
     std::array<std::array<Carry, 2>, kPredicateSlots> carries{};  ///< disjoint lanes, as of rows
     LaneMask carry_lanes = 0;                                     ///< of any carry: a quick way out
-    std::vector<Tag> local;                                       ///< by word of the local frame
-    std::vector<std::unique_ptr<Numerators>> numerators;          ///< by row, made when needed
-    bool waits = false;                                           ///< some row may be a Fraction or Masked
+    std::array<Outcomes, kPredicateSlots> outcomes;
+    std::uint32_t outcome_slots = 0;                      ///< bit by slot: has any
+    std::vector<Tag> local;                               ///< by word of the local frame
+    std::vector<std::unique_ptr<Numerators>> numerators;  ///< by row, made when needed
+    bool waits = false;                                   ///< some row may be a Fraction or Masked
   };
   /// Tags of several sources put together.
   struct Gathered {
@@ -187,6 +200,9 @@ class Shadow {
   void set_carry(const Exec& x, int slot, const Carry& carry);
   Carry carry(const Exec& x, const PredicateSource& p);
   void read_predicate(const Exec& x, int slot);
+  void ask(const Exec& x, std::uint32_t slots);
+  void set_outcomes(const Exec& x, int slot, const Outcomes& outcomes);
+  void keep(const Outcomes& outcomes);
 
   std::size_t split_lanes(const Exec& x, const ShadowPlan& plan, std::array<LaneMask, 8>& groups);
   void apply(const Exec& x, const Op& op, const ShadowPlan& plan);
@@ -203,6 +219,9 @@ class Shadow {
   void apply_logic(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_permute(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_select(const Exec& x, const Op& op, const ShadowPlan& plan);
+  LaneMask asked_lanes(const Exec& x, const Op& op) const;
+  bool asks_nothing(const Exec& x, const Op& op);
+  bool settles_join(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan);
   void apply_min_max(const Exec& x, const Op& op, Operand l, Operand r, bool is_unsigned);
   void apply_shuffle(const Exec& x, const Op& op, const ShadowPlan& plan);
@@ -231,7 +250,7 @@ class Shadow {
   Tag product(const Exec& x, const Op& op, bool wide, bool is_unsigned);
   Tag wide_summand(const Exec& x, const Source& s);
   void keep_range(const Exec& x, const Tag& t, const std::array<std::int64_t, kWarpLanes>& values, bool is_unsigned);
-  void keep_outcome(const Operand& l, const Operand& r, LaneMask lanes, int variant);
+  static Outcomes outcomes_of(const Operand& l, const Operand& r, LaneMask lanes, int variant);
   bool index_slope(const Exec& x, const Source& s, bool wide, bool far, LaneMask lanes, std::int64_t factor,
                    Gathered& sum);
   void follow_address(const Exec& x, const Op& op, LaneMask lanes, MemorySpace space, Gathered& sum);

@@ -94,6 +94,17 @@ void add_slots(std::uint8_t mask, int base, std::vector<std::uint8_t>& slots) {
   }
 }
 
+/// All predicates that an instruction reads, but for the one that a comparison is joined with: that may not matter.
+std::uint32_t asked_slots(const Op& op, const ShadowPlan& plan) {
+  const bool joins = plan.rule == Rule::Compare || plan.rule == Rule::CompareExtended;
+  std::uint32_t slots = 0;
+  for (const std::uint8_t slot : plan.predicate_reads) slots |= 1u << slot;
+  for (const PredicateSource& p : op.p) slots |= 1u << p.slot;
+  if (joins) slots &= ~(1u << op.p[0].slot);
+  if (joins) slots |= 1u << op.p[1].slot;
+  return slots | 1u << op.guard;
+}
+
 }  // namespace
 
 std::vector<ShadowPlan> plan_shadow(const DecodedKernel& kernel) {
@@ -119,6 +130,7 @@ std::vector<ShadowPlan> plan_shadow(const DecodedKernel& kernel) {
     add_rows(effect.writes.uniforms, uniforms, plan.writes);
     add_slots(effect.writes.predicates, 0, plan.predicate_writes);
     add_slots(effect.writes.uniform_predicates, kUniformPredicates, plan.predicate_writes);
+    plan.asks = asked_slots(kernel.ops[i], plan);
     plans.push_back(std::move(plan));
   }
   return plans;

@@ -38,6 +38,17 @@ void Shadow::compute(const Exec& x, const Op& op) {
     set(x, op.dst, {TagKind::Linear, 0, lanes_, unit, 0});
     return;
   }
+  if (plan.rule == Rule::Compare || plan.rule == Rule::CompareExtended) {
+    bool moot = settles_join(x, op, plan);
+    if (!moot) {
+      ask(x, 1u << op.p[0].slot);
+      moot = asks_nothing(x, op);
+    }
+    if (moot) {
+      clear(x, plan);
+      return;
+    }
+  }
   if (plan.rule == Rule::Clear || !any_tagged(x, plan)) {
     clear(x, plan);
     return;
@@ -53,6 +64,39 @@ void Shadow::compute(const Exec& x, const Op& op) {
       apply(x, op, plan);
     }
   }
+}
+
+/// Lanes of a comparison whose result hangs on its outcome: not where what it is joined with settles the result, as in
+/// `causal && row < column` where `causal` is false.
+LaneMask Shadow::asked_lanes(const Exec& x, const Op& op) const {
+  const LaneMask with = x.predicate(op.p[0]);
+  return lanes_ & (op.combine == 0 ? with : op.combine == 1 ? ~with : ~LaneMask{0});
+}
+
+/// A comparison that no lane asks for, in every block of the class.
+bool Shadow::asks_nothing(const Exec& x, const Op& op) {
+  const auto& with = warp(x).carries[op.p[0].slot];
+  return ((with[0].lanes | with[1].lanes) & lanes_) == 0 && asked_lanes(x, op) == 0;
+}
+
+/// A comparison of what no block changes, which settles the result whatever its predicate is, as in
+/// `row < column && causal`.
+bool Shadow::settles_join(const Exec& x, const Op& op, const ShadowPlan& plan) {
+  const WarpTags& w = warp(x);
+  const std::uint8_t with = op.p[0].slot;
+  if (plan.rule != Rule::Compare || op.combine > 1 || op.pdst[1] != kDiscardedPredicate) return false;
+  if ((w.outcome_slots >> with & 1u) == 0 && ((w.carries[with][0].lanes | w.carries[with][1].lanes) & lanes_) == 0)
+    return false;
+  const bool moves = std::any_of(plan.reads.begin(), plan.reads.end(),
+                                 [&](std::uint32_t row) { return (w.rows[row].lanes() & lanes_) != 0; });
+  if (moves) return false;
+  const Operand l = operand(x, op.a, plan.is_unsigned), r = operand(x, op.b, plan.is_unsigned);
+  for (LaneMask m = lanes_; m != 0; m &= m - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(m));
+    const int relation = l.value[i] < r.value[i] ? kLess : l.value[i] == r.value[i] ? kEqual : kGreater;
+    if (((op.variant & relation) != 0) != (op.combine == 1)) return false;
+  }
+  return true;
 }
 
 /// Lanes whose sources have the same tags go together; an instruction that mixes lanes takes them all at once.
@@ -360,7 +404,7 @@ void Shadow::apply_absolute(const Exec& x, const Op& op) {
     return;
   }
   keep_range(x, t, v.value, false);
-  keep_outcome(v, Operand{}, t.lanes, kLess);
+  keep(outcomes_of(v, Operand{}, t.lanes, kLess));
   LaneMask negative = 0;
   for (LaneMask m = t.lanes; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
@@ -579,9 +623,10 @@ void Shadow::apply_select(const Exec& x, const Op& op, const ShadowPlan& plan) {
 
 void Shadow::apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan) {
   if (compares_sign(x, op, plan)) {
-    if (warp(x).carry_lanes == 0) return;
-    for (const PredicateSource& p : op.p) read_predicate(x, p.slot);
-    for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
+    if (warp(x).carry_lanes != 0) {
+      for (const PredicateSource& p : op.p) read_predicate(x, p.slot);
+    }
+    clear(x, plan);
     return;
   }
   const Operand l = operand(x, op.a, plan.is_unsigned), r = operand(x, op.b, plan.is_unsigned);
@@ -591,9 +636,11 @@ void Shadow::apply_compare(const Exec& x, const Op& op, const ShadowPlan& plan) 
     return;
   }
   for (const Operand* o : {&l, &r}) keep_range(x, o->tag, o->value, plan.is_unsigned);
-  keep_outcome(l, r, lanes_, op.variant);
-  if (warp(x).carry_lanes == 0) return;
-  for (const std::uint8_t slot : op.pdst) set_carry(x, slot, Carry{});
+  const Outcomes outcomes = outcomes_of(l, r, asked_lanes(x, op), op.variant);
+  for (const std::uint8_t slot : op.pdst) {
+    if (warp(x).carry_lanes != 0) set_carry(x, slot, Carry{});
+    set_outcomes(x, slot, outcomes);
+  }
 }
 
 void Shadow::apply_min_max(const Exec& x, const Op& op, Operand l, Operand r, bool is_unsigned) {
@@ -608,7 +655,7 @@ void Shadow::apply_min_max(const Exec& x, const Op& op, Operand l, Operand r, bo
   }
   keep_range(x, l.tag, l.value, is_unsigned);
   keep_range(x, r.tag, r.value, is_unsigned);
-  keep_outcome(l, r, lanes_, kLess);
+  keep(outcomes_of(l, r, lanes_, kLess));
   const LaneMask minimum = x.predicate(op.p[0]);
   LaneMask take = 0;
   for (int i = 0; i < kWarpLanes; ++i) {

@@ -100,7 +100,57 @@ TEST_CASE("bounds split the grid into its edges", "[shadow]") {
     @P0 EXIT
     IMAD R6, R7, 0x400, R6
 )" + kAccess;
-  CHECK(classes_of(both, {5, 5, 1}) == 4);
+  CHECK(classes_of(both, {5, 5, 1}) == 3);
+  // A comparison whose outcome a flag of the launch makes moot.
+  const auto flagged = [](const std::string& flag, const std::string& joined) {
+    return kStart + "MOV R6, " + flag + "\nISETP.NE.AND P0, PT, R6, RZ, PT\nISETP.LT." + joined +
+           " P0, PT, R3, 0x9, P0\nSEL R7, R3, 0x5, P0\nISETP.GT.AND P1, PT, R7, 0x3, PT\n@!P1 EXIT\nLEA R6, R3, R0, "
+           "0x6" +
+           kAccess;
+  };
+  CHECK(classes_of(flagged("RZ", "AND"), {12, 1, 1}) == 1);
+  CHECK(classes_of(flagged("0x1", "AND"), {12, 1, 1}) == 3);
+  CHECK(classes_of(flagged("0x1", "OR"), {12, 1, 1}) == 2);
+  CHECK(classes_of(flagged("RZ", "OR"), {12, 1, 1}) == 3);
+  // ... and one that is joined with the flag later, or never asked for.
+  const auto joined = [](const std::string& flag) {
+    return kStart + "MOV R6, " + flag + "\nISETP.LT.AND P0, PT, R3, 0x9, PT\nISETP.EQ.OR P0, PT, R6, RZ, !P0\n" +
+           "@P0 EXIT\nLEA R6, R3, R0, 0x6" + kAccess;
+  };
+  CHECK(classes_of(joined("RZ"), {12, 1, 1}) == 1);
+  CHECK(classes_of(kStart +
+                       "MOV R6, 0x1\nISETP.LT.AND P0, PT, R3, 0x9, PT\nISETP.EQ.OR P0, PT, R6, RZ, P0\n"
+                       "ISETP.EQ.AND P0, PT, R6, 0x1, P0\n@P0 EXIT\nLEA R6, R3, R0, 0x6" +
+                       kAccess,
+                   {12, 1, 1}) == 2);
+  CHECK(classes_of(joined("0x1"), {12, 1, 1}) == 2);
+  CHECK(classes_of(kStart + "ISETP.LT.AND P0, PT, R3, 0x9, PT\nISETP.LT.AND P0, PT, R0, 0x9, PT\n@P0 EXIT\n" +
+                       "LEA R6, R3, R0, 0x6" + kAccess,
+                   {12, 1, 1}) == 1);
+  // By a predicate that others read.
+  CHECK(classes_of(kStart + "ISETP.LT.AND P0, PT, R3, 0x9, PT\nP2R R6, PR, RZ, 0x1\nLEA R6, R6, R0, 0x6" + kAccess,
+                   {12, 1, 1}) == 2);
+  CHECK(classes_of(kStart + "ISETP.LT.AND P0, PT, R3, 0x9, PT\nSEL R6, R0, 0x5, P0\nLEA R6, R3, R6, 0x6" + kAccess,
+                   {12, 1, 1}) == 2);
+  CHECK(classes_of(kStart +
+                       "ISETP.LT.AND P0, PT, R3, 0x9, PT\nPLOP3.LUT P0, PT, P0, PT, PT, 0x8, 0x0\n@P0 EXIT\n"
+                       "LEA R6, R3, R0, 0x6" +
+                       kAccess,
+                   {12, 1, 1}) == 2);
+  CHECK(classes_of(kStart +
+                       "ISETP.LT.AND P0, PT, R3, 0x9, PT\nVOTE.ANY R6, PT, P0\nLOP3.LUT R6, R6, 0x1, RZ, 0xc0, "
+                       "!PT\nLEA R6, R6, R0, 0x6" +
+                       kAccess,
+                   {12, 1, 1}) == 2);
+  CHECK(classes_of(
+            kStart + "ISETP.LT.AND P1, PT, R3, 0x9, PT\n@PT BRA !P1, $over\nEXIT\nover:\nLEA R6, R3, R0, 0x6" + kAccess,
+            {12, 1, 1}) == 2);
+  // ... in some lanes only.
+  CHECK(classes_of(kStart +
+                       "ISETP.LT.AND P0, PT, R0, 0x10, PT\nIMAD R6, R3, 0x4, R0\n"
+                       "ISETP.LT.AND P0, PT, R6, 0x18, P0\n@P0 EXIT\nLEA R6, R3, R0, 0x6" +
+                       kAccess,
+                   {20, 1, 1}) == 5);
   // The unsigned trick: (unsigned)(row - 1) < 4.
   CHECK(classes_of(kStart +
                        "IADD3 R7, R3, -0x1, RZ\nISETP.LT.U32.AND P0, PT, R7, 0x4, PT\n@!P0 EXIT\nLEA R6, R3, R0, 0x6" +
@@ -590,6 +640,54 @@ TEST_CASE("random divisions are what brute force finds", "[shadow][quotients]") 
     source += below(2) == 0 ? "ISETP.GT.AND P0, PT, R22, 0x1, PT\n@P0 EXIT\n" : "";
     source += "IMAD R6, R21, 0x40, R18\nIMAD R6, R22, 0x20, R6\nIADD3 R6, R6, 0x4000, RZ" + kAccess;
     CHECK(classes_of(source, {blocks, rows, 1}) <= std::size_t{blocks} * rows);
+  }
+}
+
+TEST_CASE("random predicates are what brute force finds", "[shadow]") {
+  std::uint32_t state = 7;
+  const auto below = [&state](std::uint32_t n) {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<std::uint32_t>(std::uint64_t{state} * n >> 32);
+  };
+  const auto predicate = [&] { return std::string(below(3) == 0 ? "!" : "") + "P" + std::to_string(below(4)); };
+  // R10: what moves by lane and block, R11: by block, R12: what is added to the address; R13: a flag of the launch.
+  const auto value = [&] {
+    const char* const kept[] = {"R0", "R3", "R10", "R11", "R13", "RZ"};
+    return std::string(kept[below(6)]);
+  };
+  const char* const joins[] = {"AND", "OR", "XOR"};
+  const char* const relations[] = {"LT", "EQ", "LE", "GT", "NE", "GE"};
+  for (int round = 0; round < 400; ++round) {
+    std::string source = kStart + "MOV R12, RZ\nMOV R13, " + (below(2) == 0 ? "0x1" : "RZ") +
+                         "\nIMAD R10, R3, 0x4, R0\nIADD3 R11, R3, " + hex(below(9)) + ", RZ\n";
+    for (int i = 0; i < 4; ++i)
+      source += "ISETP.LT.AND P" + std::to_string(i) + ", PT, " + value() + ", " + hex(below(12)) + ", PT\n";
+    for (std::uint32_t i = 4 + below(8); i > 0; --i) {
+      const std::string guard = below(4) == 0 ? "@" + predicate() + " " : "";
+      switch (below(8)) {
+        case 0:
+          source += guard + "IADD3 R12, R12, 0x1, RZ\n";
+          break;
+        case 1:
+          source += guard + "SEL R11, R11, " + hex(below(9)) + ", " + predicate() + "\n";
+          break;
+        case 2:
+          source += guard + "PLOP3.LUT P" + std::to_string(below(4)) + ", PT, " + predicate() + ", " + predicate() +
+                    ", " + predicate() + ", " + hex(below(256)) + ", 0x0\n";
+          break;
+        case 3:
+          source += guard + "P2R R12, PR, RZ, " + hex(below(16)) + "\n";
+          break;
+        default:
+          source += guard + "ISETP." + relations[below(6)] + "." + joins[below(3)] + " P" + std::to_string(below(4)) +
+                    ", " + (below(3) == 0 ? "P" + std::to_string(below(4)) : "PT") + ", " + value() + ", " +
+                    (below(2) == 0 ? hex(below(12)) : value()) + ", " + (below(4) == 0 ? "PT" : predicate()) + "\n";
+          break;
+      }
+    }
+    source += "@" + predicate() + " EXIT\n@" + predicate() + " IADD3 R12, R12, 0x2, RZ\nLEA R6, R3, R0, 0x6\n" +
+              "IMAD R6, R12, 0x40, R6" + kAccess;
+    CHECK(classes_of(source, {16, 1, 1}) <= 16);
   }
 }
 
