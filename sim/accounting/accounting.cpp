@@ -21,19 +21,6 @@ constexpr std::size_t kMostResources = 4;  ///< resources told apart: those with
 constexpr double kMostlyBusy = 0.5;        ///< a rate below this part of its most hardly delays anything
 constexpr std::size_t kVerdicts = 3;       ///< causes whose gain alone is found
 
-/// Processor seconds of a simulation at nominal speed, from what it counted (forewarp bench: warp instructions of a
-/// product, requests of a copy). Nominal, so that a report does not depend on the machine.
-double host_seconds(const TimingResult& r, const Prediction& p) {
-  constexpr double kInstructions = 8e6, kRequests = 600e3;
-  const auto all = static_cast<double>(std::max<std::uint64_t>(1, r.coverage.warp_instructions));
-  const double part = std::min(1.0, static_cast<double>(r.counters.instructions_issued) / all);
-  auto requests = static_cast<double>(r.counters.memory.read_requests + r.counters.memory.write_requests);
-  for (const MemoryRow& row : p.memory)
-    if (row.kind == MemoryKind::Atomic || row.kind == MemoryKind::Reduction)
-      requests += static_cast<double>(row.requests);
-  return static_cast<double>(r.counters.instructions_issued) / kInstructions + part * requests / kRequests;
-}
-
 /// Of the slots for blocks in all waves, the part that has none.
 double unused_slots(std::uint64_t blocks, std::uint64_t wave) {
   if (blocks <= wave) return 0;
@@ -160,7 +147,8 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   const std::vector<CauseKind> resources = resources_of(demand);
 
   // What the effort pays for: faults, alone and in sequence, and latency; then resources, and what is gained alone.
-  const double affordable = options.effort.seconds / host_seconds(timing, p) - 1;
+  const double seconds = options.effort.seconds_left(scene.trace->launch.traced_seconds());
+  const double affordable = (seconds - timing.host_seconds_in_all) / timing.host_seconds;
   const auto left_over = [&](std::size_t made) { return affordable - static_cast<double>(made); };
   std::vector<CauseKind> faults;
   for (const Suspect& suspect : suspected)

@@ -1,6 +1,7 @@
 // What one launch may cost the machine that predicts it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace forewarp {
@@ -14,14 +15,17 @@ struct Effort {
   /// seconds are spent.
   double precision = 1;
 
-  // Warp instructions a second: of values or counts alone, and of a trace with what moves by block.
-  static constexpr double kCounted = 40e6, kTraced = 12e6;
-  // Shares of the time.
-  static constexpr double kForValues = 0.4, kForCounts = 0.4, kForTraces = 0.2;
+  // Warp instructions a second: of values or counts alone, and of a trace; and instructions whose operands move with
+  // the block, followed beside.
+  static constexpr double kCounted = 40e6, kTraced = 60e6, kFollowed = 3e6;
+  // Shares of the time: what is left of all is for timing.
+  static constexpr double kForValues = 0.4, kForBlocks = 0.5, kForTraces = 0.1, kLeastForTiming = 0.1;
 
   std::uint64_t value_instructions() const { return work(kCounted * kForValues); }
-  std::uint64_t counted_instructions() const { return exact ? kUnlimited : work(kCounted * kForCounts); }
+  std::uint64_t counted_instructions() const { return exact ? kUnlimited : work(kCounted * kForBlocks); }
   std::uint64_t traced_instructions() const { return work(kTraced * kForTraces); }
+  /// Seconds that are left for timing a launch which was traced for so many.
+  double seconds_left(double traced) const { return std::max(seconds - traced, kLeastForTiming * seconds); }
   /// Of one block, before it counts as one that never ends; 0: no limit.
   std::uint64_t block_instructions() const { return exact ? 0 : work(kCounted); }
   /// Of the blocks that are kept; the rest is for buffers and timing.

@@ -61,11 +61,12 @@ struct TraceOptions {
   /// Warp instructions that earlier launches of the case may cost for the sake of their values; from the one on that
   /// would cost more none is run, and LaunchInfo::inputs_incomplete says so.
   std::uint64_t value_instructions = Effort{}.value_instructions();
-  /// Warp instructions that may be executed to count the blocks which differing samples stand for; if that is not
-  /// enough for all of them, none is counted and totals are estimates.
+  /// Warp instructions that may be executed to count the blocks which differing samples stand for, less what following
+  /// has cost; if that is not enough for all of them, none is counted and totals are estimates.
   std::uint64_t counted_instructions = Effort{}.counted_instructions();
-  /// Warp instructions that may be executed to follow blocks that differ; where that, or this much memory for their
-  /// traces, is not enough for all, a sample spread over the grid stands for the rest.
+  /// Warp instructions that may be executed to follow blocks that differ, of each as many more as what moves with the
+  /// block costs; where that, or this much memory for their traces, is not enough for all, a sample spread over the
+  /// grid stands for the rest.
   std::uint64_t traced_instructions = Effort{}.traced_instructions();
   std::uint64_t trace_bytes = Effort{}.trace_bytes();
   /// Threads that count them. The result does not depend on it.

@@ -53,9 +53,10 @@ void counts_fields(A& a, T& counts) {
 template <class A, class T>
 void launch_fields(A& a, T& launch) {
   auto& [case_id, launch_index, grid, block, cluster, dynamic_shared_bytes, sampled, inferred, incomplete, differ,
-         side_by_side, draws_unfollowed, blocks_wait, counted] = launch;
+         side_by_side, draws_unfollowed, blocks_wait, traced_ms, counted] = launch;
   a(case_id, launch_index, grid.x, grid.y, grid.z, block.x, block.y, block.z, cluster.x, cluster.y, cluster.z,
-    dynamic_shared_bytes, sampled, inferred, incomplete, differ, side_by_side, draws_unfollowed, blocks_wait);
+    dynamic_shared_bytes, sampled, inferred, incomplete, differ, side_by_side, draws_unfollowed, blocks_wait,
+    traced_ms);
   counts_fields(a, counted);
 }
 

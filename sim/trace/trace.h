@@ -287,6 +287,8 @@ struct LaunchInfo {
   std::uint64_t side_by_side = 0;  ///< were followed so many at a time, the one with the fewest instructions first
   bool draws_unfollowed = false;   ///< or one after another, since that took too long: the first draws all there is
   bool blocks_wait = false;        ///< side by side, since they wait for what others write
+  std::uint64_t traced_ms = 0;     ///< a processor was at it, at nominal speed (base/effort.h)
+  double traced_seconds() const { return static_cast<double>(traced_ms) / 1000; }
   /// Totals of the grid by instruction, where the blocks that samples stand for were counted one by one; empty: what
   /// the classes add up to.
   std::vector<InstructionCount> counted;

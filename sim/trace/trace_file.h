@@ -20,7 +20,7 @@
 
 namespace forewarp {
 
-inline constexpr std::uint32_t kTraceFormatVersion = 15;
+inline constexpr std::uint32_t kTraceFormatVersion = 16;
 
 /// Writes beside the target and renames in finish(), so nobody sees half a file; "-" is standard output. A writer that
 /// is destroyed before finish() leaves nothing behind. InputError if the file cannot be written.

@@ -416,7 +416,10 @@ BlockSlope Shadow::access(const Exec& x, const Op& op, LaneMask lanes, MemorySpa
   if (op.kind == OpKind::Copy) fix(x, predicate_dims(x, plan));
   if (warp(x).waits) settle(x, plan.reads);
   Gathered sum;
-  if (any_tagged(x, plan)) follow_address(x, op, lanes, space, sum);
+  if (any_tagged(x, plan)) {
+    ++followed_;
+    follow_address(x, op, lanes, space, sum);
+  }
   if (op.value_needed) {
     if (space == MemorySpace::Local && op.space == MemorySpace::Local) {
       access_local(x, op, lanes, plan);

@@ -126,6 +126,8 @@ class Shadow {
   /// Where the block index first decided something in a way that is not followed: an instruction, or kNowhere.
   static constexpr std::uint32_t kNowhere = ~0u;
   std::uint32_t cause() const { return cause_; }
+  /// How often something that moves with the block was followed through an instruction, in all blocks so far.
+  std::uint64_t followed() const { return followed_; }
 
  private:
   struct Carry {
@@ -269,6 +271,7 @@ class Shadow {
   std::vector<const GlobalMemory::Region*> relied_on_;  ///< regions whose data belong to their places
   LaneMask lanes_ = 0;  ///< the lanes under consideration: x.enabled, or some of them whose sources have like tags
   std::uint32_t cause_ = kNowhere;
+  std::uint64_t followed_ = 0;
 };
 
 /// What shadowing each instruction of a kernel takes.

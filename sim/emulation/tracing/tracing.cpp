@@ -133,7 +133,7 @@ class BlockFollower {
   };
 
   Followed follow(std::uint64_t linear) {
-    executed_ = 0;
+    executed_ = followed_ = 0;
     if (const auto kept = kept_.find(linear); kept != kept_.end()) {
       Followed result = std::move(kept->second);
       kept_.erase(kept);
@@ -144,6 +144,11 @@ class BlockFollower {
     for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank].shadow.start(executor_.block_at(block, rank));
     executor_.run(block, [&](std::size_t rank) -> TraceObserver& { return parts_[rank].observer; });
     executed_ = executor_.executed();
+    followed_ = 0;
+    for (Part& part : parts_) {
+      followed_ += part.shadow.followed() - part.followed;
+      part.followed = part.shadow.followed();
+    }
     if (kept_.size() > kMostKept) kept_.clear();
     Followed result;
     for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
@@ -159,7 +164,11 @@ class BlockFollower {
   }
 
   /// Warp instructions that this took; none for a block that was kept.
-  std::uint64_t executed() const { return executed_; }
+  /// What the last block cost, as instructions of which nothing moves with the block.
+  std::uint64_t work() const {
+    constexpr auto kEach = static_cast<std::uint64_t>(Effort::kTraced / Effort::kFollowed);
+    return executed_ + followed_ * kEach;
+  }
   void follow_places() {
     kept_.clear();
     for (Part& part : parts_) part.shadow.follow_places();
@@ -176,6 +185,7 @@ class BlockFollower {
           builder(*trace.kernel, warps, pools),
           observer(builder, shadow) {}
     Shadow shadow;
+    std::uint64_t followed = 0;  ///< by it, up to the last block
     BlockTraceBuilder builder;
     TraceObserver observer;
   };
@@ -198,7 +208,7 @@ class BlockFollower {
   bool classes_;
   std::deque<Part> parts_;  ///< by rank
   std::map<std::uint64_t, Followed> kept_;
-  std::uint64_t executed_ = 0;
+  std::uint64_t executed_ = 0, followed_ = 0;
 };
 
 /// Blocks that execute the same instructions and touch as much memory; where the data lies may differ.
@@ -267,21 +277,21 @@ class SampleCounter {
  public:
   /// With `in_order`, blocks never run side by side.
   SampleCounter(const LaunchState& launch, const TraceOptions& options, bool in_order)
-      : launch_(launch), threads_(options.threads), in_order_(in_order), left_(options.counted_instructions) {}
+      : launch_(launch), threads_(options.threads), in_order_(in_order) {}
 
-  /// So many instructions fewer are left to count.
-  void spend(std::uint64_t instructions) { left_ -= std::min(left_, instructions); }
+  /// Instructions that have been counted.
+  std::uint64_t spent() const { return spent_; }
 
-  /// `sample` has its populations; its blocks executed `instructions` together.
-  /// False if that would take too long.
+  /// `sample` has its populations; its blocks executed `instructions` together. `left`: instructions that may be
+  /// counted yet. False if that is not enough.
   bool count(const KernelTrace& trace, const std::vector<std::uint64_t>& members, const std::vector<BlockClass>& sample,
-             std::uint64_t instructions) {
+             std::uint64_t instructions, std::uint64_t left) {
     const std::uint64_t expected = instructions / sample.size() * members.size();
-    if (expected > left_) {
+    if (expected > left) {
       missed_ = true;
       return false;
     }
-    left_ -= expected;
+    spent_ += expected;
     for (const BlockClass& c : sample) {
       estimated_.resize(c.counts.size());
       for (std::size_t i = 0; i < c.counts.size(); ++i) estimated_[i].add(c.counts[i], c.population);
@@ -311,7 +321,7 @@ class SampleCounter {
   const LaunchState& launch_;
   unsigned threads_;
   bool in_order_;
-  std::uint64_t left_;
+  std::uint64_t spent_ = 0;
   bool missed_ = false;
   std::vector<InstructionCount> estimated_, counted_;
 };
@@ -526,6 +536,8 @@ bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const Trac
     CountObserver observer;
     std::uint64_t block = 0, began = 0;
   };
+  // Of all of them the trace is kept.
+  constexpr std::uint64_t kKeptInFull = 40;
   const std::uint64_t blocks = trace.launch.grid.count();
   if (blocks > kMostDrawingBlocks) return false;
   const LaunchState& state = setup.state();
@@ -533,7 +545,7 @@ bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const Trac
   trace.classes.assign(blocks, {});
   std::uint64_t done = 0;
   const bool all = run_side_by_side<Running>(
-      state, options.traced_instructions,
+      state, options.traced_instructions * kKeptInFull / 100,
       [&](std::deque<Running>& slots) { slots.emplace_back(state, *trace.kernel, pools); },
       [&](Running& one) {
         BlockClass& own = trace.classes[one.block];
@@ -604,12 +616,28 @@ class GridTracer {
 
   bool places_hold() const { return follower_.places_hold(); }
 
+  /// Processor seconds at nominal speed.
+  double seconds() const {
+    return static_cast<double>(spent_) / Effort::kTraced + static_cast<double>(counter_.spent()) / Effort::kCounted;
+  }
+
  private:
+  /// What all of following and counting may cost, as instructions that are followed.
+  std::uint64_t most_in_all() const {
+    const double all = static_cast<double>(options_.counted_instructions) * Effort::kTraced / Effort::kCounted;
+    return all >= 1e19 ? ~std::uint64_t{0} : std::max(most_work_, static_cast<std::uint64_t>(all));
+  }
+  /// Instructions that may be counted yet.
+  std::uint64_t left_to_count() const {
+    const double cost = static_cast<double>(spent_) * Effort::kCounted / Effort::kTraced;
+    const std::uint64_t gone = counter_.spent() + static_cast<std::uint64_t>(cost);
+    return options_.counted_instructions - std::min(options_.counted_instructions, gone);
+  }
   /// Whether the block just followed found data at places, which other blocks may share with it.
   bool may_share() const { return may_follow_places_ && met_places_; }
   BlockClass follow(std::uint64_t b) {
     BlockFollower::Followed result = follower_.follow(b);
-    spent_ += follower_.executed();
+    spent_ += follower_.work();
     depends_on_data_ = result.depends_on_data;
     met_places_ = result.met_places;
     return std::move(result.own);
@@ -628,7 +656,7 @@ class GridTracer {
   /// blocks one by one would, as long as that seems to reach for the rest of the grid. Whether it did; if not, some
   /// blocks from all over the grid are known, which show along what they differ.
   bool find_large_classes() {
-    const std::uint64_t blocks = trace_.launch.grid.count(), begun = spent_;
+    const std::uint64_t blocks = trace_.launch.grid.count(), begun = spent_, held = bytes_, most = most_in_all();
     const double share_before = covered();
     std::uint64_t followed = 0, known = 0;
     for (std::uint64_t i = 1; known < kKnownInARow; ++i) {
@@ -647,13 +675,12 @@ class GridTracer {
       ++followed;
       if (alone && (followed >= kWorthwhile || spent_ - begun > options_.traced_instructions / 2)) return false;
       if (followed % kWorthwhile != 0) continue;
-      const double spent = static_cast<double>(spent_ - begun), share = covered();
-      const double ahead = spent / std::max(share - share_before, 1e-9) * (1 - share);
-      if (spent + ahead > static_cast<double>(options_.counted_instructions) || bytes_ > options_.trace_bytes)
-        return false;
+      const double share = covered(), ahead = (1 - share) / std::max(share - share_before, 1e-9);
+      const double work = static_cast<double>(spent_) + ahead * static_cast<double>(spent_ - begun);
+      const double bytes = static_cast<double>(bytes_) + ahead * static_cast<double>(bytes_ - held);
+      if (work > static_cast<double>(most) || bytes > static_cast<double>(options_.trace_bytes)) return false;
     }
-    most_work_ =
-        options_.counted_instructions > ~most_work_ ? ~std::uint64_t{0} : most_work_ + options_.counted_instructions;
+    most_work_ = std::max(most_work_, most);
     for (const std::uint32_t own : own_) trace_.classes[own].population = 0;
     return true;
   }
@@ -668,8 +695,8 @@ class GridTracer {
     return static_cast<double>(known) / static_cast<double>(probes);
   }
 
-  /// Follows blocks of the sample for so many instructions, but at least `worthwhile` of them whatever the time, and
-  /// fewer only where the memory does not reach.
+  /// Follows blocks of the sample for so many instructions, but at least `worthwhile` of them as far as all of the time
+  /// and the memory reach.
   template <class Progress>
   void take(Sample& sample, std::uint64_t instructions, std::uint64_t worthwhile, std::uint64_t most,
             const Progress& progress) {
@@ -683,7 +710,7 @@ class GridTracer {
           return c;
         },
         [&](std::uint64_t n) {
-          const bool in_time = n < worthwhile || spent_ < until;
+          const bool in_time = (n < worthwhile && spent_ < most_in_all()) || spent_ < until;
           return n < kSmallestSample || (n < most && in_time && held < options_.trace_bytes);
         });
   }
@@ -695,7 +722,6 @@ class GridTracer {
       throw InputError("kernel " + trace_.kernel->name + ": its blocks differ, and of " + std::to_string(blocks) +
                            " there are too many to choose from",
                        "a smaller grid shows the same");
-    counter_.spend(spent_ - std::min(spent_, options_.traced_instructions));
     std::vector<const BlockClass*> followed;
     for (const std::uint32_t i : own_) followed.push_back(&trace_.classes[i]);
     BlockOrder order = smoothest_order(trace_, followed);
@@ -801,7 +827,8 @@ class GridTracer {
     // Blocks are counted in the order in which they run.
     if (!std::is_sorted(members.begin(), members.end())) std::sort(members.begin(), members.end());
     cover_.take_all(members);
-    if (!counter_.count(trace_, members, strata, instructions) && options_.emulation.warnings != nullptr) {
+    if (!counter_.count(trace_, members, strata, instructions, left_to_count()) &&
+        options_.emulation.warnings != nullptr) {
       char text[32];
       std::snprintf(text, sizeof text, "%.2g %%", error);
       options_.emulation.warnings->push_back("counts are estimates from a sample of the blocks, within " +
@@ -840,7 +867,8 @@ void forget_classes(KernelTrace& trace, const LaunchInfo& launch) {
   trace.launch = launch;
 }
 
-void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order) {
+/// Returns the processor seconds that it took, at nominal speed.
+double trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options, bool in_order) {
   GlobalMemory& global = *setup.state().global;
   global.forget_touches();
   // What the followed blocks write is taken back: later launches find what the whole launch leaves.
@@ -857,7 +885,9 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
     global.undo_writes();
     if (done) {
       trace.launch.blocks_wait |= first.meeting == Meeting::Waits;
-      return;
+      std::uint64_t executed = 0;
+      for (const InstructionCount& count : trace.totals()) executed += count.executed;
+      return static_cast<double>(executed) / Effort::kCounted;
     }
     if (first.meeting == Meeting::Waits) fail_waiting(*trace.kernel, first);
     forget_classes(trace, launch);
@@ -865,9 +895,11 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
   }
   global.forget_touches();
   global.keep_writes_undoable();
+  double seconds = 0;
   for (const bool places : {true, false}) {
     GridTracer tracer(trace, setup, options, in_order, places);
     tracer.trace_all();
+    seconds += tracer.seconds();
     if (tracer.places_hold()) break;
     // A later block writes what earlier ones have taken for constant.
     global.undo_writes();
@@ -876,13 +908,14 @@ void trace_grid(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions
     forget_classes(trace, launch);
   }
   global.undo_writes();
+  return seconds;
 }
 
-void trace_in_any_order(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options) {
+double trace_in_any_order(KernelTrace& trace, const LaunchSetup& setup, const TraceOptions& options) {
   GlobalMemory& global = *setup.state().global;
   const KernelTrace begun = trace;
   try {
-    trace_grid(trace, setup, options, false);
+    return trace_grid(trace, setup, options, false);
   } catch (const StoresMatter&) {
     throw;
   } catch (...) {
@@ -890,7 +923,7 @@ void trace_in_any_order(KernelTrace& trace, const LaunchSetup& setup, const Trac
     // In order, the counts are right, or the first block that fails says so.
     global.undo_writes();
     trace = begun;
-    trace_grid(trace, setup, options, true);
+    return trace_grid(trace, setup, options, true);
   }
 }
 
@@ -1020,6 +1053,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   trace->kernel = kernel;
   trace->sm = program.sm;
 
+  const std::uint64_t before = state_->spent;
   SliceOptions sliced{not_computed, options.every_guard ? Guards::Every : Guards::Known, Stores::Left};
   ProgramSlice slice = control_slice(*kernel, sliced);
   if (slice.needs_global_values || options.all_values || reads_maps_in_memory(*kernel, item, launch)) {
@@ -1029,10 +1063,11 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
   const KernelTrace begun = *trace;
   std::vector<std::string>* warnings = options.emulation.warnings;
   const std::size_t warned = warnings != nullptr ? warnings->size() : 0;
+  double seconds = static_cast<double>(state_->spent - before) / Effort::kCounted;
   const auto follow = [&] {
     const LaunchSetup setup(program, *kernel, launch, state_->global, options.emulation,
                             options.all_values ? nullptr : &slice);
-    trace_in_any_order(*trace, setup, options);
+    seconds += trace_in_any_order(*trace, setup, options);
     setup.warn_of_calls(options.emulation);
   };
   try {
@@ -1046,6 +1081,7 @@ std::shared_ptr<KernelTrace> CaseTracer::trace(int launch_index) {
     follow();
   }
   if (!options.all_values) warn_of_guards(*trace, slice, options.emulation);
+  trace->launch.traced_ms = static_cast<std::uint64_t>(std::ceil(1000 * seconds));
   state_->order.traced(launch_index, *trace);
   std::uint64_t& length = state_->lengths[static_cast<std::size_t>(launch_index)].emplace(0);
   for (const InstructionCount& count : trace->totals()) length += count.executed;

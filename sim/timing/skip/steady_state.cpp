@@ -80,14 +80,17 @@ constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 // What the host takes for a line in L1 and below it, in warp instructions: the products and the copy of forewarp bench.
 constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
-// Processor seconds for a warp instruction, a line looked up in L1 and a request below it, at a nominal speed.
-constexpr double kSecondsAnInstruction = 1 / 8e6, kSecondsALookup = 1 / 40e6, kSecondsARequest = 1 / 800e3;
+// Processor seconds for a warp instruction, a line looked up in L1, a request below it, a sector of an atomic operation
+// and one of DRAM, at a nominal speed (FINDINGS.md: what a prediction costs).
+constexpr double kSecondsAnInstruction = 1 / 6.5e6, kSecondsALookup = 1 / 5e6, kSecondsARequest = 1 / 1.2e6,
+                 kSecondsAnAtomic = 1 / 1e6, kSecondsASector = 1 / 1.4e6;
 // Times as much detail as before when an interval is too wide: what was spent before is a third of it, or no more than
 // the rest of the budget.
 constexpr double kMore = 4, kLeastMore = 2;
 constexpr double kFirstWave = 0.5;   // of the budget in seconds that a first wave may take
 constexpr double kFewSms = 1. / 16;  // ... that each of the two looks at few SMs may take
-constexpr double kOverrun = 1.25;    // times the budget in seconds for which a launch that is nearly done goes on
+// ... that is kept for what follows a launch which stops early: those looks, and touching L2 for the rest.
+constexpr double kForRest = 0.2;
 
 std::uint64_t block_instructions(const BlockClass& cls) {
   std::uint64_t block = 0;
@@ -187,7 +190,9 @@ class SteadyState {
   static double seconds(const TimingCounters& c) {
     return static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
            static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
-           static_cast<double>(c.memory.read_requests + c.memory.write_requests) * kSecondsARequest;
+           static_cast<double>(c.memory.read_requests + c.memory.write_requests) * kSecondsARequest +
+           static_cast<double>(c.memory.atomic_sectors + c.memory.reduction_sectors) * kSecondsAnAtomic +
+           static_cast<double>(c.memory.dram_read_bytes + c.memory.dram_write_bytes) / kSectorBytes * kSecondsASector;
   }
   /// What all of the launch would take.
   double seconds_in_full() const {
@@ -310,12 +315,12 @@ class SteadyState {
                                (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
   }
 
-  /// Such a share of the budget in seconds is spent, and more is ahead than would be worth exceeding all of it for.
+  /// Such a share of the budget in seconds is spent, and all of it does not reach for what is ahead.
   bool overspent(double share = 1) const {
-    const double spent = seconds();
-    if (spent <= share * options_.effort.seconds) return false;
+    const double spent = seconds(), budget = options_.effort.seconds;
+    if (spent <= share * (1 - kForRest) * budget) return false;
     const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
-    return spent * static_cast<double>(instructions_) / done > kOverrun * options_.effort.seconds;
+    return spent * static_cast<double>(instructions_) / done > budget;
   }
 
   double wave_host_cost() const {
@@ -948,12 +953,16 @@ class SteadyState {
 TimingResult replay(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before) {
   // With more detail each time, until the interval is as narrow as it is to be or the time does not reach for more.
   SimulateOptions now = options;
+  const double seconds = options.effort.seconds_left(context.trace.launch.traced_seconds());
+  now.effort.seconds = seconds;
   for (double spent = 0;;) {
     SteadyState launch(context, now, before);
     TimingResult result = launch.run();
     result.coverage.detailed_instructions = now.full ? Coverage::kAll : now.detailed_instructions;
     spent += launch.seconds();
-    const double left = options.effort.seconds - spent;
+    result.host_seconds = launch.seconds();
+    result.host_seconds_in_all = spent;
+    const double left = seconds - spent;
     const double half = (result.coverage.cycles_high - result.coverage.cycles_low) / 2;
     const bool enough = half <= options.effort.precision * static_cast<double>(result.elapsed_cycles);
     if (!result.coverage.extrapolated || enough) return result;

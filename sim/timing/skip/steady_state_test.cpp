@@ -299,7 +299,7 @@ TEST_CASE("a block that is alone is looked at for longer than its first loads ta
       made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kLoads + i) * kLineBytes), 4,
                   MemorySpace::Global);
   made.occupancy().blocks_per_sm = 2;
-  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 9000);
+  const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 18000);
   INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
   CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 4);
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.1);
