@@ -157,11 +157,11 @@ class SteadyState {
     TimingResult result;
     result.coverage.warp_instructions = instructions_;
     bool over = false;
-    if (options_.full || instructions_ <= options_.detailed_instructions ||
-        total_work_ <= kWhole * options_.detailed_instructions) {
+    if (options_.full) {
       over = gpu_.run(~std::uint64_t{0}, kNever - 1);
     } else {
-      over = run_skipping();
+      over = run_in_time(instructions_ > options_.detailed_instructions &&
+                         total_work_ > kWhole * options_.detailed_instructions);
     }
     result.counters = virtual_counters();
     result.elapsed_cycles = over ? gpu_.last_end() + static_cast<Cycle>(skipped_cycles_) : virtual_now();
@@ -360,17 +360,18 @@ class SteadyState {
     return static_cast<double>(begun) - static_cast<double>(gpu_.issued() + skipped_instructions_);
   }
 
-  bool run_skipping() {
+  /// Whether the launch was followed to its end before the budget was spent.
+  bool run_in_time(bool skips) {
     std::uint64_t looked_at = 0;  // issued then
     for (std::uint64_t slice = 0; !gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice); ++slice) {
       gpu_.advance_to(gpu_.now() + kSlice);
       if (slice % kSlicesALook == 0 && overspent()) return false;
-      if (try_skip_blocks()) continue;
-      try_skip_iterations();
+      if (skips && try_skip_blocks()) continue;
+      if (skips) try_skip_iterations();
       if (gpu_.issued() - looked_at < options_.detailed_instructions / 4) continue;
       looked_at = gpu_.issued();
       work_ = work();
-      if (out_of_patience()) return false;
+      if (skips && out_of_patience()) return false;
       checkpoints_.push_back(mark_now());
       left_.push_back(bodies_.left(gpu_));
     }
