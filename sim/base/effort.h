@@ -15,11 +15,11 @@ struct Effort {
   /// seconds are spent.
   double precision = 1;
 
-  // Warp instructions a second: of values or counts alone, and of a trace; and instructions whose operands move with
-  // the block, followed beside.
-  static constexpr double kCounted = 40e6, kTraced = 60e6, kFollowed = 3e6;
+  // Warp instructions a second: of values or counts alone, and of a trace; and how often what depends on the block is
+  // followed through one (Shadow::followed()).
+  static constexpr double kCounted = 40e6, kTraced = 60e6, kFollowed = 12e6;
   // Shares of the time: what is left of all is for timing.
-  static constexpr double kForValues = 0.4, kForBlocks = 0.5, kForTraces = 0.1, kLeastForTiming = 0.1;
+  static constexpr double kForValues = 0.4, kForBlocks = 0.6, kForTraces = 0.06, kLeastForTiming = 0.1;
 
   std::uint64_t value_instructions() const { return work(kCounted * kForValues); }
   std::uint64_t counted_instructions() const { return exact ? kUnlimited : work(kCounted * kForBlocks); }

@@ -417,7 +417,7 @@ BlockSlope Shadow::access(const Exec& x, const Op& op, LaneMask lanes, MemorySpa
   if (warp(x).waits) settle(x, plan.reads);
   Gathered sum;
   if (any_tagged(x, plan)) {
-    ++followed_;
+    followed_ += kFollowedByRule;
     follow_address(x, op, lanes, space, sum);
   }
   if (op.value_needed) {

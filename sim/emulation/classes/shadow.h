@@ -126,8 +126,10 @@ class Shadow {
   /// Where the block index first decided something in a way that is not followed: an instruction, or kNowhere.
   static constexpr std::uint32_t kNowhere = ~0u;
   std::uint32_t cause() const { return cause_; }
-  /// How often something that moves with the block was followed through an instruction, in all blocks so far.
+  /// How often something that depends on the block was followed through an instruction, in all blocks so far; by a rule
+  /// it costs as much as so many times that only pass on what it depends on.
   std::uint64_t followed() const { return followed_; }
+  static constexpr std::uint64_t kFollowedByRule = 4;
 
  private:
   struct Carry {

@@ -61,7 +61,7 @@ void Shadow::compute(const Exec& x, const Op& op) {
     if (count > 1 && !any_tagged(x, plan)) {
       clear(x, plan);
     } else {
-      ++followed_;
+      followed_ += plan.rule == Rule::Generic ? 1 : kFollowedByRule;
       apply(x, op, plan);
     }
   }

@@ -82,15 +82,15 @@ constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
 // Processor seconds for a warp instruction, a line looked up in L1, a request below it, a sector of an atomic operation
 // and one of DRAM, at a nominal speed (FINDINGS.md: what a prediction costs).
-constexpr double kSecondsAnInstruction = 1 / 6.5e6, kSecondsALookup = 1 / 5e6, kSecondsARequest = 1 / 1.2e6,
-                 kSecondsAnAtomic = 1 / 1e6, kSecondsASector = 1 / 1.4e6;
+constexpr double kSecondsAnInstruction = 1 / 7.5e6, kSecondsALookup = 1 / 6e6, kSecondsARequest = 1 / 1.4e6,
+                 kSecondsAnAtomic = 1 / 1e6, kSecondsASector = 1 / 1.7e6;
 // Times as much detail as before when an interval is too wide: what was spent before is a third of it, or no more than
 // the rest of the budget.
 constexpr double kMore = 4, kLeastMore = 2;
-constexpr double kFirstWave = 0.5;   // of the budget in seconds that a first wave may take
+constexpr double kFirstWave = 0.8;   // of the budget in seconds that a first wave may take
 constexpr double kFewSms = 1. / 16;  // ... that each of the two looks at few SMs may take
 // ... that is kept for what follows a launch which stops early: those looks, and touching L2 for the rest.
-constexpr double kForRest = 0.2;
+constexpr double kForRest = 0.1;
 
 std::uint64_t block_instructions(const BlockClass& cls) {
   std::uint64_t block = 0;
