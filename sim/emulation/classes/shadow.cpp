@@ -201,22 +201,26 @@ void Shadow::clear(const Exec& x, const ShadowPlan& plan) {
     if (w.rows[row].lanes() == 0) continue;
     set(x, row * kRowBytes, Tag{});
   }
-  if (w.outcome_slots != 0) {
-    for (const std::uint8_t slot : plan.predicate_writes) set_outcomes(x, slot, {});
-  }
-  if (w.carry_lanes == 0) return;
+  if (w.carry_lanes == 0 && w.outcome_slots == 0) return;
   for (const std::uint8_t slot : plan.predicate_writes) set_carry(x, slot, Carry{});
 }
 
 bool Shadow::any_tagged(const Exec& x, const ShadowPlan& plan) {
+  if (any_row_tagged(x, plan)) return true;
+  if (warp(x).carry_lanes == 0) return false;
+  return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(),
+                     [&](std::uint8_t slot) { return carries_any(x, slot); });
+}
+
+bool Shadow::any_row_tagged(const Exec& x, const ShadowPlan& plan) {
   const WarpTags& w = warp(x);
-  for (const std::uint32_t row : plan.reads) {
-    if ((w.rows[row].lanes() & lanes_) != 0) return true;
-  }
-  if (w.carry_lanes == 0) return false;
-  return std::any_of(plan.predicate_reads.begin(), plan.predicate_reads.end(), [&](std::uint8_t slot) {
-    return ((w.carries[slot][0].lanes | w.carries[slot][1].lanes) & lanes_) != 0;
-  });
+  return std::any_of(plan.reads.begin(), plan.reads.end(),
+                     [&](std::uint32_t row) { return (w.rows[row].lanes() & lanes_) != 0; });
+}
+
+bool Shadow::carries_any(const Exec& x, std::uint8_t slot) {
+  const auto& parts = warp(x).carries[slot];
+  return ((parts[0].lanes | parts[1].lanes) & lanes_) != 0;
 }
 
 Dims Shadow::carry_dims(const Carry& a, const Carry& b) {

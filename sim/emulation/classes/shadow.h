@@ -126,8 +126,8 @@ class Shadow {
   /// Where the block index first decided something in a way that is not followed: an instruction, or kNowhere.
   static constexpr std::uint32_t kNowhere = ~0u;
   std::uint32_t cause() const { return cause_; }
-  /// How often something that depends on the block was followed through an instruction, in all blocks so far; by a rule
-  /// it costs as much as so many times that only pass on what it depends on.
+  /// How often something that depends on the block was followed through an instruction, in all blocks so far. Where a
+  /// rule works out a form it counts kFollowedByRule times: passing on what a result depends on is so much cheaper.
   std::uint64_t followed() const { return followed_; }
   static constexpr std::uint64_t kFollowedByRule = 4;
 
@@ -152,11 +152,11 @@ class Shadow {
     std::vector<RowTags> rows;
     std::array<std::array<Carry, 2>, kPredicateSlots> carries{};  ///< disjoint lanes, as of rows
     LaneMask carry_lanes = 0;                                     ///< of any carry: a quick way out
-    std::array<Outcomes, kPredicateSlots> outcomes;
-    std::uint32_t outcome_slots = 0;                      ///< bit by slot: has any
-    std::vector<Tag> local;                               ///< by word of the local frame
-    std::vector<std::unique_ptr<Numerators>> numerators;  ///< by row, made when needed
-    bool waits = false;                                   ///< some row may be a Fraction or Masked
+    std::array<Outcomes, kPredicateSlots> outcomes;               ///< by slot
+    std::uint32_t outcome_slots = 0;                              ///< bit by slot: has any
+    std::vector<Tag> local;                                       ///< by word of the local frame
+    std::vector<std::unique_ptr<Numerators>> numerators;          ///< by row, made when needed
+    bool waits = false;                                           ///< some row may be a Fraction or Masked
   };
   /// Tags of several sources put together.
   struct Gathered {
@@ -200,6 +200,8 @@ class Shadow {
     if (cause_ == kNowhere && conditions_.fixed() != before) cause_ = x.pc;
   }
   bool any_tagged(const Exec& x, const ShadowPlan& plan);
+  bool any_row_tagged(const Exec& x, const ShadowPlan& plan);
+  bool carries_any(const Exec& x, std::uint8_t slot);
   static Dims carry_dims(const Carry& a, const Carry& b);
   void set_carry(const Exec& x, int slot, const Carry& carry);
   Carry carry(const Exec& x, const PredicateSource& p);

@@ -76,21 +76,16 @@ LaneMask Shadow::asked_lanes(const Exec& x, const Op& op) const {
 
 /// A comparison that no lane asks for, in every block of the class.
 bool Shadow::asks_nothing(const Exec& x, const Op& op) {
-  const auto& with = warp(x).carries[op.p[0].slot];
-  return ((with[0].lanes | with[1].lanes) & lanes_) == 0 && asked_lanes(x, op) == 0;
+  return !carries_any(x, op.p[0].slot) && asked_lanes(x, op) == 0;
 }
 
 /// A comparison of what no block changes, which settles the result whatever its predicate is, as in
 /// `row < column && causal`.
 bool Shadow::settles_join(const Exec& x, const Op& op, const ShadowPlan& plan) {
-  const WarpTags& w = warp(x);
   const std::uint8_t with = op.p[0].slot;
   if (plan.rule != Rule::Compare || op.combine > 1 || op.pdst[1] != kDiscardedPredicate) return false;
-  if ((w.outcome_slots >> with & 1u) == 0 && ((w.carries[with][0].lanes | w.carries[with][1].lanes) & lanes_) == 0)
-    return false;
-  const bool moves = std::any_of(plan.reads.begin(), plan.reads.end(),
-                                 [&](std::uint32_t row) { return (w.rows[row].lanes() & lanes_) != 0; });
-  if (moves) return false;
+  if ((warp(x).outcome_slots >> with & 1u) == 0 && !carries_any(x, with)) return false;
+  if (any_row_tagged(x, plan)) return false;
   const Operand l = operand(x, op.a, plan.is_unsigned), r = operand(x, op.b, plan.is_unsigned);
   for (LaneMask m = lanes_; m != 0; m &= m - 1) {
     const auto i = static_cast<std::size_t>(std::countr_zero(m));

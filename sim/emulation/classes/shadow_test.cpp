@@ -30,6 +30,14 @@ std::size_t classes_of(const std::string& source, const Dim3& grid, const Dim3& 
   return trace->classes.size();
 }
 
+/// Numbers below what each call asks for, the same in every run.
+auto numbers_from(std::uint32_t state) {
+  return [state](std::uint32_t n) mutable {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<std::uint32_t>(std::uint64_t{state} * n >> 32);
+  };
+}
+
 // Loads and stores a word at R6.
 const std::string kAccess = R"(
     IMAD.WIDE R8, R6, R5, c[0x0][0x160]
@@ -608,11 +616,7 @@ TEST_CASE("a triangle needs a class for each way through its diagonal", "[shadow
 }
 
 TEST_CASE("random divisions are what brute force finds", "[shadow][quotients]") {
-  std::uint32_t state = 1;
-  const auto below = [&state](std::uint32_t n) {
-    state = state * 1664525u + 1013904223u;
-    return static_cast<std::uint32_t>(std::uint64_t{state} * n >> 32);
-  };
+  auto below = numbers_from(1);
   for (int round = 0; round < 40; ++round) {
     const std::uint32_t blocks = 20 + below(60), rows = 1 + below(3);
     const std::uint32_t first = 1 + below(round % 2 == 0 ? 40 : 2000), second = 1 + below(12);
@@ -646,11 +650,7 @@ TEST_CASE("random divisions are what brute force finds", "[shadow][quotients]") 
 }
 
 TEST_CASE("random predicates are what brute force finds", "[shadow]") {
-  std::uint32_t state = 7;
-  const auto below = [&state](std::uint32_t n) {
-    state = state * 1664525u + 1013904223u;
-    return static_cast<std::uint32_t>(std::uint64_t{state} * n >> 32);
-  };
+  auto below = numbers_from(7);
   const auto predicate = [&] { return std::string(below(3) == 0 ? "!" : "") + "P" + std::to_string(below(4)); };
   // R10: what moves by lane and block, R11: by block, R12: what is added to the address; R13: a flag of the launch.
   const auto value = [&] {

@@ -536,8 +536,6 @@ bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const Trac
     CountObserver observer;
     std::uint64_t block = 0, began = 0;
   };
-  // Of all of them the trace is kept.
-  constexpr std::uint64_t kKeptInFull = 40;
   const std::uint64_t blocks = trace.launch.grid.count();
   if (blocks > kMostDrawingBlocks) return false;
   const LaunchState& state = setup.state();
@@ -545,7 +543,7 @@ bool trace_side_by_side(KernelTrace& trace, const LaunchSetup& setup, const Trac
   trace.classes.assign(blocks, {});
   std::uint64_t done = 0;
   const bool all = run_side_by_side<Running>(
-      state, options.traced_instructions * kKeptInFull / 100,
+      state, options.traced_instructions,
       [&](std::deque<Running>& slots) { slots.emplace_back(state, *trace.kernel, pools); },
       [&](Running& one) {
         BlockClass& own = trace.classes[one.block];
@@ -680,7 +678,7 @@ class GridTracer {
       const double bytes = static_cast<double>(bytes_) + ahead * static_cast<double>(bytes_ - held);
       if (work > static_cast<double>(most) || bytes > static_cast<double>(options_.trace_bytes)) return false;
     }
-    most_work_ = std::max(most_work_, most);
+    most_work_ = most;
     for (const std::uint32_t own : own_) trace_.classes[own].population = 0;
     return true;
   }
