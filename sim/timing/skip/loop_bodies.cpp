@@ -37,15 +37,13 @@ std::size_t most_alike(std::span<const BodyVector> left_then, std::span<const do
 
 /// What a warp that has executed `done` of `all` instructions of its way has before it.
 void LoopBodies::add_way(const PathLoops& loops, std::uint64_t all, std::uint64_t done, double times, BodyVector& sum) {
-  for (std::size_t k = 0; k < loops.size(); ++k) {
-    const PathLoop& loop = loops[k];
-    const std::uint64_t end =
-        k + 1 == loops.size() ? all : loop.instructions_before + loop.iterations * loop.instructions;
+  for (const PathLoop& loop : loops) {
+    const std::uint64_t end = loop.instructions_before + loop.iterations * loop.instructions;
     if (done >= end) continue;
     sum[loop.body] += times * static_cast<double>(end - done);
     done = end;
   }
-  if (loops.empty()) sum.back() += times * static_cast<double>(all - done);
+  sum[loops.empty() ? sum.size() - 1 : after(loops.back().body, sum)] += times * static_cast<double>(all - done);
 }
 
 LoopBodies::LoopBodies(const LaunchContext& context, const Loops& loops) : context_(context), loops_(loops) {
@@ -53,7 +51,7 @@ LoopBodies::LoopBodies(const LaunchContext& context, const Loops& loops) : conte
   for (const std::vector<PathLoops>& paths : loops)
     for (const PathLoops& of_path : paths)
       for (const PathLoop& loop : of_path) bodies = std::max(bodies, loop.body + 1);
-  all_.resize(bodies + 1);
+  all_.resize(2 * bodies + 1);
   for (std::size_t c = 0; c < loops.size(); ++c) {
     const BlockClass& cls = context.trace.classes[c];
     add_block(cls, c, static_cast<double>(cls.population), all_);
@@ -85,12 +83,14 @@ double LoopBodies::share_in_flight(const Gpu& gpu) const {
   for_all_warps_in_flight(gpu, [&](const Warp& warp) {
     const PathLoops& of_path = loops_[warp.cls][warp.path];
     const std::size_t at = loop_at(of_path, warp.cursor.run());
-    in_flight[at == of_path.size() ? all_.size() - 1 : of_path[at].body] = true;
+    in_flight[of_path.empty() ? all_.size() - 1 : of_path[std::min(at, of_path.size() - 1)].body] = true;
     return true;
   });
   double share = 0;
-  for (std::size_t body = 0; body < all_.size(); ++body)
-    if (in_flight[body]) share += all_[body];
+  const std::size_t without = all_.size() - 1;
+  for (std::size_t body = 0; body < without / 2; ++body)
+    if (in_flight[body]) share += all_[body] + all_[after(body, all_)];
+  if (in_flight[without]) share += all_[without];
   return share / std::accumulate(all_.begin(), all_.end(), 0.0);
 }
 

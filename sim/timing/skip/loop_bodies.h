@@ -10,8 +10,8 @@
 
 namespace forewarp {
 
-/// Warp instructions, by the body of the loop that they are in or on their way to (PathLoop::body), after the last loop
-/// by its body; the last: on ways without loops.
+/// Warp instructions, by the body of the loop that they are in or on their way to (PathLoop::body); then those after
+/// the last loop, by its body, since ends of blocks are not like the rest of them; the last: on ways without loops.
 using BodyVector = std::vector<double>;
 
 /// Half the Manhattan distance of two vectors, each as shares of its sum: the part of one that the other does not do.
@@ -36,6 +36,8 @@ class LoopBodies {
   double share_in_flight(const Gpu&) const;
 
  private:
+  /// Where those after the last loop are counted.
+  static std::size_t after(std::size_t body, const BodyVector& sum) { return (sum.size() - 1) / 2 + body; }
   static void add_way(const PathLoops&, std::uint64_t all, std::uint64_t done, double times, BodyVector&);
   void add_block(const BlockClass&, std::size_t cls, double times, BodyVector&) const;
 

@@ -299,6 +299,7 @@ class SteadyState {
   void note_skip() {
     skips_.push_back({gpu_.now(), skipped_cycles_});
     instructions_at_skip_ = gpu_.issued() + skipped_instructions_;
+    check();
   }
 
   /// What has been simulated so far has cost.
@@ -372,10 +373,14 @@ class SteadyState {
       looked_at = gpu_.issued();
       work_ = work();
       if (skips && out_of_patience()) return false;
-      checkpoints_.push_back(mark_now());
-      left_.push_back(bodies_.left(gpu_));
+      check();
     }
     return true;
+  }
+
+  void check() {
+    checkpoints_.push_back(mark_now());
+    left_.push_back(bodies_.left(gpu_));
   }
 
   // --- Waves -------------------------------------------------------------------------------------------------------
@@ -858,7 +863,8 @@ class SteadyState {
     return sum;
   }
 
-  /// Of the time since the checkpoint before `reference`, halved where a checkpoint is nearest to its middle.
+  /// Of the time since the checkpoint before `reference`, or of the last half of what was simulated if that is more:
+  /// SMs differ by chance in so little as may follow a skip. Halved where a checkpoint is nearest to its middle.
   std::vector<double> rates_of_sms(const Mark& reference, const Mark& now) const {
     const auto done = [](const Mark& from, const Mark& to) {
       std::vector<std::uint64_t> issued;
@@ -869,12 +875,18 @@ class SteadyState {
     const auto total = [](const Mark& mark) {
       return std::accumulate(mark.issued.begin(), mark.issued.end(), std::uint64_t{0});
     };
-    const auto first = static_cast<double>(total(reference)), middle = (first + static_cast<double>(total(now))) / 2;
+    const auto all = static_cast<double>(total(now));
+    const auto early = std::find_if(checkpoints_.begin(), checkpoints_.end(), [&](const Mark& mark) {
+      return static_cast<double>(total(mark)) >= all / 2;
+    });
+    const bool earlier = early != checkpoints_.end() && total(*early) < total(reference);
+    const Mark& start = earlier ? *early : reference;
+    const auto first = static_cast<double>(total(start)), middle = (first + all) / 2;
     const auto off = [&](const Mark& mark) { return std::abs(static_cast<double>(total(mark)) - middle); };
     const auto half = std::min_element(checkpoints_.begin(), checkpoints_.end(),
                                        [&](const Mark& a, const Mark& b) { return off(a) < off(b); });
     if (static_cast<double>(total(*half)) <= first) return {};
-    return lasting_rates(done(reference, *half), done(*half, now), blocks_by_sm(now));
+    return lasting_rates(done(start, *half), done(*half, now), blocks_by_sm(now));
   }
 
   RestTime remaining_time(const std::vector<BlockProgress>& in_flight, SmRate rate) const {
