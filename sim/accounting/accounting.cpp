@@ -147,10 +147,8 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   const std::vector<CauseKind> resources = resources_of(demand);
 
   // What the effort pays for: faults, alone and in sequence, and latency; then resources, and what is gained alone.
-  // A verdict may cost a third more than the launch: four simulations of three seconds tell waste from a busy unit.
-  constexpr double kForVerdict = 1. / 3;
   const double spent = scene.trace->launch.traced_seconds() + timing.host_seconds_in_all;
-  const double affordable = ((1 + kForVerdict) * options.effort.seconds - spent) / timing.host_seconds;
+  const double affordable = (options.effort.seconds - spent) / timing.host_seconds;
   const auto left_over = [&](std::size_t made) { return affordable - static_cast<double>(made); };
   std::vector<CauseKind> faults;
   for (const Suspect& suspect : suspected)

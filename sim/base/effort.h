@@ -18,14 +18,18 @@ struct Effort {
   // Warp instructions a second: of values or counts alone, and of a trace; and how often what depends on the block is
   // followed through one (Shadow::followed()).
   static constexpr double kCounted = 40e6, kTraced = 60e6, kFollowed = 12e6;
-  // Shares of the time: what is left of all is for timing.
-  static constexpr double kForValues = 0.4, kForBlocks = 0.6, kForTraces = 0.06, kLeastForTiming = 0.1;
+  // Shares of the time: what following leaves is for timing, and what that leaves as well for the verdict, which
+  // simulates the launch again without one cause or another.
+  static constexpr double kForValues = 0.4, kForBlocks = 0.6, kForTraces = 0.06, kLeastForTiming = 0.1,
+                          kForVerdict = 0.25;
 
   std::uint64_t value_instructions() const { return work(kCounted * kForValues); }
   std::uint64_t counted_instructions() const { return exact ? kUnlimited : work(kCounted * kForBlocks); }
   std::uint64_t traced_instructions() const { return work(kTraced * kForTraces); }
   /// Seconds that are left for timing a launch which was traced for so many.
-  double seconds_left(double traced) const { return std::max(seconds - traced, kLeastForTiming * seconds); }
+  double seconds_left(double traced) const {
+    return std::max((1 - kForVerdict) * seconds - traced, kLeastForTiming * seconds);
+  }
   /// Of one block, before it counts as one that never ends; 0: no limit.
   std::uint64_t block_instructions() const { return exact ? 0 : work(kCounted); }
   /// Of the blocks that are kept; the rest is for buffers and timing.

@@ -57,10 +57,9 @@ void CommandLine::add_effort() {
       "memory that a launch may take beside its buffers, in KiB, MiB or GiB; blocks that differ are sampled where it "
       "is "
       "not enough for all");
-  add("budget", po::value<double>()->value_name("SECONDS")->default_value(10),
-      "processor seconds that a launch may take to be followed and to be simulated, at a nominal speed, so that "
-      "results "
-      "are the same on every machine");
+  add("budget", po::value<double>()->value_name("SECONDS")->default_value(Effort{}.seconds),
+      "processor seconds that a launch may take to be followed, simulated and explained, at a nominal speed, so that "
+      "results are the same on every machine");
   add("precision", po::value<double>()->value_name("PERCENT")->default_value(2),
       "half of the 95 % interval of a launch's cycles with which it is enough; until then more of it is simulated, as "
       "far as the budget reaches");

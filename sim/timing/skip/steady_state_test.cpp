@@ -268,6 +268,23 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.05);
 }
 
+TEST_CASE("timing has the seconds that tracing has left, whether a launch is extrapolated or whole") {
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 4, 90);
+  made.runs({{0, 4001}});
+  made.occupancy().blocks_per_sm = 1;
+  constexpr std::uint64_t kBudget = 60'000, kWhole = 600'000;  // instructions
+  const TimingResult part = made.simulate(gpu, false, kBudget), whole = made.simulate(gpu, false, kWhole);
+  CHECK(!whole.coverage.extrapolated);
+  made.trace().launch.traced_ms = 1'000'000;
+  const TimingResult hurried = made.simulate(gpu, false, kBudget), cut = made.simulate(gpu, false, kWhole);
+  CHECK(hurried.coverage.simulated_warp_instructions < part.coverage.simulated_warp_instructions * 2 / 3);
+  CHECK(cut.coverage.extrapolated);
+  CHECK(error(cut.elapsed_cycles, whole.elapsed_cycles) < 0.02);
+}
+
 TEST_CASE("a block that is alone on its SM in what is left out goes as it does by itself") {
   // Chains of four warps a sub-partition fill the pipe as those of eight do; nothing that was simulated says so.
   const GpuModel gpu = sm_model(4);
