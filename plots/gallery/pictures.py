@@ -17,7 +17,7 @@ RESULTS = {
     "tensor": ["validate", "--suites", "plots/gallery/suites.yaml", "--suite", "tensor_gallery"],
     "waves_a100": _predict("matmul_06_vectorized", "sgemm_vectorized_1792", "sgemm_vectorized_1793", gpu="a100-sxm4-40gb"),
     "waves_h200": _predict(_WARP_TILED, "sgemm_warp_tiled_1408", "sgemm_warp_tiled_1409", launch="RESULTS/sweep.yaml"),
-    "sweep": _predict(_WARP_TILED, launch="RESULTS/sweep.yaml") + ["--causes", "counted"],
+    "sweep": _predict(_WARP_TILED, launch="RESULTS/sweep.yaml") + ["--causes", "counted", "--budget", "3"],
     "rows_columns": _predict("copy_01_row_column", "copy_along_rows_1024", "copy_down_columns_1024"),
     "tiles": _predict("copy_04_tile_loads", "tile_column_sums_1024x1024_pitch_1024", "tile_column_sums_1024x1025_pitch_1025"),
     "overhang": _predict(_WARP_TILED, "sgemm_warp_tiled_256x256", "sgemm_warp_tiled_256x257"),

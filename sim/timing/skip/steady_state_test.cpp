@@ -205,7 +205,7 @@ TEST_CASE("a launch that costs hardly more than a part of it is simulated whole"
   const GpuModel gpu = sm_model(4);
   const HandMadeTrace made = streaming_loop(400, 8, 4);
   // 32 warps of 400 iterations of three instructions.
-  CHECK_FALSE(made.simulate(gpu, false, 20000).coverage.extrapolated);
+  CHECK_FALSE(made.simulate(gpu, false, 25000).coverage.extrapolated);
   CHECK(made.simulate(gpu, false, 12000).coverage.extrapolated);
 }
 
