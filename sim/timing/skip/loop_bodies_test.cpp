@@ -2,6 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "timing/gpu/gpu.h"
+#include "timing/sm/sm_test_support.h"
+#include "timing/sm/timed_program.h"
+
 namespace forewarp {
 namespace {
 
@@ -23,6 +27,39 @@ TEST_CASE("The time that did most nearly what is left is found, of equal ones th
   CHECK(most_alike(left, BodyVector{100, 100}) == 2);
   for (BodyVector& then : left) then[0] += 100;
   CHECK(most_alike(left, BodyVector{200, 100}) == 0);
+}
+
+TEST_CASE("What follows a block's last loop counts apart from the loop") {
+  constexpr std::uint32_t kIterations = 50, kBody = 3, kEnd = 200, kBlocks = 2;
+  Instruction branch = plain(Pipe::Cbu, 5);
+  branch.opcode = Opcode::BRA;
+  std::vector<Instruction> code{plain(Pipe::Fma, 4), plain(Pipe::Fma, 4), branch};
+  code.insert(code.end(), kEnd - 1, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 1, kBlocks);
+  std::vector<Run> runs(kIterations, {0, kBody});
+  runs.push_back({kBody, kEnd});
+  made.runs(runs);
+  const GpuModel model = sm_model();
+  const TimedProgram program(*made.trace().kernel, model);
+  CoalescedPatterns patterns;
+  patterns.extend(made.trace().patterns);
+  const ClassIndex classes(made.trace());
+  const std::vector<PatternTiming> timing(made.trace().patterns.size());
+  const LaunchContext context{model, made.trace(), program, patterns, timing, classes, 1, 1, 0};
+  const Loops loops = find_loops(made.trace(), program);
+  Gpu gpu(context, nullptr, 1, {0, kBlocks});
+  LoopBodies bodies(context, loops);
+  CHECK(bodies.left(gpu) == BodyVector{kBlocks * kIterations * kBody, kBlocks * kEnd, 0});
+  // Blocks run one after the other: while the second is at its end, nothing is left of the loop.
+  BodyVector left;
+  do {
+    REQUIRE_FALSE(gpu.run(~std::uint64_t{0}, gpu.now() + 1));
+    gpu.advance_to(gpu.now() + 1);
+    left = bodies.left(gpu);
+  } while (left[0] > 0);
+  CHECK(left[1] == kEnd);
+  CHECK(bodies.share_in_flight(gpu) == 1);
 }
 
 }  // namespace
