@@ -148,11 +148,15 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
 
   // What the effort pays for: faults, alone and in sequence, and latency; then resources, and what is gained alone.
   const double spent = scene.trace->launch.traced_seconds() + timing.host_seconds_in_all;
-  const double affordable = (options.effort.seconds - spent) / timing.host_seconds;
+  // A verdict may take the launch a fifth beyond its seconds: three simulations of four seconds tell waste from work.
+  constexpr double kWithVerdict = 1.2;
+  const double affordable = (kWithVerdict * options.effort.seconds - spent) / timing.host_seconds;
   const auto left_over = [&](std::size_t made) { return affordable - static_cast<double>(made); };
+  // The sequence begins with the fault that gains most alone, and ends with latency.
+  const auto in_all = [](std::size_t of_faults) { return std::max<std::size_t>(1, 2 * of_faults); };
   std::vector<CauseKind> faults;
   for (const Suspect& suspect : suspected)
-    if (left_over(2 * (faults.size() + 1)) >= 1) faults.push_back(suspect.kind);
+    if (left_over(in_all(faults.size() + 1)) >= 0) faults.push_back(suspect.kind);
   if (left_over(0) < 2 || (faults.empty() && !suspected.empty())) {
     p.accounting.method = "the counters of the one run: to simulate it again takes more than --budget";
     return;
@@ -161,8 +165,8 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
       static_cast<std::uint64_t>(scene.occupancy.blocks_per_sm) * static_cast<std::uint64_t>(scene.model.chip.sm_count);
   const std::uint64_t blocks = p.grid.count(), whole = blocks / wave * wave;
   const std::size_t for_tail =
-      unused_slots(blocks, wave) >= kNoticeable && left_over(2 * faults.size() + 1) >= 1 ? 1 : 0;
-  const std::size_t for_faults = for_tail + 2 * faults.size() + 1;
+      unused_slots(blocks, wave) >= kNoticeable && left_over(in_all(faults.size())) >= 1 ? 1 : 0;
+  const std::size_t for_faults = for_tail + in_all(faults.size());
   const bool by_trial = left_over(for_faults) >= static_cast<double>(2 * resources.size() + 1 + kVerdicts);
 
   const double elapsed = in.cycles;

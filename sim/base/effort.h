@@ -21,7 +21,7 @@ struct Effort {
   // Shares of the time: what following leaves is for timing, and what that leaves as well for the verdict, which
   // simulates the launch again without one cause or another.
   static constexpr double kForValues = 0.4, kForBlocks = 0.6, kForTraces = 0.06, kLeastForTiming = 0.1,
-                          kForVerdict = 0.25;
+                          kForVerdict = 0.15;
 
   std::uint64_t value_instructions() const { return work(kCounted * kForValues); }
   std::uint64_t counted_instructions() const { return exact ? kUnlimited : work(kCounted * kForBlocks); }

@@ -7,11 +7,11 @@ namespace {
 
 TEST_CASE("Timing has what tracing leaves of the seconds that are not the verdict's, and a little in any case") {
   Effort effort;
-  CHECK(effort.seconds_left(0) == Approx(7.5));
-  CHECK(effort.seconds_left(6) == Approx(1.5));
+  CHECK(effort.seconds_left(0) == Approx(8.5));
+  CHECK(effort.seconds_left(6) == Approx(2.5));
   CHECK(effort.seconds_left(100) == Approx(1));
   effort.seconds = 2;
-  CHECK(effort.seconds_left(0.5) == Approx(1));
+  CHECK(effort.seconds_left(0.7) == Approx(1));
 }
 
 TEST_CASE("Seconds are work at nominal rates, never none and never too much to count") {

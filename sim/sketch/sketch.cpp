@@ -18,7 +18,7 @@ struct Family {
 };
 // Of a product with many waves little more than a second says nearly as much as the usual budget (docs/sketch.md): its
 // tiles are all alike, and its traffic settles before L2 is full.
-constexpr double kOfProducts = 1.6;
+constexpr double kOfProducts = 1.5;
 constexpr Family kFamilies[] = {
     {"elementwise", draft_elementwise}, {"reduction", draft_reduction}, {"matmul", draft_matmul, kOfProducts},
     {"attention", draft_attention},     {"tiles", draft_tiles},
