@@ -3,11 +3,11 @@
 
     ncu --section SourceCounters --page source --csv ... > samples.csv       on the GPU machine, of one launch
     forewarp predict KERNEL.cubin --launch FILE --case ID --json result.json
-    validation/stalls.py result.json samples.csv [--case ID] [--launch N] [--least CYCLES]
+    validation/stalls.py result.json samples.csv [--case ID] [--launch N] [--least CYCLES] [--opcodes]
 
 Prints cycles of a warp for each time that it executes an instruction, by reason, where both are further apart than --least, and the
 sum of each reason for an instruction of the kernel. A warp is seen as issuing for one cycle an instruction, which says how many cycles
-a sample stands for. Python's standard library is enough.
+a sample stands for. --opcodes sums instructions of an opcode, those first that take most of the measured time. Python's standard library is enough.
 """
 import argparse
 import csv
@@ -69,15 +69,39 @@ def said(cycles, least):
     return ", ".join(f"{name} {value:.1f}" for name, value in sorted(cycles.items(), key=lambda c: -c[1]) if value >= least)
 
 
-def compare(model, card, least):
-    lines, sums = [], {name: [0.0, 0.0] for name in REASONS.values()}
-    executed = [0.0, 0.0]
-    for pc, (code, times, cycles) in sorted(model.items()):
+def by_opcode(table):
+    """Sums of instructions of an opcode, by its name: the opcode, times executed, cycles by reason."""
+    sums = {}
+    for code, times, cycles in table.values():
+        name = opcode(code.split() if isinstance(code, str) else code)
+        _, all_times, all_cycles = sums.setdefault(name, (name, 0, {}))
+        for reason, value in cycles.items():
+            all_cycles[reason] = all_cycles.get(reason, 0) + value
+        sums[name] = name, all_times + times, all_cycles
+    return sums
+
+
+def check(model, card):
+    """That both are of the same code."""
+    for pc, (code, _, _) in model.items():
         if pc not in card:
             raise InputError(f"have no instruction at {pc:#x}: they are of another kernel")
-        words, seen, samples = card[pc]
+        words = card[pc][0]
         if opcode(words) != opcode(code.split()):
             raise InputError(f"have {opcode(words)} at {pc:#x} where the prediction has {opcode(code.split())}: they are of another kernel")
+
+
+def compare(model, card, least, opcodes=False):
+    check(model, card)
+    if opcodes:
+        card = by_opcode(card)
+        model = {name: row for name, row in sorted(by_opcode(model).items(), key=lambda row: -sum(card[row[0]][2].values()))}
+    else:
+        model = dict(sorted(model.items()))
+    lines, sums = [], {name: [0.0, 0.0] for name in REASONS.values()}
+    executed = [0.0, 0.0]
+    for at, (code, times, cycles) in model.items():
+        _, seen, samples = card[at]
         executed[0] += times
         executed[1] += seen
         for name, total in sums.items():
@@ -87,7 +111,7 @@ def compare(model, card, least):
             continue
         each = {name: value / times for name, value in cycles.items()}, {name: value / seen for name, value in samples.items()}
         if max(abs(each[0].get(name, 0) - each[1][name]) for name in sums) >= least:
-            lines.append(f"{pc:6x}  {code[:44]:44}  {sum(each[0].values()):8.1f}  {sum(each[1].values()):8.1f}  "
+            lines.append(f"{'' if opcodes else format(at, 'x'):>6}  {code[:44]:44}  {sum(each[0].values()):8.1f}  {sum(each[1].values()):8.1f}  "
                          f"{said(each[0], least / 2) or '-'} | {said(each[1], least / 2) or '-'}")
     lines.append("")
     for name, (of_model, of_card) in sorted(sums.items(), key=lambda s: -max(s[1])):
@@ -103,6 +127,7 @@ def main():
     parser.add_argument("--case")
     parser.add_argument("--launch", type=int)
     parser.add_argument("--least", type=float, default=8, help="cycles of a reason that are worth a line")
+    parser.add_argument("--opcodes", action="store_true")
     options = parser.parse_args()
     at = options.result
     try:
@@ -111,7 +136,7 @@ def main():
         at = options.samples
         with open(at, encoding="utf-8") as file:
             card = sampled(file)
-        text = compare(model, card, options.least)
+        text = compare(model, card, options.least, options.opcodes)
     except (InputError, OSError, KeyError, ValueError) as error:
         sys.exit(f"stalls.py: {at}: {error}")
     print(f"{'pc':>6}  {'cycles of a warp, each time':44}  {'predicted':>8}  {'measured':>8}  predicted | measured")

@@ -24,6 +24,14 @@ class Stalls(unittest.TestCase):
         self.assertEqual(len([line for line in lines if "LDC" in line]), 0)
         self.assertIn("1.333", [line for line in lines if line.startswith("barrier")][0])
 
+    def test_instructions_of_an_opcode_are_summed(self):
+        card = stalls.sampled(SAMPLES + ['"0x140","      BAR.ARV 0x0","30","5","0","0"\n'])
+        model = stalls.predicted(RESULT, None, None) | {64: ("BAR.ARV 0x0", 60, {"selected": 60, "wait": 300})}
+        lines = stalls.compare(model, card, 3, opcodes=True).splitlines()
+        self.assertIn("LDS", lines[0])  # most of the time
+        self.assertIn("BAR", lines[1])
+        self.assertIn("wait 4.0 | -", lines[1])  # 320 cycles of 80, here, and 15 of 40
+
     def test_refuses_what_does_not_belong_together(self):
         with self.assertRaisesRegex(stalls.InputError, "no table"):
             stalls.sampled(["==PROF== nothing\n"])
