@@ -727,7 +727,7 @@ class SteadyState {
     const Cycle so_far = result.elapsed_cycles;
     const double held = blocks_held(reference, now);
     L2Traffic traffic = gpu_.drain();
-    const std::size_t sms = gpu_.dispatcher().exhausted() ? sms_with_blocks(now) : sms_in_use();
+    const std::size_t sms = gpu_.dispatcher().exhausted() ? sms_held(reference, now) : sms_in_use();
     SmRate rate = observed_rate(
         now.counters, reference.counters, seen,
         {context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions, sms}, held, few_sms());
@@ -835,18 +835,34 @@ class SteadyState {
            static_cast<double>(std::max<std::uint64_t>(1, all.sm_active_cycles - since.sm_active_cycles));
   }
 
-  /// Blocks on an SM that holds any, since `reference`. A place that is filled again counts as taken all the time.
-  double blocks_held(const Mark& reference, const Mark& now) const {
-    if (!gpu_.dispatcher().exhausted()) return context_.blocks_per_sm;
-    double blocks = 0, sms = 0;
+  /// What was there, summed over the looks since `reference`.
+  struct Held {
+    double blocks = 0, sms = 0, looks = 0;  ///< `sms`: with any blocks
+  };
+  Held held_since(const Mark& reference, const Mark& now) const {
+    Held sum;
     const auto add = [&](const Mark& mark) {
-      blocks += static_cast<double>(mark.in_flight.size());
-      sms += static_cast<double>(sms_with_blocks(mark));
+      sum.blocks += static_cast<double>(mark.in_flight.size());
+      sum.sms += static_cast<double>(sms_with_blocks(mark));
+      ++sum.looks;
     };
     for (const Mark& mark : checkpoints_)
       if (mark.at >= reference.at) add(mark);
     add(now);
-    return blocks / std::max(1.0, sms);
+    return sum;
+  }
+
+  /// Blocks on an SM that holds any, since `reference`. A place that is filled again counts as taken all the time.
+  double blocks_held(const Mark& reference, const Mark& now) const {
+    if (!gpu_.dispatcher().exhausted()) return context_.blocks_per_sm;
+    const Held held = held_since(reference, now);
+    return held.blocks / std::max(1.0, held.sms);
+  }
+
+  /// SMs that held any since `reference`: the rate that was seen is theirs, not that of the few that may be left.
+  std::size_t sms_held(const Mark& reference, const Mark& now) const {
+    const Held held = held_since(reference, now);
+    return static_cast<std::size_t>(std::max(1.0, std::round(held.sms / held.looks)));
   }
 
   /// What the blocks of an SM got of it, the oldest first, between all checkpoints that found the same ones there.
@@ -876,9 +892,8 @@ class SteadyState {
       return std::accumulate(mark.issued.begin(), mark.issued.end(), std::uint64_t{0});
     };
     const auto all = static_cast<double>(total(now));
-    const auto early = std::find_if(checkpoints_.begin(), checkpoints_.end(), [&](const Mark& mark) {
-      return static_cast<double>(total(mark)) >= all / 2;
-    });
+    const auto early = std::find_if(checkpoints_.begin(), checkpoints_.end(),
+                                    [&](const Mark& mark) { return static_cast<double>(total(mark)) >= all / 2; });
     const bool earlier = early != checkpoints_.end() && total(*early) < total(reference);
     const Mark& start = earlier ? *early : reference;
     const auto first = static_cast<double>(total(start)), middle = (first + all) / 2;
