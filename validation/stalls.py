@@ -42,7 +42,7 @@ def sampled(lines):
         raise InputError("has no samples of warps that issue")
     start = int(rows[0]["Address"], 16)
     return {int(row["Address"], 16) - start:
-            (row["Source"].split(), number(row["Instructions Executed"]),
+            (row["Source"], number(row["Instructions Executed"]),
              {name: number(row.get("stall_" + column)) * issued / selected for column, name in REASONS.items()}) for row in rows}
 
 
@@ -61,8 +61,8 @@ def predicted(result, case, launch):
     return {i["pc"]: (i["sass"], i["executed"], scaled(i)) for i in found[0]["instructions"]}
 
 
-def opcode(words):
-    return next((word for word in words if not word.startswith("@")), "").split(".")[0]
+def opcode(code):
+    return next((word for word in code.split() if not word.startswith("@")), "").split(".")[0]
 
 
 def said(cycles, least):
@@ -73,7 +73,7 @@ def by_opcode(table):
     """Sums of instructions of an opcode, by its name: the opcode, times executed, cycles by reason."""
     sums = {}
     for code, times, cycles in table.values():
-        name = opcode(code.split() if isinstance(code, str) else code)
+        name = opcode(code)
         _, all_times, all_cycles = sums.setdefault(name, (name, 0, {}))
         for reason, value in cycles.items():
             all_cycles[reason] = all_cycles.get(reason, 0) + value
@@ -86,9 +86,9 @@ def check(model, card):
     for pc, (code, _, _) in model.items():
         if pc not in card:
             raise InputError(f"have no instruction at {pc:#x}: they are of another kernel")
-        words = card[pc][0]
-        if opcode(words) != opcode(code.split()):
-            raise InputError(f"have {opcode(words)} at {pc:#x} where the prediction has {opcode(code.split())}: they are of another kernel")
+        there, here = opcode(card[pc][0]), opcode(code)
+        if there != here:
+            raise InputError(f"have {there} at {pc:#x} where the prediction has {here}: they are of another kernel")
 
 
 def compare(model, card, least, opcodes=False):

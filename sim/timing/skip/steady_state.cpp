@@ -299,7 +299,7 @@ class SteadyState {
   void note_skip() {
     skips_.push_back({gpu_.now(), skipped_cycles_});
     instructions_at_skip_ = gpu_.issued() + skipped_instructions_;
-    check();
+    add_checkpoint();
   }
 
   /// What has been simulated so far has cost.
@@ -373,12 +373,12 @@ class SteadyState {
       looked_at = gpu_.issued();
       work_ = work();
       if (skips && out_of_patience()) return false;
-      check();
+      add_checkpoint();
     }
     return true;
   }
 
-  void check() {
+  void add_checkpoint() {
     checkpoints_.push_back(mark_now());
     left_.push_back(bodies_.left(gpu_));
   }
@@ -725,12 +725,12 @@ class SteadyState {
     const MemoryCounters before = result.counters.memory;
     add_scaled(result.counters, now.counters, reference.counters, factor);
     const Cycle so_far = result.elapsed_cycles;
-    const double held = blocks_held(reference, now);
+    const Held held = held_since(reference, now);
     L2Traffic traffic = gpu_.drain();
-    const std::size_t sms = gpu_.dispatcher().exhausted() ? sms_held(reference, now) : sms_in_use();
-    SmRate rate = observed_rate(
-        now.counters, reference.counters, seen,
-        {context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions, sms}, held, few_sms());
+    SmRate rate =
+        observed_rate(now.counters, reference.counters, seen,
+                      {context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions, held.sms},
+                      held.blocks, few_sms());
     rate.shares = shares_so_far(now);
     rate.of_sms = rates_of_sms(reference, now);
     const RestTime rest = remaining_time(now.in_flight, rate);
@@ -743,7 +743,7 @@ class SteadyState {
     set_traffic(result.counters.memory, before, traffic);
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
     set_residence(result.counters, now.counters, rest,
-                  observed_warps(now.counters, reference.counters, context_.warps_per_block, held));
+                  observed_warps(now.counters, reference.counters, context_.warps_per_block, held.blocks));
     result.skipped.push_back({so_far, result.elapsed_cycles});
     const auto looks =
         static_cast<std::uint64_t>(std::count_if(checkpoints_.begin(), checkpoints_.end(), [&](const Mark& mark) {
@@ -835,34 +835,24 @@ class SteadyState {
            static_cast<double>(std::max<std::uint64_t>(1, all.sm_active_cycles - since.sm_active_cycles));
   }
 
-  /// What was there, summed over the looks since `reference`.
   struct Held {
-    double blocks = 0, sms = 0, looks = 0;  ///< `sms`: with any blocks
+    double blocks = 0;    ///< on an SM that holds any
+    std::size_t sms = 0;  ///< that hold any
   };
+  /// In the mean of the looks since `reference`: the rate that was seen is theirs, not that of the few that may be
+  /// left. A place that is filled again counts as taken all the time.
   Held held_since(const Mark& reference, const Mark& now) const {
-    Held sum;
+    if (!gpu_.dispatcher().exhausted()) return {static_cast<double>(context_.blocks_per_sm), sms_in_use()};
+    double blocks = 0, sms = 0, looks = 0;
     const auto add = [&](const Mark& mark) {
-      sum.blocks += static_cast<double>(mark.in_flight.size());
-      sum.sms += static_cast<double>(sms_with_blocks(mark));
-      ++sum.looks;
+      blocks += static_cast<double>(mark.in_flight.size());
+      sms += static_cast<double>(sms_with_blocks(mark));
+      ++looks;
     };
     for (const Mark& mark : checkpoints_)
       if (mark.at >= reference.at) add(mark);
     add(now);
-    return sum;
-  }
-
-  /// Blocks on an SM that holds any, since `reference`. A place that is filled again counts as taken all the time.
-  double blocks_held(const Mark& reference, const Mark& now) const {
-    if (!gpu_.dispatcher().exhausted()) return context_.blocks_per_sm;
-    const Held held = held_since(reference, now);
-    return held.blocks / std::max(1.0, held.sms);
-  }
-
-  /// SMs that held any since `reference`: the rate that was seen is theirs, not that of the few that may be left.
-  std::size_t sms_held(const Mark& reference, const Mark& now) const {
-    const Held held = held_since(reference, now);
-    return static_cast<std::size_t>(std::max(1.0, std::round(held.sms / held.looks)));
+    return {blocks / std::max(1.0, sms), static_cast<std::size_t>(std::max(1.0, std::round(sms / looks)))};
   }
 
   /// What the blocks of an SM got of it, the oldest first, between all checkpoints that found the same ones there.

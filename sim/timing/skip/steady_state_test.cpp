@@ -32,6 +32,16 @@ HandMadeTrace streaming_loop(int iterations, int warps, std::uint32_t blocks) {
   return made;
 }
 
+/// 4000 additions, in which nothing repeats.
+HandMadeTrace straight_code(int warps, std::uint32_t blocks, int blocks_per_sm) {
+  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, warps, blocks);
+  made.runs({{0, static_cast<std::uint32_t>(code.size())}});
+  made.occupancy().blocks_per_sm = blocks_per_sm;
+  return made;
+}
+
 double error(Cycle a, Cycle b) {
   return std::abs(static_cast<double>(a) - static_cast<double>(b)) / static_cast<double>(b);
 }
@@ -257,11 +267,7 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
   // Straight code, so nothing repeats; nine blocks on four SMs, one at a time, are three rounds and not two and a
   // quarter.
   const GpuModel gpu = sm_model(4);
-  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
-  code.push_back(exit_instruction());
-  HandMadeTrace made(code, 4, 9);
-  made.runs({{0, 4001}});
-  made.occupancy().blocks_per_sm = 1;
+  HandMadeTrace made = straight_code(4, 9, 1);
   const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 3000);
   INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
   CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
@@ -270,11 +276,7 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
 
 TEST_CASE("timing has the seconds that tracing has left, whether a launch is extrapolated or whole") {
   const GpuModel gpu = sm_model(4);
-  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
-  code.push_back(exit_instruction());
-  HandMadeTrace made(code, 4, 90);
-  made.runs({{0, 4001}});
-  made.occupancy().blocks_per_sm = 1;
+  HandMadeTrace made = straight_code(4, 90, 1);
   constexpr std::uint64_t kBudget = 60'000, kWhole = 600'000;  // instructions
   const TimingResult part = made.simulate(gpu, false, kBudget), whole = made.simulate(gpu, false, kWhole);
   CHECK(!whole.coverage.extrapolated);
@@ -288,11 +290,7 @@ TEST_CASE("timing has the seconds that tracing has left, whether a launch is ext
 TEST_CASE("a block that is alone on its SM in what is left out goes as it does by itself") {
   // Chains of four warps a sub-partition fill the pipe as those of eight do; nothing that was simulated says so.
   const GpuModel gpu = sm_model(4);
-  std::vector<Instruction> code(4000, plain(Pipe::Fma, 4));
-  code.push_back(exit_instruction());
-  HandMadeTrace made(code, 16, 9);
-  made.runs({{0, 4001}});
-  made.occupancy().blocks_per_sm = 2;
+  HandMadeTrace made = straight_code(16, 9, 2);
   const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 9000);
   INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
   CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
