@@ -45,7 +45,8 @@ constexpr double kMostMargin = 3;  // ... in iterations, at most
 // Of what is left out, what no window shows (blocks that fall behind one by one, a rate that drifts later): twice the
 // standard deviation that remains against --full where the windows of a launch agree.
 constexpr double kUnseen = 0.04;
-// ... and of the rest of a launch that did not settle, of which nothing was seen.
+// ... and of the rest of a launch that did not settle, of which nothing was seen: or as much of it as is unlike what it
+// is taken to be like, if that is more.
 constexpr double kUnsettled = 0.1;
 // A last part is taken for the rest if so little of what it did is other than what remains; else the part is that did
 // most nearly the same.
@@ -122,11 +123,14 @@ std::uint64_t block_work(const BlockClass& cls) {
 /// Drives a Gpu and skips what repeats.
 class SteadyState {
  public:
-  SteadyState(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before)
+  /// `for_verdict`: seconds beside those of the options, for a launch that can be simulated whole in all of them.
+  SteadyState(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before,
+              double for_verdict)
       : recorder_(options.record ? std::optional<BlockRecorder>(std::in_place, *options.record, context.trace.launch)
                                  : std::nullopt),
         context_(context),
         options_(options),
+        for_verdict_(for_verdict),
         gpu_(watched_by(context, recorder_), before, options.threads,
              {0, options.blocks > 0 ? options.blocks : ~std::uint64_t{0}}),
         loops_(find_loops(context.trace, context.program)),
@@ -232,6 +236,11 @@ class SteadyState {
     std::vector<std::uint64_t> issued;  ///< by SM, simulated
   };
 
+  struct Representative {
+    Mark start;
+    double unlike = 0;  ///< the part from there on to what is left
+  };
+
   static LaunchContext watched_by(LaunchContext context, std::optional<BlockRecorder>& recorder) {
     context.recorder = recorder ? &*recorder : nullptr;
     return context;
@@ -326,12 +335,13 @@ class SteadyState {
                                (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
   }
 
-  /// Such a share of the budget in seconds is spent, and all of it does not reach for what is ahead.
+  /// Such a share of the budget in seconds is spent, and what is ahead takes more than is left of it, with the
+  /// verdict's share: a launch that has been simulated whole needs no extrapolation.
   bool overspent(double share = 1) const {
     const double spent = seconds(), budget = options_.effort.seconds;
     if (spent <= share * ((1 - kForRest) * budget - seconds_to_list())) return false;
     const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
-    return spent * static_cast<double>(instructions_) / done > budget;
+    return spent * static_cast<double>(instructions_) / done > budget + for_verdict_;
   }
 
   /// The lines of blocks, before the first is left out.
@@ -715,13 +725,15 @@ class SteadyState {
 
   /// Where the part begins that the rest is taken to be like: the last half, or where blocks did something else then
   /// than they will (other loops of their way), the part between a checkpoint and now that did most nearly the same.
-  Mark representative_start(const Mark& now) {
+  Representative representative_start(const Mark& now) {
     const std::uint64_t start = now.instructions - representative_part(now.instructions);
     const BodyVector left = bodies_.left(gpu_);
     std::size_t last = checkpoints_.size();
     while (last > 1 && checkpoints_[last - 1].instructions > start) --last;
-    if (unlikeness(between(left, left_[last - 1]), left) <= kAlike) return mark_at(start, now);
-    return checkpoints_[most_alike(left_, left)];
+    const double unlike = unlikeness(between(left, left_[last - 1]), left);
+    if (unlike <= kAlike) return {mark_at(start, now), unlike};
+    const std::size_t best = most_alike(left_, left);
+    return {checkpoints_[best], unlikeness(between(left, left_[best]), left)};
   }
 
   /// How far the launch was when it had done so many instructions, between the checkpoints (and `now`).
@@ -743,7 +755,7 @@ class SteadyState {
   /// The rest runs at the rate of the last part of what was simulated; what it moves is found by touching L2.
   void extrapolate_rest(TimingResult& result) {
     const Mark now = mark_now();
-    const Mark reference = representative_start(now);
+    const auto [reference, unlike] = representative_start(now);
     const std::uint64_t seen = now.instructions - reference.instructions;
     const double factor =
         static_cast<double>(instructions_ - std::min(instructions_, now.instructions)) / static_cast<double>(seen);
@@ -776,7 +788,7 @@ class SteadyState {
         }));
     add_batches(reference, now, std::clamp<std::uint64_t>(looks, 2, kBatches), rest.cycles);
     skipped_cycles_ += rest.cycles;
-    unsettled_cycles_ += rest.cycles;
+    unsettled_cycles_ += std::max(kUnsettled, unlike) * rest.cycles;
     result.warnings.push_back(
         "the launch did not settle within the detailed budget; its rest was taken to run at the rate of its last part");
   }
@@ -960,7 +972,7 @@ class SteadyState {
           "the launch's waves did not settle within the detailed budget; the rest of them was taken to run at their "
           "mean rate");
     const double half =
-        std::hypot(half_interval(neighbours_, open_cycles_), kUnseen * skipped_cycles_, kUnsettled * unsettled_cycles_);
+        std::hypot(half_interval(neighbours_, open_cycles_), kUnseen * skipped_cycles_, unsettled_cycles_);
     const auto cycles = static_cast<double>(result.elapsed_cycles);
     result.coverage.cycles_low = std::max(cycles - half, cycles - skipped_cycles_);
     result.coverage.cycles_high = std::min(cycles + half, 2 * cycles);
@@ -969,6 +981,7 @@ class SteadyState {
   std::optional<BlockRecorder> recorder_;
   LaunchContext context_;
   SimulateOptions options_;
+  double for_verdict_ = 0;
   Gpu gpu_;
   Loops loops_;
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
@@ -1004,7 +1017,7 @@ TimingResult replay(const LaunchContext& context, const SimulateOptions& options
   const double seconds = options.effort.seconds_left(context.trace.launch.traced_seconds());
   now.effort.seconds = seconds;
   for (double spent = 0;;) {
-    SteadyState launch(context, now, before);
+    SteadyState launch(context, now, before, Effort::kForVerdict * options.effort.seconds);
     TimingResult result = launch.run();
     result.coverage.detailed_instructions = now.full ? Coverage::kAll : now.detailed_instructions;
     spent += launch.seconds();
