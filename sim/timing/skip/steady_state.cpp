@@ -1014,10 +1014,11 @@ class SteadyState {
 TimingResult replay(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before) {
   // With more detail each time, until the interval is as narrow as it is to be or the time does not reach for more.
   SimulateOptions now = options;
-  const double seconds = options.effort.seconds_left(context.trace.launch.traced_seconds());
+  const double traced = context.trace.launch.traced_seconds(), seconds = options.effort.seconds_left(traced);
+  const double for_verdict = std::max(0.0, options.effort.seconds - traced - seconds);
   now.effort.seconds = seconds;
   for (double spent = 0;;) {
-    SteadyState launch(context, now, before, Effort::kForVerdict * options.effort.seconds);
+    SteadyState launch(context, now, before, for_verdict);
     TimingResult result = launch.run();
     result.coverage.detailed_instructions = now.full ? Coverage::kAll : now.detailed_instructions;
     spent += launch.seconds();
