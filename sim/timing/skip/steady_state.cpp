@@ -336,12 +336,15 @@ class SteadyState {
   }
 
   /// Such a share of the budget in seconds is spent, and what is ahead takes more than is left of it, with the
-  /// verdict's share: a launch that has been simulated whole needs no extrapolation.
-  bool overspent(double share = 1) const {
+  /// verdict's share: a launch that has been simulated whole needs no extrapolation. One whose rest is unlike all that
+  /// was seen has that share as well: there is nothing to explain before it is known.
+  bool overspent(double share = 1) {
     const double spent = seconds(), budget = options_.effort.seconds;
-    if (spent <= share * ((1 - kForRest) * budget - seconds_to_list())) return false;
+    const double before_rest = share * ((1 - kForRest) * budget - seconds_to_list());
+    if (spent <= before_rest) return false;
     const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
-    return spent * static_cast<double>(instructions_) / done > budget + for_verdict_;
+    if (spent * static_cast<double>(instructions_) / done <= budget + for_verdict_) return false;
+    return spent > before_rest + for_verdict_ || representative_start(mark_now()).unlike <= kAlike;
   }
 
   /// The lines of blocks, before the first is left out.
@@ -355,14 +358,14 @@ class SteadyState {
   }
 
   /// Too much has been spent, and as much lies ahead.
-  bool out_of_patience() const {
+  bool out_of_patience() {
     // Whole waves of loops whose rate is known: they would only show it again, but for the second.
     const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 3 * wave_;
     if (known && gpu_.dispatcher().dispatched() > wave_ && left_in_flight() < kNothingNew * wave_instructions())
       return true;
-    // Where no wave has ended, there is none to compare with another; where others follow, they say more.
+    // Where no wave has ended, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
-    if (!compares) return (gpu_.dispatcher().exhausted() || !one_loop()) && overspent(kFirstWave);
+    if (!compares) return false;
     const std::uint64_t patience = known ? kPatienceKnown : kPatience;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
