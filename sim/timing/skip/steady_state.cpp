@@ -335,12 +335,12 @@ class SteadyState {
                                (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
   }
 
-  /// Such a share of the budget in seconds is spent, and what is ahead takes more than is left of it, with the
-  /// verdict's share: a launch that has been simulated whole needs no extrapolation. One whose rest is unlike all that
-  /// was seen has that share as well: there is nothing to explain before it is known.
-  bool overspent(double share = 1) {
+  /// The budget in seconds is spent but for what the rest takes, and what is ahead takes more than is left of it, with
+  /// the verdict's share: a launch that has been simulated whole needs no extrapolation. One whose rest is unlike all
+  /// that was seen has that share as well: there is nothing to explain before it is known.
+  bool overspent() {
     const double spent = seconds(), budget = options_.effort.seconds;
-    const double before_rest = share * ((1 - kForRest) * budget - seconds_to_list());
+    const double before_rest = (1 - kForRest) * budget - seconds_to_list();
     if (spent <= before_rest) return false;
     const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
     if (spent * static_cast<double>(instructions_) / done <= budget + for_verdict_) return false;
