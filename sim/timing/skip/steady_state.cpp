@@ -817,9 +817,10 @@ class SteadyState {
            room;
   }
 
-  /// Blocks that are left for a last wave.
+  /// Blocks that are left for a last wave, or began it.
   std::uint64_t last_wave() const {
-    const std::uint64_t last = (blocks_ - gpu_.dispatcher().dispatched()) % wave_;
+    const std::uint64_t begun = gpu_.dispatcher().exhausted() ? 0 : gpu_.dispatcher().dispatched();
+    const std::uint64_t last = (blocks_ - begun) % wave_;
     return last == 0 ? wave_ : last;
   }
 
