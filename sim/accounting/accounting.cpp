@@ -148,8 +148,8 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
 
   // What the effort pays for: faults, alone and in sequence, and latency; then resources, and what is gained alone.
   const double spent = scene.trace->launch.traced_seconds() + timing.host_seconds_in_all;
-  // A verdict may take the launch a fifth beyond its seconds: three simulations of four seconds tell waste from work.
-  constexpr double kWithVerdict = 1.2;
+  // A verdict may take the launch half beyond its seconds: its simulations tell waste from work (FINDINGS.md).
+  constexpr double kWithVerdict = 1.5;
   const double affordable = (kWithVerdict * options.effort.seconds - spent) / timing.host_seconds;
   const auto left_over = [&](std::size_t made) { return affordable - static_cast<double>(made); };
   // The sequence begins with the fault that gains most alone, and ends with latency.

@@ -55,7 +55,6 @@ L2Slice::L2Slice(const L2Geometry& geometry) : geometry_(geometry) {
 
 void L2Slice::copy_lines(const L2Slice& other) {
   FW_CHECK(tags_.size() == other.tags_.size(), "L2 slices of different shapes");
-  FW_CHECK(other.free_misses_.size() == other.misses_.size(), "lines are copied from a slice with misses in flight");
   tags_ = other.tags_;
   lines_ = other.lines_;
   partial_bytes_ = other.partial_bytes_;
@@ -63,6 +62,13 @@ void L2Slice::copy_lines(const L2Slice& other) {
   dirty_sectors_ = other.dirty_sectors_;
   dirty_lines_ = other.dirty_lines_;
   partial_lines_ = other.partial_lines_;
+  for (std::uint32_t way = 0; way < lines_.size(); ++way) {
+    Line& line = lines_[way];
+    line.valid = bits(line.valid | line.pending);
+    set_partial(way, bits(line.partial & ~line.pending));
+    line.pending = 0;
+    line.miss = kNoMiss;
+  }
 }
 
 std::uint64_t L2Slice::index_of(std::uint32_t way) const {

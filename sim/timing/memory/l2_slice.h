@@ -138,7 +138,7 @@ class L2Slice {
   /// Lines that are dirty now belong to earlier launches and are not spared.
   void spare_nothing_so_far() { others_ = clock_; }
 
-  /// Takes over the lines of a slice of the same shape with nothing in flight.
+  /// Takes over the lines of a slice of the same shape. What is on its way there has arrived here.
   void copy_lines(const L2Slice& other);
 
   std::uint64_t dirty_sectors() const { return dirty_sectors_; }

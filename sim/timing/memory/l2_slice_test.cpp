@@ -55,6 +55,22 @@ TEST_CASE("a sector misses once, is waited for while it comes, then hits") {
   CHECK(s.read(5, false, 0b0111).outcome == Outcome::Hit);
 }
 
+TEST_CASE("what is on its way to a slice has arrived where its lines are copied to") {
+  const L2Geometry g(tiny());
+  L2Slice s(g), copy(g);
+  load(s, 5, 0b0001);
+  const auto miss = s.read(5, false, 0b0110);
+  copy.copy_lines(s);
+  CHECK(copy.valid(5, false) == 0b0111);
+  CHECK(copy.in_flight(false) == 0);
+  CHECK(copy.read(5, false, 0b0111).outcome == Outcome::Hit);
+  CHECK(copy.read(5, false, 0b1000).outcome == Outcome::Wait);
+  CHECK(s.in_flight(false) == 2);
+  s.arrive(miss.miss, 0b0110);
+  s.release(miss.miss);
+  CHECK(s.valid(5, false) == 0b0111);
+}
+
 TEST_CASE("a fetch brings whole bursts") {
   const L2Geometry g64(tiny(64)), g128(tiny(128));
   CHECK(g64.whole_bursts(0b0100) == 0b1100);

@@ -135,7 +135,7 @@ class MemorySystem {
   /// built.
   std::vector<FineCycle> atomic_backlog(Cycle now) const;
   void add_atomic_backlog(std::span<const FineCycle> by_slice);
-  /// Takes over the contents of another memory system's L2 in which nothing is in flight.
+  /// Takes over the contents of another memory system's L2. What is on its way there has arrived here.
   void copy_lines(const MemorySystem& other);
   /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it, of
   /// the slices of a sample.

@@ -13,12 +13,12 @@
 namespace forewarp {
 namespace {
 
-constexpr double kNearlyAll = 0.98;      // of the blocks, whose class stands for the launch
-constexpr std::uint32_t kMostApart = 8;  // slices of which one is looked at
-constexpr std::uint32_t kStretches = 4;  // of time, if not all of it is looked at
-constexpr double kUncounted = 4;         // a fourth of each, until L2 is what it is there
+constexpr double kNearlyAll = 0.98;        // of the blocks, whose class stands for the launch
+constexpr std::uint32_t kMostApart = 8;    // slices of which one is looked at
+constexpr std::uint32_t kStretches = 4;    // of time, if not all of it is looked at
+constexpr double kUncounted = 4;           // a fourth of each, until L2 is what it is there
+constexpr std::size_t kLookedThrough = 4;  // lines, for what one takes to touch
 constexpr double kForEver = std::numeric_limits<double>::infinity();
-constexpr std::size_t kKeptClasses = 256;  // footprints kept; a launch of more has a class for nearly every block
 
 /// Which lines a block has touched lately, and where in its list they stand.
 class RecentLines {
@@ -130,7 +130,10 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
 
 std::shared_ptr<const BlockFootprint::Footprint> BlockFootprint::footprint(std::uint32_t cls) {
   std::shared_ptr<const Footprint>& known = by_class_[cls];
-  if (known == nullptr) known = std::make_shared<const Footprint>(gather(context_.trace.classes[cls]));
+  if (known == nullptr) {
+    known = std::make_shared<const Footprint>(gather(context_.trace.classes[cls]));
+    work_ += known->lines.size();
+  }
   return known;
 }
 
@@ -167,6 +170,8 @@ TouchLists::Counted BlockFootprint::touch_due(Sample sample, MemorySystem& memor
     }
   };
   const TouchLists::Counted counted = lists_.touch(due_.size(), lines_due_, memory, fill);
+  const std::size_t touched = lines_due_ / sample.touched;
+  work_ += touched + (lines_due_ - touched) / kLookedThrough;
   due_.clear();
   lines_due_ = 0;
   return counted;

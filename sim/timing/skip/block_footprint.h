@@ -34,6 +34,10 @@ class BlockFootprint {
   /// `wave`: blocks that run side by side. The crew's threads share what is touched.
   BlockFootprint(const LaunchContext&, std::uint64_t wave, Crew&);
 
+  static constexpr std::size_t kKeptClasses = 256;  ///< kept; a launch of more has a class for nearly every block
+
+  /// Lines that have been listed or touched so far; four that were no more than looked through count as one.
+  std::uint64_t work() const { return work_; }
   /// At most so many lines are touched by a block, in the mean over the grid.
   std::uint64_t lines_per_block() const { return lines_per_block_; }
   /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side. Of more than
@@ -98,7 +102,7 @@ class BlockFootprint {
   LaunchContext context_;
   std::uint64_t wave_ = 1;
   std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
-  std::uint64_t lines_per_block_ = 0;
+  std::uint64_t lines_per_block_ = 0, work_ = 0;
   std::unordered_map<std::uint32_t, std::shared_ptr<const Footprint>> by_class_;
   std::vector<Due> due_;
   std::size_t lines_due_ = 0;

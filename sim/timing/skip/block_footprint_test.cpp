@@ -86,6 +86,16 @@ TEST_CASE("left-out blocks read and write all that they ask for") {
   CHECK(traffic.written * kSectorBytes + dirty == std::uint64_t{kBlocks} * kLines * kLineBytes);
 }
 
+TEST_CASE("work counts the lines of a class once, and those that are touched for its blocks") {
+  const GpuModel gpu = model();
+  const Launch launch(gpu, false);
+  BlockFootprint footprint = launch.footprint();
+  CHECK(footprint.work() == 2 * kLines);
+  MemorySystem memory(gpu);
+  footprint.follow(two_by_two(100, 0.5), kAll, memory);
+  CHECK(footprint.work() == (kBlocks + 1) * 2 * kLines);
+}
+
 TEST_CASE("a part of the time stands for all of it, wherever the stores lie in it") {
   const GpuModel gpu = model();
   const Launch launch(gpu, false);

@@ -45,7 +45,8 @@ constexpr double kMostMargin = 3;  // ... in iterations, at most
 // Of what is left out, what no window shows (blocks that fall behind one by one, a rate that drifts later): twice the
 // standard deviation that remains against --full where the windows of a launch agree.
 constexpr double kUnseen = 0.04;
-// ... and of the rest of a launch that did not settle, of which nothing was seen.
+// ... and of the rest of a launch that did not settle, of which nothing was seen: or as much of it as is unlike what it
+// is taken to be like, if that is more.
 constexpr double kUnsettled = 0.1;
 // A last part is taken for the rest if so little of what it did is other than what remains; else the part is that did
 // most nearly the same.
@@ -81,15 +82,16 @@ constexpr std::uint64_t kLookupsPerUnit = 4, kUnitsPerRequest = 1;
 constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
 // Processor seconds for a warp instruction, a line looked up in L1, a request below it, a sector of an atomic operation
-// and one of DRAM, at a nominal speed (FINDINGS.md: what a prediction costs).
-constexpr double kSecondsAnInstruction = 1 / 6.7e6, kSecondsALookup = 1 / 5.4e6, kSecondsARequest = 1 / 1.25e6,
-                 kSecondsAnAtomic = 1 / 0.9e6, kSecondsASector = 1 / 1.5e6;
+// and one of DRAM, at a nominal speed, and for a line of BlockFootprint::work() (FINDINGS.md: what a prediction costs).
+constexpr double kSecondsAnInstruction = 1 / 5.4e6, kSecondsALookup = 1 / 4e6, kSecondsARequest = 1 / 0.95e6,
+                 kSecondsAnAtomic = 1 / 2.5e6, kSecondsASector = 1 / 1.2e6, kSecondsALine = 1 / 10e6;
 // Times as much detail as before when an interval is too wide: what was spent before is a third of it, or no more than
 // the rest of the budget.
 constexpr double kMore = 4, kLeastMore = 2;
 constexpr double kFirstWave = 0.8;   // of the budget in seconds that a first wave may take
 constexpr double kFewSms = 1. / 16;  // ... that each of the two looks at few SMs may take
-// ... that is kept for what follows a launch which stops early: those looks, and touching L2 for the rest.
+// ... that is kept for what follows a launch which stops early: those looks, and touching L2 for the rest. What listing
+// its lines takes comes to that.
 constexpr double kForRest = 0.1;
 
 std::uint64_t block_instructions(const BlockClass& cls) {
@@ -106,21 +108,29 @@ std::uint32_t longest_line_period(const Loops& loops) {
   return period;
 }
 
-/// What simulating a block costs, reckoned like SteadyState::work().
-std::uint64_t block_work(const BlockClass& cls) {
+std::uint64_t block_lines(const BlockClass& cls) {
   std::uint64_t lines = 0;
   for (const InstructionCount& count : cls.counts) lines += count.lines;
+  return lines;
+}
+
+/// What simulating a block costs, reckoned like SteadyState::work().
+std::uint64_t block_work(const BlockClass& cls) {
+  const std::uint64_t lines = block_lines(cls);
   return block_instructions(cls) + lines / kLookupsPerUnit + lines * kUnitsPerRequest;
 }
 
 /// Drives a Gpu and skips what repeats.
 class SteadyState {
  public:
-  SteadyState(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before)
+  /// `for_verdict`: seconds beside those of the options, for a launch that can be simulated whole in all of them.
+  SteadyState(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before,
+              double for_verdict)
       : recorder_(options.record ? std::optional<BlockRecorder>(std::in_place, *options.record, context.trace.launch)
                                  : std::nullopt),
         context_(context),
         options_(options),
+        for_verdict_(for_verdict),
         gpu_(watched_by(context, recorder_), before, options.threads,
              {0, options.blocks > 0 ? options.blocks : ~std::uint64_t{0}}),
         loops_(find_loops(context.trace, context.program)),
@@ -137,6 +147,7 @@ class SteadyState {
       class_instructions_.push_back(block_instructions(cls));
       instructions_ += class_instructions_.back() * cls.population;
       work += block_work(cls) * cls.population;
+      lines_of_classes_ += block_lines(cls);
     }
     if (blocks_ < grid) {  // what a part of a grid executes, as if all blocks did as much
       const double part = static_cast<double>(blocks_) / static_cast<double>(grid);
@@ -186,7 +197,10 @@ class SteadyState {
   }
 
   /// Processor seconds spent so far, at a nominal speed.
-  double seconds() const { return seconds(gpu_.counters()); }
+  double seconds() const {
+    return seconds(gpu_.counters()) + aside_ +
+           (footprint_ ? static_cast<double>(footprint_->work()) * kSecondsALine : 0);
+  }
   static double seconds(const TimingCounters& c) {
     return static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
            static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
@@ -196,7 +210,7 @@ class SteadyState {
   }
   /// What all of the launch would take.
   double seconds_in_full() const {
-    return seconds() * static_cast<double>(instructions_) /
+    return seconds(gpu_.counters()) * static_cast<double>(instructions_) /
            static_cast<double>(std::max<std::uint64_t>(1, gpu_.issued()));
   }
 
@@ -220,6 +234,11 @@ class SteadyState {
     std::vector<BlockProgress> in_flight;
     std::uint64_t dirty = 0;            ///< bytes in L2
     std::vector<std::uint64_t> issued;  ///< by SM, simulated
+  };
+
+  struct Representative {
+    Mark start;
+    double unlike = 0;  ///< the part from there on to what is left
   };
 
   static LaunchContext watched_by(LaunchContext context, std::optional<BlockRecorder>& recorder) {
@@ -316,12 +335,22 @@ class SteadyState {
                                (counters.memory.read_requests + counters.memory.write_requests) * kHostRequest);
   }
 
-  /// Such a share of the budget in seconds is spent, and all of it does not reach for what is ahead.
-  bool overspent(double share = 1) const {
+  /// The budget in seconds is spent but for what the rest takes, and what is ahead takes more than is left of it, with
+  /// the verdict's share: a launch that has been simulated whole needs no extrapolation. One whose rest is unlike all
+  /// that was seen has that share as well: there is nothing to explain before it is known.
+  bool overspent() {
     const double spent = seconds(), budget = options_.effort.seconds;
-    if (spent <= share * (1 - kForRest) * budget) return false;
+    const double before_rest = (1 - kForRest) * budget - seconds_to_list();
+    if (spent <= before_rest) return false;
     const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
-    return spent * static_cast<double>(instructions_) / done > budget;
+    if (spent * static_cast<double>(instructions_) / done <= budget + for_verdict_) return false;
+    return spent > before_rest + for_verdict_ || representative_start(mark_now()).unlike <= kAlike;
+  }
+
+  /// The lines of blocks, before the first is left out.
+  double seconds_to_list() const {
+    if (footprint_ || context_.trace.classes.size() > BlockFootprint::kKeptClasses) return 0;
+    return static_cast<double>(lines_of_classes_) * kSecondsALine;
   }
 
   double wave_host_cost() const {
@@ -329,14 +358,14 @@ class SteadyState {
   }
 
   /// Too much has been spent, and as much lies ahead.
-  bool out_of_patience() const {
+  bool out_of_patience() {
     // Whole waves of loops whose rate is known: they would only show it again, but for the second.
     const bool known = last_rate_ > 0 && blocks_ - gpu_.dispatcher().dispatched() >= 3 * wave_;
     if (known && gpu_.dispatcher().dispatched() > wave_ && left_in_flight() < kNothingNew * wave_instructions())
       return true;
-    // Where no wave has ended, there is none to compare with another; where others follow, they say more.
+    // Where no wave has ended, there is none to compare with another.
     const bool compares = marks_.size() > 1 || skipped_blocks_ > 0;
-    if (!compares) return (gpu_.dispatcher().exhausted() || !one_loop()) && overspent(kFirstWave);
+    if (!compares) return false;
     const std::uint64_t patience = known ? kPatienceKnown : kPatience;
     // What could be left out so far can be left out of what lies ahead, too.
     const std::uint64_t done = gpu_.issued() + skipped_instructions_;
@@ -366,6 +395,7 @@ class SteadyState {
     std::uint64_t looked_at = 0;  // issued then
     for (std::uint64_t slice = 0; !gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice); ++slice) {
       gpu_.advance_to(gpu_.now() + kSlice);
+      keep_l2_of_last_wave();
       if (slice % kSlicesALook == 0 && overspent()) return false;
       if (skips && try_skip_blocks()) continue;
       if (skips) try_skip_iterations();
@@ -376,6 +406,14 @@ class SteadyState {
       add_checkpoint();
     }
     return true;
+  }
+
+  /// What the last wave is about to read is not there yet, unless others have read it.
+  void keep_l2_of_last_wave() {
+    const std::uint64_t begun = gpu_.dispatcher().dispatched();
+    if (before_last_wave_ || begun <= wave_ || begun == blocks_ || blocks_ - begun > (blocks_ - 1) % wave_ + 1) return;
+    before_last_wave_.emplace(context_.gpu, MemorySystem::L2Start::Empty);
+    before_last_wave_->copy_lines(gpu_.memory());
   }
 
   void add_checkpoint() {
@@ -604,7 +642,7 @@ class SteadyState {
   /// Other loops are still to be seen, and the ways there: these have had as much of half a first wave's budget as they
   /// are of the launch.
   bool have_had_their_share(const LoopWatch::Steady& steady) const {
-    const double share = bodies_.share_in_flight(gpu_), spent = seconds() - seconds(steady.entered);
+    const double share = bodies_.share_in_flight(gpu_), spent = seconds(gpu_.counters()) - seconds(steady.entered);
     return share < 1 - kAlike && spent > share * kFirstWave * options_.effort.seconds / 2;
   }
 
@@ -690,13 +728,15 @@ class SteadyState {
 
   /// Where the part begins that the rest is taken to be like: the last half, or where blocks did something else then
   /// than they will (other loops of their way), the part between a checkpoint and now that did most nearly the same.
-  Mark representative_start(const Mark& now) {
+  Representative representative_start(const Mark& now) {
     const std::uint64_t start = now.instructions - representative_part(now.instructions);
     const BodyVector left = bodies_.left(gpu_);
     std::size_t last = checkpoints_.size();
     while (last > 1 && checkpoints_[last - 1].instructions > start) --last;
-    if (unlikeness(between(left, left_[last - 1]), left) <= kAlike) return mark_at(start, now);
-    return checkpoints_[most_alike(left_, left)];
+    const double unlike = unlikeness(between(left, left_[last - 1]), left);
+    if (unlike <= kAlike) return {mark_at(start, now), unlike};
+    const std::size_t best = most_alike(left_, left);
+    return {checkpoints_[best], unlikeness(between(left, left_[best]), left)};
   }
 
   /// How far the launch was when it had done so many instructions, between the checkpoints (and `now`).
@@ -718,7 +758,7 @@ class SteadyState {
   /// The rest runs at the rate of the last part of what was simulated; what it moves is found by touching L2.
   void extrapolate_rest(TimingResult& result) {
     const Mark now = mark_now();
-    const Mark reference = representative_start(now);
+    const auto [reference, unlike] = representative_start(now);
     const std::uint64_t seen = now.instructions - reference.instructions;
     const double factor =
         static_cast<double>(instructions_ - std::min(instructions_, now.instructions)) / static_cast<double>(seen);
@@ -751,7 +791,7 @@ class SteadyState {
         }));
     add_batches(reference, now, std::clamp<std::uint64_t>(looks, 2, kBatches), rest.cycles);
     skipped_cycles_ += rest.cycles;
-    unsettled_cycles_ += rest.cycles;
+    unsettled_cycles_ += std::max(kUnsettled, unlike) * rest.cycles;
     result.warnings.push_back(
         "the launch did not settle within the detailed budget; its rest was taken to run at the rate of its last part");
   }
@@ -777,9 +817,10 @@ class SteadyState {
            room;
   }
 
-  /// Blocks that are left for a last wave.
+  /// Blocks that are left for a last wave, or began it.
   std::uint64_t last_wave() const {
-    const std::uint64_t last = (blocks_ - gpu_.dispatcher().dispatched()) % wave_;
+    const std::uint64_t begun = gpu_.dispatcher().exhausted() ? 0 : gpu_.dispatcher().dispatched();
+    const std::uint64_t last = (blocks_ - begun) % wave_;
     return last == 0 ? wave_ : last;
   }
 
@@ -796,7 +837,7 @@ class SteadyState {
   }
 
   /// As at the end of the launch: as many SMs as a last wave leaves busy, up to half of all.
-  FewSms few_sms() const {
+  FewSms few_sms() {
     if (context_.trace.launch.cluster.count() > 1) return {last_wave(), rate_of_few(last_wave(), 1), 0};
     const std::uint64_t sms = std::clamp<std::uint64_t>(last_wave(), 1, std::max<std::size_t>(1, sms_in_use() / 2));
     const double alone = rate_of_few(sms, 1);
@@ -805,8 +846,9 @@ class SteadyState {
 
   /// Warp instructions a cycle of an SM that holds so many blocks, when so many SMs do, as at the end of a launch.
   /// Nothing that was simulated shows it, so the next blocks are run so, for as long as is cheap: from one on that does
-  /// no less than the mean, since those at the edges of a grid may have little to do.
-  double rate_of_few(std::uint64_t sms, int blocks_per_sm) const {
+  /// no less than the mean, since those at the edges of a grid may have little to do. Where none is left it is the last
+  /// ones, in an L2 as they found it.
+  double rate_of_few(std::uint64_t sms, int blocks_per_sm) {
     const std::uint64_t together = std::max<std::uint64_t>(1, context_.trace.launch.cluster.count());
     sms = std::min(sms, static_cast<std::uint64_t>(context_.gpu.chip.sm_count));
     const std::uint64_t most = std::min(blocks_, sms * static_cast<std::uint64_t>(blocks_per_sm));
@@ -815,7 +857,8 @@ class SteadyState {
     while (first + count < blocks_ && instructions_of(first, 1) < instructions_ / blocks_) first += together;
     LaunchContext context = context_;
     context.blocks_per_sm = blocks_per_sm;
-    Gpu gpu(context, &gpu_.memory(), options_.threads,
+    const bool begun = before_last_wave_ && gpu_.dispatcher().exhausted();
+    Gpu gpu(context, begun ? &*before_last_wave_ : &gpu_.memory(), options_.threads,
             {first, first + count, together > 1 ? 0 : static_cast<int>(sms)});
     // With fewer instructions than by default it would see little but their first loads.
     const auto budget =
@@ -831,6 +874,7 @@ class SteadyState {
       if (spent < 0.5) half = gpu.counters();
     }
     const TimingCounters all = gpu.counters(), since = over ? TimingCounters{} : half;
+    aside_ += seconds(all);
     return static_cast<double>(all.instructions_issued - since.instructions_issued) /
            static_cast<double>(std::max<std::uint64_t>(1, all.sm_active_cycles - since.sm_active_cycles));
   }
@@ -932,7 +976,7 @@ class SteadyState {
           "the launch's waves did not settle within the detailed budget; the rest of them was taken to run at their "
           "mean rate");
     const double half =
-        std::hypot(half_interval(neighbours_, open_cycles_), kUnseen * skipped_cycles_, kUnsettled * unsettled_cycles_);
+        std::hypot(half_interval(neighbours_, open_cycles_), kUnseen * skipped_cycles_, unsettled_cycles_);
     const auto cycles = static_cast<double>(result.elapsed_cycles);
     result.coverage.cycles_low = std::max(cycles - half, cycles - skipped_cycles_);
     result.coverage.cycles_high = std::min(cycles + half, 2 * cycles);
@@ -941,13 +985,15 @@ class SteadyState {
   std::optional<BlockRecorder> recorder_;
   LaunchContext context_;
   SimulateOptions options_;
+  double for_verdict_ = 0;
   Gpu gpu_;
   Loops loops_;
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, total_work_ = 0, wave_work_ = 0, mark_blocks_ = 0,
-                next_mark_ = 0;
+                next_mark_ = 0, lines_of_classes_ = 0;
   std::uint64_t skipped_blocks_ = 0, skipped_iterations_ = 0, skipped_instructions_ = 0, work_ = 0,
                 instructions_at_skip_ = 0;
+  double aside_ = 0;  ///< seconds spent on looks at few SMs
   double skipped_cycles_ = 0, unsettled_cycles_ = 0, last_rate_ = 0;
   std::vector<Neighbours> neighbours_;  ///< windows on which what was left out rests
   double open_cycles_ = 0;              ///< left out after a window that agrees with nothing yet
@@ -958,8 +1004,9 @@ class SteadyState {
   std::vector<BodyVector> left_;  ///< at the checkpoints
   std::vector<Skip> skips_;
   std::optional<BlockFootprint> footprint_;
-  bool misses_known_ = true;       ///< L2 was touched for all that was left out
-  std::size_t many_ = kManyWaves;  ///< marks that make a rate
+  std::optional<MemorySystem> before_last_wave_;  ///< its L2, once that wave begins
+  bool misses_known_ = true;                      ///< L2 was touched for all that was left out
+  std::size_t many_ = kManyWaves;                 ///< marks that make a rate
   bool saturated_ = false, unsteady_ = false, looked_again_ = false, since_full_ = false, settling_ = false;
   LoopWatch watch_;
   LoopBodies bodies_;
@@ -971,10 +1018,11 @@ class SteadyState {
 TimingResult replay(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before) {
   // With more detail each time, until the interval is as narrow as it is to be or the time does not reach for more.
   SimulateOptions now = options;
-  const double seconds = options.effort.seconds_left(context.trace.launch.traced_seconds());
+  const double traced = context.trace.launch.traced_seconds(), seconds = options.effort.seconds_left(traced);
+  const double for_verdict = std::max(0.0, options.effort.seconds - traced - seconds);
   now.effort.seconds = seconds;
   for (double spent = 0;;) {
-    SteadyState launch(context, now, before);
+    SteadyState launch(context, now, before, for_verdict);
     TimingResult result = launch.run();
     result.coverage.detailed_instructions = now.full ? Coverage::kAll : now.detailed_instructions;
     spent += launch.seconds();

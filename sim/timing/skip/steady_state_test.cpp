@@ -287,6 +287,22 @@ TEST_CASE("timing has the seconds that tracing has left, whether a launch is ext
   CHECK(error(cut.elapsed_cycles, whole.elapsed_cycles) < 0.02);
 }
 
+TEST_CASE("a launch that all of its seconds reach for is simulated whole, with those that its verdict would have had") {
+  const GpuModel gpu = sm_model(4);
+  const HandMadeTrace made = straight_code(4, 90, 1);
+  const TimingResult full = made.simulate(gpu, true);
+  const auto in = [&](double seconds) {
+    SimulateOptions options;
+    options.effort.seconds = seconds;
+    return made.simulate(gpu, options);
+  };
+  const TimingResult whole = in(full.host_seconds / 0.95), part = in(full.host_seconds / 1.2);
+  CHECK_FALSE(whole.coverage.extrapolated);
+  CHECK(whole.elapsed_cycles == full.elapsed_cycles);
+  CHECK(part.coverage.extrapolated);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.02);
+}
+
 TEST_CASE("a block that is alone on its SM in what is left out goes as it does by itself") {
   // Chains of four warps a sub-partition fill the pipe as those of eight do; nothing that was simulated says so.
   const GpuModel gpu = sm_model(4);

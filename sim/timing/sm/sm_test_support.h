@@ -204,10 +204,13 @@ class HandMadeTrace {
                         unsigned threads = 1) const {
     SimulateOptions options;
     options.threads = threads;
-    options.record = record_;
     options.full = full;
     options.effort.seconds *= static_cast<double>(budget) / static_cast<double>(options.detailed_instructions);
     options.detailed_instructions = budget;
+    return simulate(gpu, options);
+  }
+  TimingResult simulate(const GpuModel& gpu, SimulateOptions options) const {
+    options.record = record_;
     KernelTrace trace = trace_;
     add_arrivals(trace);
     return forewarp::simulate(gpu, trace, occupancy_, options);
