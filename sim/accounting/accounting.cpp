@@ -20,6 +20,7 @@ using report::kNoticeable;
 constexpr std::size_t kMostResources = 4;  ///< resources told apart: those with the largest demands
 constexpr double kMostlyBusy = 0.5;        ///< a rate below this part of its most hardly delays anything
 constexpr std::size_t kVerdicts = 3;       ///< causes whose gain alone is found
+constexpr double kLeastDetail = 0.1;       ///< of the launch's own seconds, what a trial may have at least
 
 /// Of the slots for blocks in all waves, the part that has none.
 double unused_slots(std::uint64_t blocks, std::uint64_t wave) {
@@ -101,28 +102,53 @@ std::vector<CauseKind> resources_of(const std::array<double, kCauses>& demand) {
   return found;
 }
 
-/// Elapsed cycles of the launch without some causes, each set simulated once, in as much detail as the launch itself.
+/// Elapsed cycles of the launch without some causes, each set simulated once. In as much detail as the launch itself,
+/// or in a part of it: then the launch is simulated so as well, and cycles are in proportion to what that takes.
 class Trials {
  public:
   Trials(const Scene& scene, const SimulateOptions& options, const CacheHistory* before, const TimingResult& timing,
-         double base)
+         double base, double detail)
       : scene_(scene), options_(options), before_(before) {
     options_.full = timing.coverage.detailed_instructions == Coverage::kAll;
     if (!options_.full) options_.detailed_instructions = timing.coverage.detailed_instructions;
     options_.effort.precision = std::numeric_limits<double>::infinity();
+    if (detail < 1) {
+      const std::uint64_t most =
+          options_.full ? timing.coverage.simulated_warp_instructions : options_.detailed_instructions;
+      options_.full = false;
+      options_.detailed_instructions =
+          std::max<std::uint64_t>(1, static_cast<std::uint64_t>(detail * static_cast<double>(most)));
+      options_.effort.seconds = scene.trace->launch.traced_seconds() + detail * timing.host_seconds;
+      options_.effort.for_verdict = 0;
+      scale_ = base / static_cast<double>(run(scene, 0).elapsed_cycles);
+    }
     known_.emplace(0, base);
   }
   double operator()(const Removed& removed) {
     const auto [place, fresh] = known_.try_emplace(removed.to_ulong(), 0.0);
     if (fresh) {
-      place->second = static_cast<double>(run(without(scene_, removed), options_).elapsed_cycles);
+      latest_ = without(scene_, removed);
+      result_ = run(latest_, 0);
+      place->second = cycles(result_);
     }
     return place->second;
   }
-  TimingResult run(const Scene& scene, const SimulateOptions& options) {
+  /// `blocks`: only so many of them; 0: all.
+  TimingResult run(const Scene& scene, std::uint64_t blocks) {
     ++made_;
+    SimulateOptions options = options_;
+    options.blocks = blocks;
     return simulate(scene.model, *scene.trace, scene.occupancy, options, before_);
   }
+  /// How long each resource is busy without the causes that were removed last.
+  std::array<double, kCauses> demands_of_latest() const {
+    const Inputs in(latest_.model, *latest_.trace->kernel, *latest_.trace, latest_.occupancy, result_);
+    std::array<double, kCauses> all =
+        report::demands(in, build_prediction(in.model, in.kernel, in.trace, in.occupancy, result_, options_.caches));
+    for (double& demand : all) demand *= scale_;
+    return all;
+  }
+  double cycles(const TimingResult& result) const { return scale_ * static_cast<double>(result.elapsed_cycles); }
   int made() const { return made_; }
 
  private:
@@ -130,6 +156,9 @@ class Trials {
   SimulateOptions options_;
   const CacheHistory* before_;
   std::map<unsigned long, double> known_;
+  Scene latest_;
+  TimingResult result_;  ///< of it
+  double scale_ = 1;
   int made_ = 0;
 };
 
@@ -143,44 +172,40 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   }
   const Inputs in(scene.model, *scene.trace->kernel, *scene.trace, scene.occupancy, timing);
   const std::vector<Suspect> suspected = suspects(scene, timing, p, before == nullptr);
-  const std::array<double, kCauses> demand = report::demands(in, p);
-  const std::vector<CauseKind> resources = resources_of(demand);
+  const std::vector<CauseKind> resources = resources_of(report::demands(in, p));
 
-  // What the effort pays for: faults, alone and in sequence, and latency; then resources, and what is gained alone.
-  const double spent = scene.trace->launch.traced_seconds() + timing.host_seconds_in_all;
-  // A verdict may take the launch half beyond its seconds: its simulations tell waste from work (FINDINGS.md).
-  constexpr double kWithVerdict = 1.5;
-  const double affordable = (kWithVerdict * options.effort.seconds - spent) / timing.host_seconds;
-  const auto left_over = [&](std::size_t made) { return affordable - static_cast<double>(made); };
-  // The sequence begins with the fault that gains most alone, and ends with latency.
-  const auto in_all = [](std::size_t of_faults) { return std::max<std::size_t>(1, 2 * of_faults); };
-  std::vector<CauseKind> faults;
-  for (const Suspect& suspect : suspected)
-    if (left_over(in_all(faults.size() + 1)) >= 0) faults.push_back(suspect.kind);
-  if (left_over(0) < 2 || (faults.empty() && !suspected.empty())) {
-    p.accounting.method = "the counters of the one run: to simulate it again takes more than --budget";
-    return;
-  }
   const auto wave =
       static_cast<std::uint64_t>(scene.occupancy.blocks_per_sm) * static_cast<std::uint64_t>(scene.model.chip.sm_count);
   const std::uint64_t blocks = p.grid.count(), whole = blocks / wave * wave;
-  const std::size_t for_tail =
-      unused_slots(blocks, wave) >= kNoticeable && left_over(in_all(faults.size())) >= 1 ? 1 : 0;
-  const std::size_t for_faults = for_tail + in_all(faults.size());
-  const bool by_trial = left_over(for_faults) >= static_cast<double>(2 * resources.size() + 1 + kVerdicts);
+  const std::size_t for_tail = unused_slots(blocks, wave) >= kNoticeable ? 1 : 0;
+  // What the effort pays for: faults, alone and in sequence, and latency; then resources, and what is gained alone.
+  // Where it does not reach for the faults, each simulation has less detail, and the launch is simulated so as well.
+  const auto of_faults = [&](std::size_t n) { return static_cast<double>(for_tail + std::max<std::size_t>(1, 2 * n)); };
+  const auto of_resources = static_cast<double>(2 * resources.size() + 1 + kVerdicts);
+  const double spent = scene.trace->launch.traced_seconds() + timing.host_seconds_in_all;
+  const double affordable = (options.effort.seconds - spent) / timing.host_seconds;  // simulations like the launch's
+  const auto detail_of = [&](double made) { return affordable >= made ? 1 : affordable / (1 + made); };
+  std::size_t told_apart = suspected.size();
+  while (told_apart > 1 && detail_of(of_faults(told_apart)) < kLeastDetail) --told_apart;
+  const double for_faults = of_faults(told_apart), detail = detail_of(for_faults), most = affordable / detail;
+  if (detail < kLeastDetail) {
+    p.accounting.method = "the counters of the one run: to simulate it again takes more than --budget";
+    return;
+  }
+  const bool by_trial = affordable >= for_faults + of_resources;
+  std::vector<CauseKind> faults;
+  for (std::size_t i = 0; i < told_apart; ++i) faults.push_back(suspected[i].kind);
 
   const double elapsed = in.cycles;
-  Trials trials(scene, options, before, timing, elapsed);
+  Trials trials(scene, options, before, timing, elapsed, detail);
   CauseSizes sizes = report::outside_sizes(in);
   const double launch = sizes[CauseKind::Launch], body = elapsed - launch;
   if (for_tail > 0) {
-    SimulateOptions part = options;
-    part.blocks = whole;
-    const TimingResult waves = trials.run(scene, part);
+    const TimingResult waves = trials.run(scene, whole);
     // All blocks at the rate of whole waves, which may have idle SMs of their own where blocks are unequal.
     const double times = static_cast<double>(blocks) / static_cast<double>(whole);
     const double idle = waves.spans.size() == whole ? report::idle_cycles(scene.model, waves.spans) : 0;
-    const double busy = static_cast<double>(waves.elapsed_cycles) - launch - idle;
+    const double busy = trials.cycles(waves) - launch - idle;
     sizes[CauseKind::Tail] = std::clamp(body - times * busy, 0.0, body);
     sizes.gain(CauseKind::Tail) = sizes[CauseKind::Tail];
   }
@@ -201,6 +226,7 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   };
   for (const CauseKind fault : faults) remove(fault);
   remove(CauseKind::Latency);
+  const std::array<double, kCauses> demand = trials.demands_of_latest();  // without the work that faults make
 
   // Of what is left, the resource that alone keeps the launch busy longest has that time, or issue if none does so
   // longer. What all of them save beyond it is divided.
@@ -255,7 +281,7 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
 
   const std::vector<CauseKind> order = report::named_order(sizes, elapsed);
   for (std::size_t i = 0; i < std::min(kVerdicts, order.size()); ++i) {
-    const bool first = i == 0 || left_over(static_cast<std::size_t>(trials.made())) >= 1;
+    const bool first = i == 0 || most >= trials.made() + 1;
     std::optional<double>& gain = sizes.gain(order[i]);
     if (!first || !removable(order[i])) continue;
     if (!gain) gain = gain_alone(order[i]);
@@ -268,6 +294,7 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   p.accounting.simulated = true;
   p.accounting.simulations = trials.made();
   p.accounting.method = "the launch simulated again without its causes";
+  if (detail < 1) p.accounting.method += ", each in a part of its seconds";
   if (!by_trial) p.accounting.method += "; resources by how busy they are, since more takes longer than --budget";
   report::fill_accounting(in, p, sizes, p.accounting);
   p.bottleneck = report::verdict(in, p.accounting);

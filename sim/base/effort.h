@@ -14,21 +14,21 @@ struct Effort {
   /// Half of the 95 % interval of a launch's cycles, of these: it is simulated on until that is as narrow or the
   /// seconds are spent.
   double precision = 1;
+  /// Of the seconds, what is kept for the verdict, which simulates the launch again without one cause or another.
+  double for_verdict = 0.15;
 
   // Warp instructions a second: of values or counts alone, and of a trace; and how often what depends on the block is
   // followed through one (Shadow::followed()).
   static constexpr double kCounted = 40e6, kTraced = 60e6, kFollowed = 12e6;
-  // Shares of the time: what following leaves is for timing, and what that leaves as well for the verdict, which
-  // simulates the launch again without one cause or another.
-  static constexpr double kForValues = 0.4, kForBlocks = 0.6, kForTraces = 0.06, kLeastForTiming = 0.1,
-                          kForVerdict = 0.15;
+  // Shares of the time: what following leaves is for timing, and what that leaves as well for the verdict.
+  static constexpr double kForValues = 0.4, kForBlocks = 0.6, kForTraces = 0.06, kLeastForTiming = 0.1;
 
   std::uint64_t value_instructions() const { return work(kCounted * kForValues); }
   std::uint64_t counted_instructions() const { return exact ? kUnlimited : work(kCounted * kForBlocks); }
   std::uint64_t traced_instructions() const { return work(kTraced * kForTraces); }
   /// Seconds that are left for timing a launch which was traced for so many.
   double seconds_left(double traced) const {
-    return std::max((1 - kForVerdict) * seconds - traced, kLeastForTiming * seconds);
+    return std::max((1 - for_verdict) * seconds - traced, kLeastForTiming * seconds);
   }
   /// Of one block, before it counts as one that never ends; 0: no limit.
   std::uint64_t block_instructions() const { return exact ? 0 : work(kCounted); }
