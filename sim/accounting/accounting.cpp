@@ -20,7 +20,7 @@ using report::kNoticeable;
 constexpr std::size_t kMostResources = 4;  ///< resources told apart: those with the largest demands
 constexpr double kMostlyBusy = 0.5;        ///< a rate below this part of its most hardly delays anything
 constexpr std::size_t kVerdicts = 3;       ///< causes whose gain alone is found
-constexpr double kLeastDetail = 0.1;       ///< of the launch's own seconds, what a trial may have at least
+constexpr double kLeastDetail = 0.1;       ///< of what the launch's own simulation had, for a trial
 
 /// Of the slots for blocks in all waves, the part that has none.
 double unused_slots(std::uint64_t blocks, std::uint64_t wave) {
@@ -103,24 +103,29 @@ std::vector<CauseKind> resources_of(const std::array<double, kCauses>& demand) {
 }
 
 /// Elapsed cycles of the launch without some causes, each set simulated once. In as much detail as the launch itself,
-/// or in a part of it: then the launch is simulated so as well, and cycles are in proportion to what that takes.
+/// or in so many `seconds`, unless these are 0: then the launch is simulated so as well, and cycles are in proportion
+/// to what that takes.
 class Trials {
  public:
   Trials(const Scene& scene, const SimulateOptions& options, const CacheHistory* before, const TimingResult& timing,
-         double base, double detail)
+         double base, double seconds)
       : scene_(scene), options_(options), before_(before) {
     options_.full = timing.coverage.detailed_instructions == Coverage::kAll;
     if (!options_.full) options_.detailed_instructions = timing.coverage.detailed_instructions;
     options_.effort.precision = std::numeric_limits<double>::infinity();
-    if (detail < 1) {
+    if (seconds > 0) {
+      const double detail = seconds / timing.host_seconds;
       const std::uint64_t most =
           options_.full ? timing.coverage.simulated_warp_instructions : options_.detailed_instructions;
       options_.full = false;
       options_.detailed_instructions =
           std::max<std::uint64_t>(1, static_cast<std::uint64_t>(detail * static_cast<double>(most)));
-      options_.effort.seconds = scene.trace->launch.traced_seconds() + detail * timing.host_seconds;
+      options_.effort.seconds = scene.trace->launch.traced_seconds() + seconds;
       options_.effort.for_verdict = 0;
-      scale_ = base / static_cast<double>(run(scene, 0).elapsed_cycles);
+      const TimingResult again = run(scene, 0);
+      scale_ = base / static_cast<double>(again.elapsed_cycles);
+      detail_ = static_cast<double>(again.coverage.simulated_warp_instructions) /
+                static_cast<double>(timing.coverage.simulated_warp_instructions);
     }
     known_.emplace(0, base);
   }
@@ -149,6 +154,8 @@ class Trials {
     return all;
   }
   double cycles(const TimingResult& result) const { return scale_ * static_cast<double>(result.elapsed_cycles); }
+  /// Of what the launch's own simulation had.
+  double detail() const { return detail_; }
   int made() const { return made_; }
 
  private:
@@ -158,7 +165,7 @@ class Trials {
   std::map<unsigned long, double> known_;
   Scene latest_;
   TimingResult result_;  ///< of it
-  double scale_ = 1;
+  double scale_ = 1, detail_ = 1;
   int made_ = 0;
 };
 
@@ -183,21 +190,27 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   const auto of_faults = [&](std::size_t n) { return static_cast<double>(for_tail + std::max<std::size_t>(1, 2 * n)); };
   const auto of_resources = static_cast<double>(2 * resources.size() + 1 + kVerdicts);
   const double spent = scene.trace->launch.traced_seconds() + timing.host_seconds_in_all;
-  const double affordable = (options.effort.seconds - spent) / timing.host_seconds;  // simulations like the launch's
-  const auto detail_of = [&](double made) { return affordable >= made ? 1 : affordable / (1 + made); };
+  const double left_over = options.effort.seconds - spent;
+  // A simulation lists the lines of what it leaves out, however little detail it has.
+  const double lines = timing.host_seconds_of_lines, detailed = timing.host_seconds - lines;
+  const auto detail_of = [&](double made) {
+    return left_over >= made * timing.host_seconds ? 1 : (left_over / (1 + made) - lines) / detailed;
+  };
   std::size_t told_apart = suspected.size();
   while (told_apart > 1 && detail_of(of_faults(told_apart)) < kLeastDetail) --told_apart;
-  const double for_faults = of_faults(told_apart), detail = detail_of(for_faults), most = affordable / detail;
-  if (detail < kLeastDetail) {
+  const double for_faults = of_faults(told_apart), detail = detail_of(for_faults);
+  const double of_one = lines + detail * detailed;
+  const auto too_little = [&] {
     p.accounting.method = "the counters of the one run: to simulate it again takes more than --budget";
-    return;
-  }
-  const bool by_trial = affordable >= for_faults + of_resources;
+  };
+  if (detail < kLeastDetail) return too_little();
+  const bool by_trial = left_over >= (for_faults + of_resources) * timing.host_seconds;
   std::vector<CauseKind> faults;
   for (std::size_t i = 0; i < told_apart; ++i) faults.push_back(suspected[i].kind);
 
   const double elapsed = in.cycles;
-  Trials trials(scene, options, before, timing, elapsed, detail);
+  Trials trials(scene, options, before, timing, elapsed, detail < 1 ? of_one : 0);
+  if (trials.detail() < kLeastDetail) return too_little();
   CauseSizes sizes = report::outside_sizes(in);
   const double launch = sizes[CauseKind::Launch], body = elapsed - launch;
   if (for_tail > 0) {
@@ -281,7 +294,7 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
 
   const std::vector<CauseKind> order = report::named_order(sizes, elapsed);
   for (std::size_t i = 0; i < std::min(kVerdicts, order.size()); ++i) {
-    const bool first = i == 0 || most >= trials.made() + 1;
+    const bool first = i == 0 || left_over >= (trials.made() + 1) * of_one;
     std::optional<double>& gain = sizes.gain(order[i]);
     if (!first || !removable(order[i])) continue;
     if (!gain) gain = gain_alone(order[i]);

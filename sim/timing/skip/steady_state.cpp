@@ -197,10 +197,8 @@ class SteadyState {
   }
 
   /// Processor seconds spent so far, at a nominal speed.
-  double seconds() const {
-    return seconds(gpu_.counters()) + aside_ +
-           (footprint_ ? static_cast<double>(footprint_->work()) * kSecondsALine : 0);
-  }
+  double seconds() const { return seconds(gpu_.counters()) + aside_ + seconds_of_lines(); }
+  double seconds_of_lines() const { return footprint_ ? static_cast<double>(footprint_->work()) * kSecondsALine : 0; }
   static double seconds(const TimingCounters& c) {
     return static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
            static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
@@ -1027,6 +1025,7 @@ TimingResult replay(const LaunchContext& context, const SimulateOptions& options
     result.coverage.detailed_instructions = now.full ? Coverage::kAll : now.detailed_instructions;
     spent += launch.seconds();
     result.host_seconds = launch.seconds();
+    result.host_seconds_of_lines = launch.seconds_of_lines();
     result.host_seconds_in_all = spent;
     const double left = seconds - spent;
     const double half = (result.coverage.cycles_high - result.coverage.cycles_low) / 2;
