@@ -281,6 +281,15 @@ class SampleCounter {
 
   /// Instructions that have been counted.
   std::uint64_t spent() const { return spent_; }
+  /// Sectors that asynchronous copies moved meanwhile, since something depends on their bytes.
+  std::uint64_t copied() const {
+    std::uint64_t sectors = 0;
+    for (std::size_t i = 0; i < counted_.size(); ++i) {
+      const Op& op = launch_.kernel->ops[i];
+      if (op.kind == OpKind::Copy && op.value_needed) sectors += counted_[i].ideal_sectors;
+    }
+    return sectors;
+  }
 
   /// `sample` has its populations; its blocks executed `instructions` together. `left`: instructions that may be
   /// counted yet. False if that is not enough.
@@ -616,7 +625,8 @@ class GridTracer {
 
   /// Processor seconds at nominal speed.
   double seconds() const {
-    return static_cast<double>(spent_) / Effort::kTraced + static_cast<double>(counter_.spent()) / Effort::kCounted;
+    return static_cast<double>(spent_) / Effort::kTraced + static_cast<double>(counter_.spent()) / Effort::kCounted +
+           static_cast<double>(counter_.copied()) / Effort::kCopied;
   }
 
  private:
