@@ -24,10 +24,10 @@ namespace forewarp::accounting {
 /// 4. latency; 5. resources together, divided by how much each gains when it is the first and when it is the last to be
 /// removed (Shapley's value of two of the orders); 6. issue: what the instructions take at one a cycle, and with
 /// latency what is left.
-/// Where the effort does not pay for all of them, resources are divided by how busy they are without faults and latency.
-/// Where it does not pay for the faults, each simulation has less detail; where that is too little, faults with small
-/// bounds are left to the others.
-/// Faults come before the resources that they spend: what is wasted is no work of a unit.
+/// Where the effort does not pay for all of them, resources are divided by how busy they are without faults and
+/// latency. Where it does not pay for the faults, each simulation has less detail; where that is too little, faults
+/// with small bounds are left to the others. Faults come before the resources that they spend: what is wasted is no
+/// work of a unit.
 void account(const Scene&, const TimingResult&, const SimulateOptions&, const CacheHistory* before, Prediction&);
 
 }  // namespace forewarp::accounting
