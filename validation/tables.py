@@ -4,7 +4,7 @@
   tables.py RESULT.json...          errors by suite, kernel class and counter
   tables.py --waves RESULT.json...  what one block more than whole waves costs: of every pair of cases NAME_waves_N (or
                                     NAME_blocks_N) and N + 1, where N blocks fill all SMs evenly
-  tables.py --front RESULT.json...  the front page: the launches of the first result, and a row a suite
+  tables.py --front RESULT.json...  the front page: the launches of the ladder, and a row a suite
   tables.py --mended RESULT.json... what mending leaves: the time of every case mended_NAME over that of fault_NAME
 
 Markdown goes to standard output. With --write it replaces what stands between the markers of validation/README.md, or
@@ -99,16 +99,21 @@ def jumps(results):
     return "\n".join(lines) + "\n"
 
 
-def front(results):
+def ladder_rows(cases):
     lines = ["`forewarp validate --suite ladder`: the ladder at 1024, and attention of 16 heads at length 1024.", "",
              row("case", "measured", "predicted", "error", "bound by"), "|---|--:|--:|--:|---|"]
-    for one in results[0]["cases"]:
+    for one in cases:
         name = one["id"] + (f"#{one['launch']}" if one["launch"] else "")
         kind = one["bottleneck"]["kind"]
         lines.append(row(name, f"{one['measured_cycles']:,.0f}", f"{one['predicted_cycles']:,.0f}",
                          f"{100 * (one['predicted_cycles'] / one['measured_cycles'] - 1):+.1f} %",
                          {"l1": "L1", "l2": "L2", "dram": "DRAM"}.get(kind, kind.replace("_", " "))))
-    lines += ["", "`forewarp validate --suite NAME`: error of the predicted cycles.", "",
+    return [*lines, ""]
+
+
+def front(results):
+    lines = [line for r in results if r["suite"] == "ladder" for line in ladder_rows(r["cases"])]
+    lines += ["`forewarp validate --suite NAME`: error of the predicted cycles.", "",
               row("suite", "launches", "mean", "median", "90th percentile", "worst", "rank correlation"), "|---|" + "--:|" * 6]
     lines += [f"{errors(r['suite'], r['cycles'])} {r['cycles']['rank_correlation']:.4f} |" for r in results]
     return "\n".join(lines) + "\n"
@@ -150,7 +155,7 @@ def some(old, new):
     merged, fresh = parts(old), parts(new)
     for title, lines in fresh.items():
         kept = merged.get(title)
-        if kept is None or "by kernel class" in title or not lines:
+        if kept is None or "by kernel class" in title or not lines or cells(lines[0])[0] == "case":
             merged[title] = lines
         elif title.startswith("Counters"):
             columns = {}

@@ -5,17 +5,26 @@ import unittest
 import tables
 
 
+def result_of(suite, predicted):
+    def case(name, launch, kind, cycles):
+        return {"id": name, "launch": launch, "measured_cycles": 1000, "predicted_cycles": cycles,
+                "bottleneck": {"kind": kind, "sentence": "Bound by something."}}
+    cycles = {"launches": 2, "mean_pct": 2.0, "median_pct": 2.04, "p90_pct": 3.0, "worst_pct": 3.0, "rank_correlation": 0.5}
+    return {"suite": suite, "cases": [case("copy", 0, "l1", predicted), case("copy", 1, "shared_memory", 970)], "cycles": cycles}
+
+
 class Front(unittest.TestCase):
     def test_a_row_a_launch_and_a_row_a_suite(self):
-        def case(name, launch, kind, predicted):
-            return {"id": name, "launch": launch, "measured_cycles": 1000, "predicted_cycles": predicted,
-                    "bottleneck": {"kind": kind, "sentence": "Bound by something."}}
-        cycles = {"launches": 2, "mean_pct": 2.0, "median_pct": 2.04, "p90_pct": 3.0, "worst_pct": 3.0, "rank_correlation": 0.5}
-        result = {"suite": "ladder", "cases": [case("copy", 0, "l1", 1010), case("copy", 1, "shared_memory", 970)], "cycles": cycles}
-        text = tables.front([result])
+        text = tables.front([result_of("ladder", 1010)])
         self.assertIn("| copy | 1,000 | 1,010 | +1.0 % | L1 |\n| copy#1 | 1,000 | 970 | -3.0 % | shared memory |\n", text)
         self.assertIn("error of the predicted cycles.", text)
         self.assertIn("| ladder | 2 | 2.0 % | 2.0 % | 3.0 % | 3.0 % | 0.5000 |\n", text)
+
+    def test_launches_are_those_of_the_ladder_as_predicted_last(self):
+        old = tables.front([result_of("ladder", 1010), result_of("field", 1)])
+        self.assertEqual(tables.some(old, tables.front([result_of("field", 2)])), old)
+        self.assertEqual(tables.some(old, tables.front([result_of("ladder", 1020)])),
+                         tables.front([result_of("ladder", 1020), result_of("field", 1)]))
 
 
 class Mended(unittest.TestCase):
