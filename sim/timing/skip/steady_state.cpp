@@ -33,10 +33,11 @@ constexpr std::uint64_t kAtTheEnd = 2;
 // of loop_progress.cpp, which is of short stretches: with it 0.47 of sgemm_shared_tiled_4096's reads from memory were
 // lost.
 constexpr double kInStep = 0.05;
-constexpr std::uint64_t kWindows = 8;       // the budget pays for so many windows
-constexpr Cycle kSlice = 128;               // cycles between two looks at the progress
-constexpr std::uint64_t kSlicesALook = 32;  // ... between two looks at what has been spent
-constexpr double kSteady = 0.02;            // two windows agree when their rates differ by less
+constexpr std::uint64_t kWindows = 8;  // the budget pays for so many windows
+constexpr Cycle kSlice = 128;          // cycles between two looks at the progress
+// Slices between two looks at what has been spent: at most so many, and no more than that part of the seconds takes.
+constexpr double kSlicesALook = 32, kSpentALook = 1. / 64;
+constexpr double kSteady = 0.02;  // two windows agree when their rates differ by less
 // Of DRAM's bandwidth, by which what is dirty in L2 may grow: what is not written back yet will be, and takes its time
 // then (transposes that have brought in twice what L2 holds are still 10 % faster than later).
 constexpr double kDirtyGrowth = 0.03;
@@ -83,8 +84,8 @@ constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
 // Processor seconds for a warp instruction, a line looked up in L1, a request below it, a sector of an atomic operation
 // and one of DRAM, at a nominal speed, and for a line of BlockFootprint::work() (FINDINGS.md: what a prediction costs).
-constexpr double kSecondsAnInstruction = 1 / 5.4e6, kSecondsALookup = 1 / 4e6, kSecondsARequest = 1 / 0.95e6,
-                 kSecondsAnAtomic = 1 / 2.5e6, kSecondsASector = 1 / 1.2e6, kSecondsALine = 1 / 10e6;
+constexpr double kSecondsAnInstruction = 1 / 4.6e6, kSecondsALookup = 1 / 3.4e6, kSecondsARequest = 1 / 0.8e6,
+                 kSecondsAnAtomic = 1 / 2.1e6, kSecondsASector = 1 / 1e6, kSecondsALine = 1 / 8.5e6;
 // Times as much detail as before when an interval is too wide: what was spent before is a third of it, or no more than
 // the rest of the budget.
 constexpr double kMore = 4, kLeastMore = 2;
@@ -391,10 +392,19 @@ class SteadyState {
   /// Whether the launch was followed to its end before the budget was spent.
   bool run_in_time(bool skips) {
     std::uint64_t looked_at = 0;  // issued then
+    std::uint64_t last_look = 0, next_look = 0;
+    double spent = 0;
     for (std::uint64_t slice = 0; !gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice); ++slice) {
       gpu_.advance_to(gpu_.now() + kSlice);
       keep_l2_of_last_wave();
-      if (slice % kSlicesALook == 0 && overspent()) return false;
+      if (slice >= next_look) {
+        if (overspent()) return false;
+        const double now = seconds(), of_slice = (now - spent) / static_cast<double>(slice - last_look + 1);
+        const double affords = kSpentALook * options_.effort.seconds / std::max(of_slice, 1e-9);
+        last_look = slice + 1;
+        next_look = last_look + static_cast<std::uint64_t>(std::min(kSlicesALook, affords));
+        spent = now;
+      }
       if (skips && try_skip_blocks()) continue;
       if (skips) try_skip_iterations();
       if (gpu_.issued() - looked_at < options_.detailed_instructions / 4) continue;
