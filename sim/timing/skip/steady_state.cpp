@@ -91,6 +91,7 @@ constexpr double kSecondsAnInstruction = 1 / 4.6e6, kSecondsALookup = 1 / 3.4e6,
 constexpr double kMore = 4, kLeastMore = 2;
 constexpr double kFirstWave = 0.8;   // of the budget in seconds that a first wave may take
 constexpr double kFewSms = 1. / 16;  // ... that each of the two looks at few SMs may take
+constexpr std::size_t kFewOf = 8;    // ... which are at most one of so many
 // ... that is kept for what follows a launch which stops early: those looks, and touching L2 for the rest. What listing
 // its lines takes comes to that.
 constexpr double kForRest = 0.1;
@@ -844,10 +845,12 @@ class SteadyState {
     return blocks.size() - static_cast<std::size_t>(std::count(blocks.begin(), blocks.end(), std::size_t{0}));
   }
 
-  /// As at the end of the launch: as many SMs as a last wave leaves busy, up to half of all.
+  /// As at the end of the launch: as many SMs as a last wave leaves busy, up to an eighth of all. Those hardly share
+  /// anything, and the fewer they are, the further their blocks come in the seconds of a look.
   FewSms few_sms() {
     if (context_.trace.launch.cluster.count() > 1) return {last_wave(), rate_of_few(last_wave(), 1), 0};
-    const std::uint64_t sms = std::clamp<std::uint64_t>(last_wave(), 1, std::max<std::size_t>(1, sms_in_use() / 2));
+    const std::uint64_t sms =
+        std::clamp<std::uint64_t>(last_wave(), 1, std::max<std::size_t>(1, sms_in_use() / kFewOf));
     const double alone = rate_of_few(sms, 1);
     return {sms, alone, context_.blocks_per_sm > 1 ? rate_of_few(sms, context_.blocks_per_sm) : alone};
   }
