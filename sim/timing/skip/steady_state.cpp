@@ -84,8 +84,8 @@ constexpr std::uint64_t kHostLookup = 1, kHostRequest = 20;
 
 // Processor seconds for a warp instruction, a line looked up in L1, a request below it, a sector of an atomic operation
 // and one of DRAM, at a nominal speed, and for a line of BlockFootprint::work() (FINDINGS.md: what a prediction costs).
-constexpr double kSecondsAnInstruction = 1 / 4.6e6, kSecondsALookup = 1 / 3.4e6, kSecondsARequest = 1 / 0.8e6,
-                 kSecondsAnAtomic = 1 / 2.1e6, kSecondsASector = 1 / 1e6, kSecondsALine = 1 / 8.5e6;
+constexpr double kSecondsAnInstruction = 1 / 5.4e6, kSecondsALookup = 1 / 4e6, kSecondsARequest = 1 / 0.95e6,
+                 kSecondsAnAtomic = 1 / 2.5e6, kSecondsASector = 1 / 1.2e6, kSecondsALine = 1 / 10e6;
 // Times as much detail as before when an interval is too wide: what was spent before is a third of it, or no more than
 // the rest of the budget.
 constexpr double kMore = 4, kLeastMore = 2;
