@@ -109,7 +109,7 @@ class Trials {
  public:
   Trials(const Scene& scene, const SimulateOptions& options, const CacheHistory* before, const TimingResult& timing,
          double base, double seconds)
-      : scene_(scene), options_(options), before_(before) {
+      : scene_(scene), options_(options), before_(before), dearest_(timing.host_seconds) {
     options_.full = timing.coverage.detailed_instructions == Coverage::kAll;
     if (!options_.full) options_.detailed_instructions = timing.coverage.detailed_instructions;
     options_.effort.precision = std::numeric_limits<double>::infinity();
@@ -123,6 +123,7 @@ class Trials {
       options_.effort.seconds = scene.trace->launch.traced_seconds() + seconds;
       options_.effort.for_verdict = 0;
       const TimingResult again = run(scene, 0);
+      dearest_ = again.host_seconds;
       scale_ = base / static_cast<double>(again.elapsed_cycles);
       detail_ = static_cast<double>(again.coverage.simulated_warp_instructions) /
                 static_cast<double>(timing.coverage.simulated_warp_instructions);
@@ -143,7 +144,10 @@ class Trials {
     ++made_;
     SimulateOptions options = options_;
     options.blocks = blocks;
-    return simulate(scene.model, *scene.trace, scene.occupancy, options, before_);
+    TimingResult result = simulate(scene.model, *scene.trace, scene.occupancy, options, before_);
+    spent_ += result.host_seconds;
+    dearest_ = std::max(dearest_, result.host_seconds);
+    return result;
   }
   /// How long each resource is busy without the causes that were removed last.
   std::array<double, kCauses> demands_of_latest() const {
@@ -157,6 +161,9 @@ class Trials {
   /// Of what the launch's own simulation had.
   double detail() const { return detail_; }
   int made() const { return made_; }
+  double spent() const { return spent_; }  ///< seconds
+  /// What one takes, as far as is known: as much as the dearest so far.
+  double of_one() const { return dearest_; }
 
  private:
   const Scene& scene_;
@@ -165,7 +172,7 @@ class Trials {
   std::map<unsigned long, double> known_;
   Scene latest_;
   TimingResult result_;  ///< of it
-  double scale_ = 1, detail_ = 1;
+  double scale_ = 1, detail_ = 1, spent_ = 0, dearest_ = 0;
   int made_ = 0;
 };
 
@@ -198,19 +205,17 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   };
   std::size_t told_apart = suspected.size();
   while (told_apart > 1 && detail_of(of_faults(told_apart)) < kLeastDetail) --told_apart;
-  const double for_faults = of_faults(told_apart), detail = detail_of(for_faults);
-  const double of_one = lines + detail * detailed;
+  const double detail = detail_of(of_faults(told_apart)), of_one = lines + detail * detailed;
   const auto too_little = [&] {
     p.accounting.method = "the counters of the one run: to simulate it again takes more than --budget";
   };
   if (detail < kLeastDetail) return too_little();
-  const bool by_trial = left_over >= (for_faults + of_resources) * timing.host_seconds;
-  std::vector<CauseKind> faults;
-  for (std::size_t i = 0; i < told_apart; ++i) faults.push_back(suspected[i].kind);
-
   const double elapsed = in.cycles;
   Trials trials(scene, options, before, timing, elapsed, detail < 1 ? of_one : 0);
   if (trials.detail() < kLeastDetail) return too_little();
+  const auto affords = [&](double made) { return left_over - trials.spent() >= made * trials.of_one(); };
+  std::vector<CauseKind> faults;
+  for (std::size_t i = 0; i < told_apart; ++i) faults.push_back(suspected[i].kind);
   CauseSizes sizes = report::outside_sizes(in);
   const double launch = sizes[CauseKind::Launch], body = elapsed - launch;
   if (for_tail > 0) {
@@ -226,7 +231,14 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   const auto body_without = [&](const Removed& removed) { return std::max(0.0, trials(removed) - launch); };
 
   const auto gain_alone = [&](CauseKind kind) { return elapsed - trials(only(kind)); };
-  for (const CauseKind fault : faults) sizes.gain(fault) = gain_alone(fault);
+  // The most suspected first; each must leave enough for the rest of what its own removal needs.
+  std::vector<CauseKind> tried;
+  for (const CauseKind fault : faults) {
+    if (!tried.empty() && !affords(static_cast<double>(tried.size() + 2))) break;
+    sizes.gain(fault) = gain_alone(fault);
+    tried.push_back(fault);
+  }
+  faults = tried;
   std::stable_sort(faults.begin(), faults.end(),
                    [&](CauseKind a, CauseKind b) { return *sizes.gain(a) > *sizes.gain(b); });
   Removed removed;
@@ -239,6 +251,7 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   };
   for (const CauseKind fault : faults) remove(fault);
   remove(CauseKind::Latency);
+  const bool by_trial = detail >= 1 && affords(of_resources);
   const std::array<double, kCauses> demand = trials.demands_of_latest();  // without the work that faults make
 
   // Of what is left, the resource that alone keeps the launch busy longest has that time, or issue if none does so
@@ -294,9 +307,8 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
 
   const std::vector<CauseKind> order = report::named_order(sizes, elapsed);
   for (std::size_t i = 0; i < std::min(kVerdicts, order.size()); ++i) {
-    const bool first = i == 0 || left_over >= (trials.made() + 1) * of_one;
     std::optional<double>& gain = sizes.gain(order[i]);
-    if (!first || !removable(order[i])) continue;
+    if ((i > 0 && !affords(1)) || !removable(order[i])) continue;
     if (!gain) gain = gain_alone(order[i]);
     // The launch's first instructions and arguments come from memory, too.
     if (order[i] == CauseKind::Launch) gain = std::max(*gain, gain_alone(order[i]));

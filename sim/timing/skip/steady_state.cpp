@@ -33,10 +33,11 @@ constexpr std::uint64_t kAtTheEnd = 2;
 // of loop_progress.cpp, which is of short stretches: with it 0.47 of sgemm_shared_tiled_4096's reads from memory were
 // lost.
 constexpr double kInStep = 0.05;
-constexpr std::uint64_t kWindows = 8;       // the budget pays for so many windows
-constexpr Cycle kSlice = 128;               // cycles between two looks at the progress
-constexpr std::uint64_t kSlicesALook = 32;  // ... between two looks at what has been spent
-constexpr double kSteady = 0.02;            // two windows agree when their rates differ by less
+constexpr std::uint64_t kWindows = 8;  // the budget pays for so many windows
+constexpr Cycle kSlice = 128;          // cycles between two looks at the progress
+// Slices between two looks at what has been spent: at most so many, and no more than that part of the seconds takes.
+constexpr double kSlicesALook = 32, kSpentALook = 1. / 64;
+constexpr double kSteady = 0.02;  // two windows agree when their rates differ by less
 // Of DRAM's bandwidth, by which what is dirty in L2 may grow: what is not written back yet will be, and takes its time
 // then (transposes that have brought in twice what L2 holds are still 10 % faster than later).
 constexpr double kDirtyGrowth = 0.03;
@@ -90,6 +91,7 @@ constexpr double kSecondsAnInstruction = 1 / 5.4e6, kSecondsALookup = 1 / 4e6, k
 constexpr double kMore = 4, kLeastMore = 2;
 constexpr double kFirstWave = 0.8;   // of the budget in seconds that a first wave may take
 constexpr double kFewSms = 1. / 16;  // ... that each of the two looks at few SMs may take
+constexpr std::size_t kFewOf = 8;    // ... which are at most one of so many
 // ... that is kept for what follows a launch which stops early: those looks, and touching L2 for the rest. What listing
 // its lines takes comes to that.
 constexpr double kForRest = 0.1;
@@ -391,10 +393,19 @@ class SteadyState {
   /// Whether the launch was followed to its end before the budget was spent.
   bool run_in_time(bool skips) {
     std::uint64_t looked_at = 0;  // issued then
+    std::uint64_t last_look = 0, next_look = 0;
+    double spent = 0;
     for (std::uint64_t slice = 0; !gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice); ++slice) {
       gpu_.advance_to(gpu_.now() + kSlice);
       keep_l2_of_last_wave();
-      if (slice % kSlicesALook == 0 && overspent()) return false;
+      if (slice >= next_look) {
+        if (overspent()) return false;
+        const double now = seconds(), of_slice = (now - spent) / static_cast<double>(slice - last_look + 1);
+        const double affords = kSpentALook * options_.effort.seconds / std::max(of_slice, 1e-9);
+        last_look = slice + 1;
+        next_look = last_look + static_cast<std::uint64_t>(std::min(kSlicesALook, affords));
+        spent = now;
+      }
       if (skips && try_skip_blocks()) continue;
       if (skips) try_skip_iterations();
       if (gpu_.issued() - looked_at < options_.detailed_instructions / 4) continue;
@@ -834,10 +845,12 @@ class SteadyState {
     return blocks.size() - static_cast<std::size_t>(std::count(blocks.begin(), blocks.end(), std::size_t{0}));
   }
 
-  /// As at the end of the launch: as many SMs as a last wave leaves busy, up to half of all.
+  /// As at the end of the launch: as many SMs as a last wave leaves busy, up to an eighth of all. Those hardly share
+  /// anything, and the fewer they are, the further their blocks come in the seconds of a look.
   FewSms few_sms() {
     if (context_.trace.launch.cluster.count() > 1) return {last_wave(), rate_of_few(last_wave(), 1), 0};
-    const std::uint64_t sms = std::clamp<std::uint64_t>(last_wave(), 1, std::max<std::size_t>(1, sms_in_use() / 2));
+    const std::uint64_t sms =
+        std::clamp<std::uint64_t>(last_wave(), 1, std::max<std::size_t>(1, sms_in_use() / kFewOf));
     const double alone = rate_of_few(sms, 1);
     return {sms, alone, context_.blocks_per_sm > 1 ? rate_of_few(sms, context_.blocks_per_sm) : alone};
   }

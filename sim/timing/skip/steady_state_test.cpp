@@ -503,7 +503,7 @@ TEST_CASE("a launch that never settles: unequal blocks, and a last one alone") {
           {once[0].base + (std::uint64_t{1} << 30) + static_cast<std::uint64_t>(i) * kLineBytes, once[0].pattern, 1});
   }
   made.trace().classes.push_back(lone);
-  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 600);
+  const TimingResult full = made.simulate(gpu, true), skipping = made.simulate(gpu, false, 700);
   INFO("cycles " << full.elapsed_cycles << " / " << skipping.elapsed_cycles << " " << skipping.coverage.method
                  << " simulated " << skipping.coverage.simulated_warp_instructions << " of "
                  << full.coverage.simulated_warp_instructions);
