@@ -25,7 +25,7 @@ def _kernel(stem, *cases, gpu="h200-sxm", launches=None):
     """A compiled kernel, by the launches that the project has of it or by `launches`."""
     sm = "sm_80" if gpu.startswith("a100") else "sm_90"
     return ["predict", f"traces/{sm}/{stem.split('.')[0]}.cubin", "--launch", launches or f"traces/{stem}.yaml", "--gpu", gpu,
-            *(word for case in cases for word in ("--case", case)), *_LOOK]
+            *(word for case in cases for word in ("--case", case)), "--causes", "counted", *_LOOK]
 
 
 _TILES = "RESULTS/sketches/matmul_19_tiles.yaml"
