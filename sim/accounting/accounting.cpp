@@ -103,8 +103,8 @@ std::vector<CauseKind> resources_of(const std::array<double, kCauses>& demand) {
 }
 
 /// Elapsed cycles of the launch without some causes, each set simulated once. In as much detail as the launch itself,
-/// or in so many `seconds`, unless these are 0: then the launch is simulated so as well, and cycles are in proportion
-/// to what that takes.
+/// or in so many `seconds`, unless these are 0: then the launch is simulated so as well. What its cycles lack is made
+/// up for in proportion to what is left out, since seconds come further where there is less work.
 class Trials {
  public:
   Trials(const Scene& scene, const SimulateOptions& options, const CacheHistory* before, const TimingResult& timing,
@@ -124,7 +124,9 @@ class Trials {
       options_.effort.for_verdict = 0;
       const TimingResult again = run(scene, 0);
       dearest_ = again.host_seconds;
-      scale_ = base / static_cast<double>(again.elapsed_cycles);
+      lacking_ = base / static_cast<double>(again.elapsed_cycles) - 1;
+      left_out_ = left_out(timing);
+      more_left_out_ = left_out(again) - left_out_;
       detail_ = static_cast<double>(again.coverage.simulated_warp_instructions) /
                 static_cast<double>(timing.coverage.simulated_warp_instructions);
     }
@@ -154,10 +156,10 @@ class Trials {
     const Inputs in(latest_.model, *latest_.trace->kernel, *latest_.trace, latest_.occupancy, result_);
     std::array<double, kCauses> all =
         report::demands(in, build_prediction(in.model, in.kernel, in.trace, in.occupancy, result_, options_.caches));
-    for (double& demand : all) demand *= scale_;
+    for (double& demand : all) demand *= scale(result_);
     return all;
   }
-  double cycles(const TimingResult& result) const { return scale_ * static_cast<double>(result.elapsed_cycles); }
+  double cycles(const TimingResult& result) const { return scale(result) * static_cast<double>(result.elapsed_cycles); }
   /// Of what the launch's own simulation had.
   double detail() const { return detail_; }
   int made() const { return made_; }
@@ -166,13 +168,27 @@ class Trials {
   double of_one() const { return dearest_; }
 
  private:
+  /// Share of the instructions.
+  static double left_out(const TimingResult& result) {
+    const Coverage& c = result.coverage;
+    return 1 - static_cast<double>(c.simulated_warp_instructions) /
+                   static_cast<double>(std::max<std::uint64_t>(1, c.warp_instructions));
+  }
+  double scale(const TimingResult& result) const {
+    if (lacking_ == 0) return 1;
+    const double more = left_out(result) - left_out_;
+    return 1 + lacking_ * (more_left_out_ > 0 ? std::clamp(more / more_left_out_, 0.0, 1.0) : 1);
+  }
+
   const Scene& scene_;
   SimulateOptions options_;
   const CacheHistory* before_;
   std::map<unsigned long, double> known_;
   Scene latest_;
-  TimingResult result_;  ///< of it
-  double scale_ = 1, detail_ = 1, spent_ = 0, dearest_ = 0;
+  TimingResult result_;                      ///< of it
+  double lacking_ = 0;                       ///< of the launch's cycles in less detail, to those in its own
+  double left_out_ = 0, more_left_out_ = 0;  ///< in its own detail, and in less besides
+  double detail_ = 1, spent_ = 0, dearest_ = 0;
   int made_ = 0;
 };
 

@@ -303,6 +303,20 @@ TEST_CASE("a launch that all of its seconds reach for is simulated whole, with t
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.02);
 }
 
+TEST_CASE("the fewer the seconds, the more often it is looked at what has been spent") {
+  const GpuModel gpu = sm_model(4);
+  const HandMadeTrace made = straight_code(4, 90, 1);
+  const double all = made.simulate(gpu, true).host_seconds;
+  for (const double part : {2., 32., 512.}) {
+    SimulateOptions options;
+    options.effort.seconds = all / part;
+    const TimingResult cut = made.simulate(gpu, options);
+    INFO(part << " " << cut.host_seconds / options.effort.seconds);
+    CHECK(cut.coverage.extrapolated);
+    CHECK(cut.host_seconds < 1.05 * options.effort.seconds);
+  }
+}
+
 TEST_CASE("a block that is alone on its SM in what is left out goes as it does by itself") {
   // Chains of four warps a sub-partition fill the pipe as those of eight do; nothing that was simulated says so.
   const GpuModel gpu = sm_model(4);
