@@ -386,8 +386,8 @@ class SketchedBudget(Base):
     def test_by_waves_and_family(self):
         usual = self.detail("rows")
         self.assertEqual(self.detail("few"), usual)
-        self.assertEqual(self.detail("many") * 10, usual * 3 // 2)
-        self.assertEqual(self.detail("stays") * 10, usual * 3 // 2)
+        self.assertEqual(self.detail("many") * 10, usual * 4 // 5)
+        self.assertEqual(self.detail("stays") * 10, usual * 4 // 5)
         self.assertEqual(self.detail("many", options=["--budget", "10"]), usual)
         self.assertEqual(self.detail("rows", options=["--budget", "2"]) * 5, usual)
 

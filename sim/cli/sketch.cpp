@@ -21,7 +21,7 @@ CommandLine make_command_line() {
       "sketch FILE --gpu NAME|FILE [options]",
       "Predicts kernels that are not written yet. FILE describes them by family, shape and design (docs/sketch.md);\n"
       "they are lowered to the machine code that the compiler would make of such a kernel, and what was assumed is\n"
-      "listed. Where no budget is given, products (matmul) of more than three waves of blocks take --budget 1.5.",
+      "listed. Where no budget is given, products (matmul) of more than three waves of blocks take --budget 0.8.",
       {"forewarp sketch docs/examples/fusion.yaml --gpu h200-sxm",
        "forewarp sketch docs/examples/products.yaml --gpu h200-sxm --case two_stages --json two.json"});
   namespace po = boost::program_options;

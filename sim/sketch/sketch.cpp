@@ -16,9 +16,9 @@ struct Family {
   Draft (*draft)(const std::string&, const config::Node&, const GpuModel&);
   double seconds = Effort{}.seconds;
 };
-// Of a product with many waves little more than a second says nearly as much as the usual budget (docs/sketch.md): its
+// Of a product with many waves less than a second says nearly as much as the usual budget (docs/sketch.md): its
 // tiles are all alike, and its traffic settles before L2 is full.
-constexpr double kOfProducts = 1.5;
+constexpr double kOfProducts = 0.8;
 constexpr Family kFamilies[] = {
     {"elementwise", draft_elementwise}, {"reduction", draft_reduction}, {"matmul", draft_matmul, kOfProducts},
     {"attention", draft_attention},     {"tiles", draft_tiles},
