@@ -23,7 +23,7 @@ def predict(stem, *cases, gpu="h200-sxm", launch=None):
     """{case: [launch, ...]} of a prediction."""
     sm = "sm_80" if gpu.startswith("a100") else "sm_90"
     words = [FOREWARP, "predict", os.path.join(HOME, "traces", sm, stem.split(".")[0] + ".cubin"), "--launch",
-             launch or os.path.join(HOME, "traces", stem + ".yaml"), "--gpu", gpu, "--threads", "1", "--json", "-"]
+             launch or os.path.join(HOME, "traces", stem + ".yaml"), "--gpu", gpu, "--causes", "counted", "--threads", "1", "--json", "-"]
     for case in cases:
         words += ["--case", case]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=600)

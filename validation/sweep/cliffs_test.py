@@ -17,8 +17,9 @@ def predicted(sizes):
         launch, result = os.path.join(folder, "sweep.yaml"), os.path.join(folder, "sweep.json")
         with open(launch, "w", encoding="utf-8") as file:
             file.write(sweep.products(sizes))
-        subprocess.run([FOREWARP, "predict", sweep.CUBIN, "--launch", launch, "--gpu", "h200-sxm", "--json", result], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=900)
+        words = ["--launch", launch, "--gpu", "h200-sxm", "--causes", "counted", "--json", result]
+        subprocess.run([FOREWARP, "predict", sweep.CUBIN, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       timeout=900)
         return sweep.predicted_cycles(result)
 
 
