@@ -175,7 +175,6 @@ class Trials {
                    static_cast<double>(std::max<std::uint64_t>(1, c.warp_instructions));
   }
   double scale(const TimingResult& result) const {
-    if (lacking_ == 0) return 1;
     const double more = left_out(result) - left_out_;
     return 1 + lacking_ * (more_left_out_ > 0 ? std::clamp(more / more_left_out_, 0.0, 1.0) : 1);
   }
@@ -221,17 +220,15 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   };
   std::size_t told_apart = suspected.size();
   while (told_apart > 1 && detail_of(of_faults(told_apart)) < kLeastDetail) --told_apart;
-  const double detail = detail_of(of_faults(told_apart)), of_one = lines + detail * detailed;
+  const double detail = detail_of(of_faults(told_apart));
   const auto too_little = [&] {
     p.accounting.method = "the counters of the one run: to simulate it again takes more than --budget";
   };
   if (detail < kLeastDetail) return too_little();
   const double elapsed = in.cycles;
-  Trials trials(scene, options, before, timing, elapsed, detail < 1 ? of_one : 0);
+  Trials trials(scene, options, before, timing, elapsed, detail < 1 ? lines + detail * detailed : 0);
   if (trials.detail() < kLeastDetail) return too_little();
   const auto affords = [&](double made) { return left_over - trials.spent() >= made * trials.of_one(); };
-  std::vector<CauseKind> faults;
-  for (std::size_t i = 0; i < told_apart; ++i) faults.push_back(suspected[i].kind);
   CauseSizes sizes = report::outside_sizes(in);
   const double launch = sizes[CauseKind::Launch], body = elapsed - launch;
   if (for_tail > 0) {
@@ -248,13 +245,13 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
 
   const auto gain_alone = [&](CauseKind kind) { return elapsed - trials(only(kind)); };
   // The most suspected first; each must leave enough for the rest of what its own removal needs.
-  std::vector<CauseKind> tried;
-  for (const CauseKind fault : faults) {
-    if (!tried.empty() && !affords(static_cast<double>(tried.size() + 2))) break;
+  std::vector<CauseKind> faults;
+  for (std::size_t i = 0; i < told_apart; ++i) {
+    if (i > 0 && !affords(static_cast<double>(i + 2))) break;
+    const CauseKind fault = suspected[i].kind;
     sizes.gain(fault) = gain_alone(fault);
-    tried.push_back(fault);
+    faults.push_back(fault);
   }
-  faults = tried;
   std::stable_sort(faults.begin(), faults.end(),
                    [&](CauseKind a, CauseKind b) { return *sizes.gain(a) > *sizes.gain(b); });
   Removed removed;

@@ -164,8 +164,8 @@ class Gpu:
             stem, case, *options = launch.split()
             code = "sm_80" if self.name.startswith("a100") else "sm_90"
             result = run(self.forewarp, "predict", f"{ROOT}/traces/{code}/{stem}.cubin", "--launch", f"{ROOT}/traces/{stem}.yaml",
-                         "--gpu", self.name, "--case", case, "--causes", "counted", "--no-cache", "--threads", "1", "--json", "-", *options,
-                         *(f"--set={change}" for change in changes))
+                         "--gpu", self.name, "--case", case, "--causes", "counted", "--no-cache", "--threads", "1", "--json", "-",
+                         *options, *(f"--set={change}" for change in changes))
             if result.returncode not in (0, 1):
                 raise AssertionError(f"{self.name} {launch} {changes}: exit code {result.returncode}\n{result.stderr}")
             text = json.loads(result.stdout) if result.returncode == 0 else None

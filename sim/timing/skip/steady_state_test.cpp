@@ -303,7 +303,7 @@ TEST_CASE("a launch that all of its seconds reach for is simulated whole, with t
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.02);
 }
 
-TEST_CASE("the fewer the seconds, the more often it is looked at what has been spent") {
+TEST_CASE("seconds are kept, however few they are") {
   const GpuModel gpu = sm_model(4);
   const HandMadeTrace made = straight_code(4, 90, 1);
   const double all = made.simulate(gpu, true).host_seconds;
