@@ -94,7 +94,7 @@ TEST_CASE("shared memory limits, and the carve-out grows with the blocks that th
 }
 
 TEST_CASE("the carve-out is the driver's choice on an H200, launch by launch") {
-  std::ifstream file(std::string(FOREWARP_SOURCE_DIR) + "/validation/calibration/carveout.csv");
+  std::ifstream file(FOREWARP_SOURCE_DIR "/validation/calibration/carveout.csv");
   REQUIRE(file);
   const GpuModel gpu = load_gpu_model("h200-sxm");
   int launches = 0, exceptions = 0;
