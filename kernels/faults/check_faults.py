@@ -43,17 +43,18 @@ KNOWN = [("matmul_06_vectorized", "sgemm_vectorized_1793", "a100-sxm4-40gb", "ta
          ("copy_05_transpose", "transpose_unpadded_1024", "h200-sxm", "bank_conflicts")]
 
 
-def predict(forewarp, stem, case, gpu):
+def predict(forewarp, stem, case, gpu, causes="simulated"):
     arch = "sm_80" if gpu.startswith("a100") else "sm_90"
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
         subprocess.run([forewarp, "predict", ROOT / f"traces/{arch}/{stem}.cubin", "--launch", ROOT / f"traces/{stem}.yaml", "--case",
-                        case, "--gpu", gpu, "--threads", "1", "--json", out], check=True, stdout=subprocess.DEVNULL)
+                        case, "--gpu", gpu, "--causes", causes, "--threads", "1", "--json", out], check=True, stdout=subprocess.DEVNULL)
         return json.loads(out.read_text())["cases"][0]
 
 
 def check(forewarp, gpu, stem, name, cause, mark, work):
-    fault, mended = (predict(forewarp, stem, f"{role}_{name}", gpu) for role in ("fault", "mended"))
+    fault = predict(forewarp, stem, f"fault_{name}", gpu)
+    mended = predict(forewarp, stem, f"mended_{name}", gpu, "counted")
     first = fault["accounting"]["causes"][0]
     assert abs(sum(c["share_pct"] for c in fault["accounting"]["causes"]) - 100) < 1e-6, f"{name}: causes do not add up"
     source = first.get("place", {}).get("source", "")

@@ -489,7 +489,8 @@ class Results(Base):
         image, launch = os.path.join(TRACES, "sm_90", "elementwise_02_elu.cubin"), os.path.join(TRACES, "elementwise_02_elu.yaml")
         read = {}
         for cache in ("cold", "warm", "sequence"):
-            result = run("predict", image, "--launch", launch, "--gpu", GPU, "--case", "elu_unfused_1mi", "--cache", cache, "--json", "-")
+            result = run("predict", image, "--launch", launch, "--gpu", GPU, "--case", "elu_unfused_1mi", "--cache", cache,
+                         "--causes", "counted", "--json", "-")
             cases = json.loads(result.stdout)["cases"]
             self.assertEqual({c["cache"] for c in cases}, {cache})
             read[cache] = [c["metrics"]["dram__bytes_read.sum"] for c in cases]
