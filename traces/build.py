@@ -3,6 +3,8 @@
 
   build.py           compile kernels/*/*.cu and kernels/triton/*.py, disassemble, write the launch files and manifest.yaml
   build.py --check   say whether the committed files belong to the sources as they are; exit 1 where one does not
+  build.py --check --hashes
+                     ... by the manifest alone, in a second: nothing is compiled
 
 Making needs nvcc on the PATH, and nvdisasm: on the PATH in the pinned version, or else from its wheel, which is put into
 .venv, as Triton's is. Checking needs none of them: without nvcc of the manifest's version, or without Triton, it compares
@@ -212,7 +214,7 @@ def build(jobs):
     write(MANIFEST, manifest(compiler, NVDISASM_VERSION).encode())
 
 
-def check(jobs):
+def check(jobs, by_hashes):
     """Every way in which the committed files do not belong to the sources."""
     committed = MANIFEST.read_text()
     made_by = {tool: re.search(rf"^{tool}: (\S+)", committed, re.MULTILINE)[1] for tool in ("nvcc", "nvdisasm")}
@@ -231,6 +233,8 @@ def check(jobs):
         if path.exists() and path.read_text() != text:
             problems.append(f"{path.name}: not what launches.py writes")
 
+    if by_hashes:
+        return problems
     if version_of("nvcc") != made_by["nvcc"]:
         print(f"build.py: no nvcc {made_by['nvcc']}: hashes compared, code not", file=sys.stderr)
         return problems
@@ -258,12 +262,13 @@ def check(jobs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    parser.add_argument("--hashes", action="store_true", help="with --check: compile nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilations at a time (default: one a core)")
     options = parser.parse_args()
     if not options.check:
         build(options.jobs)
         return
-    problems = check(options.jobs)
+    problems = check(options.jobs, options.hashes)
     if problems:
         print(*problems, sep="\n", file=sys.stderr)
         sys.exit("build.py: traces/ does not belong to kernels/ as it is; run traces/build.py")
