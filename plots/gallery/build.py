@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Builds the gallery: predicts what it draws, draws it, and writes plots/README.md and plots/SKETCHES.md.
 
-  build.py [--forewarp PROGRAM] [--results FOLDER] [--only NAME ...] [--threads N] [--check]
+  build.py [--forewarp PROGRAM] [--results FOLDER] [--only NAME ...] [--threads N] [--check] [--anew]
 
 --only names pictures; `sketches` is the page of sketches.
 
 Results are kept in build/gallery/ and predicted again when the program is newer than they are; pictures land in
 plots/gallery/. A change in the model shows as a change of picture. Run it with the Python that holds vl-convert
 (.venv/bin/python), as `./run.sh gallery` does. It needs Liberation Sans, since the widths of words decide where things
-stand. --check draws elsewhere and says which pictures are not those that are here.
+stand. --check says which pictures are not those that would be drawn now: manifest.yaml has the hashes of what they were made
+from and of what was made, and what is of those hashes needs no drawing. Where something has changed, and with --anew, it
+draws all elsewhere and compares.
 """
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
@@ -23,6 +26,12 @@ sys.path.insert(0, HERE)
 
 import pictures  # noqa: E402
 import sketches  # noqa: E402
+
+MANIFEST = os.path.join(HERE, "manifest.yaml")
+PAGES = [os.path.join(PLOTS, name) for name in ("README.md", "SKETCHES.md")]
+# What decides how they look: the program, what it reads, and what draws.
+MADE_FROM = ["CMakeLists.txt", "sim", "hwmodels", "traces", "validation/profiles", "validation/sweep", "docs/examples/scenarios", "plots"]
+NOT_OF_IT = (".svg", ".pyc", "_test.cpp", "_test.py")
 
 PICTURES = pictures.PICTURES + sketches.PICTURES
 RESULTS = pictures.RESULTS | sketches.RESULTS
@@ -90,6 +99,43 @@ def readme(drawn):
     return "\n".join(lines)
 
 
+def _sha256(paths):
+    """One hash of the names and contents of files."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            digest.update(f"{os.path.relpath(path, ROOT)}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _sources():
+    found = []
+    for top in MADE_FROM:
+        top = os.path.join(ROOT, top)
+        for folder, _, names in os.walk(top):
+            found += [os.path.join(folder, name) for name in names]
+        if os.path.isfile(top):
+            found.append(top)
+    tests = os.path.join(PLOTS, "tests") + os.sep
+    return sorted(path for path in found if not path.endswith(NOT_OF_IT) and not path.startswith(tests) and path not in (MANIFEST, *PAGES))
+
+
+def need_program(forewarp):
+    """The manifest vouches for sources: the program has to be of these."""
+    built = os.path.getmtime(forewarp)
+    for path in _sources():
+        if path.endswith((".cpp", ".h", ".def")) and os.path.getmtime(path) > built:
+            sys.exit(f"build.py: {os.path.relpath(path, ROOT)} is newer than {forewarp}: build that first")
+
+
+def manifest():
+    """What the manifest says of the files as they are on disk."""
+    made = sorted(os.path.join(HERE, name) for name in os.listdir(HERE) if name.endswith(".svg")) + PAGES
+    return "\n".join(["# Written by build.py: the hash of what the gallery was made from, and those of what was made.",
+                      f"made_from: {_sha256(_sources())}", "made:",
+                      *(f"  {os.path.relpath(path, PLOTS)}: {_sha256([path])}" for path in made)]) + "\n"
+
+
 def _read(path):
     if not os.path.exists(path):
         return None
@@ -125,8 +171,13 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--anew", action="store_true")
     options = parser.parse_args()
+    if options.check and not options.only and not options.anew and _read(MANIFEST) == manifest():
+        print(f"{len(PICTURES)} pictures were made from what is here")
+        return 0
     need_font()
+    need_program(options.forewarp)
     builder = Builder(options)
     builder.launch_files()
     chosen = [picture for picture in PICTURES if not options.only or picture.name in options.only]
@@ -140,6 +191,9 @@ def main():
     if page:
         with open(os.path.join(PLOTS, "SKETCHES.md"), "w", encoding="utf-8") as file:
             file.write(page)
+    if not options.only:
+        with open(MANIFEST, "w", encoding="utf-8") as file:
+            file.write(manifest())
     return 0
 
 
