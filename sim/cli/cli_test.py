@@ -696,7 +696,7 @@ class Long(Base):
         for threads in ("1", "2", "5"):
             path = self.path(threads + ".json")
             words = [w for case in ("512", "check_64", "check_100", "777") for w in ("--case", "sgemm_shared_tiled_" + case)]
-            result = run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, *words, "--threads", threads, "--json", path)
+            result = run("predict", CUBIN, "--launch", LAUNCH, "--gpu", GPU, *words, "--budget", "3", "--threads", threads, "--json", path)
             self.assertEqual(result.returncode, 0, result.stderr)
             with open(path, "rb") as file:
                 outputs.append(result.stdout.encode() + file.read())
