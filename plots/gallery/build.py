@@ -29,8 +29,9 @@ import sketches  # noqa: E402
 
 MANIFEST = os.path.join(HERE, "manifest.yaml")
 PAGES = [os.path.join(PLOTS, name) for name in ("README.md", "SKETCHES.md")]
-# What decides how they look: the program, what it reads, and what draws.
-MADE_FROM = ["CMakeLists.txt", "sim", "hwmodels", "traces", "validation/profiles", "validation/sweep", "docs/examples/scenarios", "plots"]
+# What decides how they look: the program, what it reads, and what draws (run.sh has the version of the renderer).
+MADE_FROM = ["CMakeLists.txt", "run.sh", "sim", "hwmodels", "traces", "validation/profiles", "validation/sequences",
+             "validation/speed", "validation/sweep", "docs/examples/scenarios", "plots"]
 NOT_OF_IT = (".svg", ".pyc", "_test.cpp", "_test.py")
 
 PICTURES = pictures.PICTURES + sketches.PICTURES
@@ -99,13 +100,9 @@ def readme(drawn):
     return "\n".join(lines)
 
 
-def _sha256(paths):
-    """One hash of the names and contents of files."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with open(path, "rb") as file:
-            digest.update(f"{os.path.relpath(path, ROOT)}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return digest.hexdigest()
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sources():
@@ -131,9 +128,17 @@ def need_program(forewarp):
 def manifest():
     """What the manifest says of the files as they are on disk."""
     made = sorted(os.path.join(HERE, name) for name in os.listdir(HERE) if name.endswith(".svg")) + PAGES
+    sources = "".join(f"{os.path.relpath(path, ROOT)}: {_sha256(path)}\n" for path in _sources())
     return "\n".join(["# Written by build.py: the hash of what the gallery was made from, and those of what was made.",
-                      f"made_from: {_sha256(_sources())}", "made:",
-                      *(f"  {os.path.relpath(path, PLOTS)}: {_sha256([path])}" for path in made)]) + "\n"
+                      f"made_from: {hashlib.sha256(sources.encode()).hexdigest()}", "made:",
+                      *(f"  {os.path.relpath(path, PLOTS)}: {_sha256(path)}" for path in made)]) + "\n"
+
+
+def _report(stale, fine):
+    for name in stale:
+        print(f"stale: {name}")
+    print("`./run.sh gallery` draws them anew" if stale else fine)
+    return 1 if stale else 0
 
 
 def check_hashes():
@@ -142,10 +147,7 @@ def check_hashes():
     if was[:2] != now[:2]:
         return None
     changed = sorted({line.split(":")[0].strip() for line in set(was) ^ set(now)})
-    for name in changed:
-        print(f"stale: plots/{name} is not what was drawn")
-    print("`./run.sh gallery` draws them anew" if changed else f"{len(PICTURES)} pictures were made from what is here")
-    return 1 if changed else 0
+    return _report([f"plots/{name}" for name in changed], f"{len(PICTURES)} pictures were made from what is here")
 
 
 def _read(path):
@@ -170,10 +172,7 @@ def check(builder, chosen, page):
         stale.append("plots/README.md")
     if page and _read(os.path.join(PLOTS, "SKETCHES.md")) != page:
         stale.append("plots/SKETCHES.md")
-    for name in stale:
-        print(f"stale: {name}")
-    print("`./run.sh gallery` draws them anew" if stale else f"{len(chosen)} pictures are as they should be")
-    return 1 if stale else 0
+    return _report(stale, f"{len(chosen)} pictures are as they should be")
 
 
 def main():

@@ -71,5 +71,13 @@ class Manifest(unittest.TestCase):
         self.assertIsNone(self.check()[0])
 
 
+class Sources(unittest.TestCase):
+    def test_every_file_that_a_command_names_is_one(self):
+        commands = [*build.RESULTS.values(), *(picture.words() for picture in build.PICTURES)]
+        named = {path for words in commands for word in words if os.path.isfile(path := os.path.join(build.ROOT, word))}
+        self.assertGreater(len(named), 20)
+        self.assertEqual(named - set(build._sources()), set())
+
+
 if __name__ == "__main__":
     unittest.main()
