@@ -59,3 +59,27 @@ TEST_CASE("what was gained in both halves lasts") {
   // Three in one half, one in the other: of a mean of two, three quarters.
   CHECK(lasting_share(std::vector<double>{3, -3}, std::vector<double>{1, -1}) == Approx(0.75));
 }
+
+TEST_CASE("the last change of a mean is found where there is one") {
+  std::mt19937 random(1);
+  std::normal_distribution<double> noise(0, 1);
+  for (const std::size_t many : {8, 15, 40}) {
+    INFO(many);
+    constexpr int kSamples = 2000;
+    int alarms = 0, near = 0;
+    for (int sample = 0; sample < kSamples; ++sample) {
+      std::vector<double> values;
+      for (std::size_t i = 0; i < many; ++i) values.push_back(100 + noise(random));
+      alarms += last_change(values) > 0;
+      // Down and up again: the later one counts.
+      const std::size_t down = many / 4, up = many / 2;
+      for (std::size_t i = 0; i < many; ++i) values[i] += i < down ? 0 : i < up ? -10 : 10;
+      near += last_change(values) == up;
+    }
+    CHECK(alarms <= kSamples * 2 / 100);
+    if (many >= 15) CHECK(near >= kSamples * 90 / 100);
+  }
+  CHECK(last_change({}) == 0);
+  CHECK(last_change(std::vector<double>(30, 0.1)) == 0);
+  CHECK(last_change(std::vector<double>{1, 1, 1, 2, 2, 2}) == 3);
+}

@@ -743,9 +743,21 @@ class SteadyState {
     std::size_t last = checkpoints_.size();
     while (last > 1 && checkpoints_[last - 1].instructions > start) --last;
     const double unlike = unlikeness(between(left, left_[last - 1]), left);
-    if (unlike <= kAlike) return {mark_at(start, now), unlike};
-    const std::size_t best = most_alike(left_, left);
+    const bool recent = unlike <= kAlike;
+    const std::size_t first = recent ? last - 1 : most_alike(left_, left), since = first + last_change_of_rate(first);
+    // Less than a wave is a part of the way of its blocks: how they went before the rate changed is behind them.
+    const bool part = static_cast<double>(representative_part(now.instructions)) < wave_instructions();
+    if (recent && !(part && since > first)) return {mark_at(start, now), unlike};
+    const std::size_t best = part ? since : first;
     return {checkpoints_[best], unlikeness(between(left, left_[best]), left)};
+  }
+
+  /// Checkpoints from `first` on until the rate no longer changes.
+  std::size_t last_change_of_rate(std::size_t first) const {
+    std::vector<double> rates;
+    for (std::size_t i = first; i + 1 < checkpoints_.size(); ++i)
+      rates.push_back(std::log(cycles_per_instruction(checkpoints_[i], checkpoints_[i + 1])));
+    return last_change(rates);
   }
 
   /// How far the launch was when it had done so many instructions, between the checkpoints (and `now`).

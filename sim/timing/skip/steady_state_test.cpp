@@ -543,3 +543,22 @@ TEST_CASE("the same launch gives the same numbers twice, by any number of thread
     }
   }
 }
+
+TEST_CASE("the rest goes as since the last change of rate") {
+  // A third of the way at full rate, then half of it; half of what was seen when the launch stops is from before.
+  const GpuModel gpu = sm_model(4);
+  std::vector<Instruction> code(2400, plain(Pipe::Fma, 4));
+  code.insert(code.end(), 5600, plain(Pipe::Xu, 4));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 8, 4);
+  made.runs({{0, static_cast<std::uint32_t>(code.size())}});
+  const TimingResult full = made.simulate(gpu, true);
+  SimulateOptions options;
+  options.detailed_instructions = 20000;
+  options.effort.seconds = 0.6 * full.host_seconds;
+  const TimingResult part = made.simulate(gpu, options);
+  INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method << " "
+                 << part.coverage.simulated_warp_instructions << " of " << full.coverage.simulated_warp_instructions);
+  CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+  CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.03);
+}
