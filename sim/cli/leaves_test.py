@@ -65,6 +65,7 @@ LAUNCHES = {
     "memory_pipe.movm": ["micro_ldmatrix movm_p16_w16_n20"],
     "memory_pipe.fill": ["micro_copy_rows copies_beside_many_512_c4_n20"],
     "memory_pipe.register": ["micro_ldmatrix stsm_4_p16_w1_n20", "micro_accept accept_sts128_s4_m1"],
+    "latency.queued": ["micro_exponentials exp_add_1_w1_n40"],
     "latency.match": ["micro_shared match_dependent_w1_n50"],
     "latency.redux": ["micro_shared redux_dependent_w1_n50"],
     "memory_pipe.": ["micro_shared lds_32_w32_n50", "micro_shared lds_32_32way_w16_n20", "micro_shared shuffle_w32_n50",

@@ -148,6 +148,8 @@ struct VariableLatencySpec {
   int mufu = 0, conversion = 0, popc = 0, shuffle = 0, vote = 0, s2r = 0, fp64 = 0, shared_load = 0,
       shared_store_read = 0, shared_atomic = 0, global_read_release = 0 /* sources read by LDG/STG: read barrier */,
       match = 0, redux = 0, movm = 0,
+      queued_behind = 0 /* further, of one that its unit begins right behind another of the same warp */,
+      queued_read_release = 0 /* from when its unit could take the next to its sources' read barrier */,
       copy_release = 0 /* from the last data of a group of copies in shared memory to its scoreboard's count */;
 };
 

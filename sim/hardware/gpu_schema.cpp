@@ -277,6 +277,8 @@ void read_latency(Group& g, VariableLatencySpec& s) {
   s.match = g.cycles("match", 1);
   s.redux = g.cycles("redux", 1);
   s.movm = g.cycles("movm", 1);
+  s.queued_behind = g.cycles("queued_behind", 0, 1024);
+  s.queued_read_release = g.cycles("queued_read_release", 0, 1024);
   s.copy_release = g.cycles("copy_release", 1, 1024);
 }
 

@@ -476,7 +476,8 @@ def tensor_chains():
 
 def exponentials():
     return [slope(f"{kernel}_w{warps}", (40, 200), 64 * of_sub_partition(warps), "cycles/exponential of a sub-partition",
-                  "latency.mufu pipes.xu.interval") for kernel in launches.EXPONENTIALS for warps in (1, 8)]
+                  "latency.mufu latency.queued_behind latency.queued_read_release pipes.xu.interval")
+            for kernel in launches.EXPONENTIALS for warps in (1, 8)]
 
 
 def tensor_operands():

@@ -122,12 +122,14 @@ class Sm {
 
  private:
   static constexpr int kQueueMost = 64;  ///< most places of its queue to the shared units
+  static constexpr std::uint16_t kNoWarp = 0xFFFF;
 
   struct SubPartition {
     alignas(64) std::array<Cycle, kWarpSlots> ready{};  ///< by slot; kNever: empty, or time unknown
     std::array<std::uint16_t, kWarpSlots> warp{};       ///< index into warps_
     std::array<std::uint64_t, kWarpSlots> order{};      ///< lowest issues first: issue_order()
     std::array<Cycle, static_cast<std::size_t>(Pipe::Count)> pipe_free{};
+    std::uint16_t queued_last = kNoWarp;  ///< the warp that was last to send to a pipe behind its queue
     GroupProducts products;
     Cycle operands_free = 0;                ///< when those of the next product of matrices can come
     std::array<Cycle, 2> fma_half_free{};   ///< heavy, lite, where the FMA pipe has two halves

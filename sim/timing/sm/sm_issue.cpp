@@ -441,10 +441,15 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
       send_to_memory(sub, warp, warp_index, in, now);
       break;
     case Path::Queued: {
-      Cycle start = std::max(now, sub.pipe_free[static_cast<std::size_t>(in.pipe)]);
+      const Cycle free = sub.pipe_free[static_cast<std::size_t>(in.pipe)];
+      Cycle start = std::max(now, free);
       if (sub.products.busy()) start += sub.products.wait_for_ports();
       occupy_pipe(sub, in, start);
-      set_scoreboards(warp, in, start + in.latency, start + in.interval);
+      const bool follows = free >= now && sub.queued_last == warp_index;
+      sub.queued_last = warp_index;
+      const auto behind = follows ? static_cast<Cycle>(gpu.latency.queued_behind) : 0;
+      const auto release = static_cast<Cycle>(gpu.latency.queued_read_release);
+      set_scoreboards(warp, in, start + in.latency + behind, start + in.interval + release);
       break;
     }
     case Path::ConstantLoad: {

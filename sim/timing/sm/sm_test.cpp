@@ -165,10 +165,28 @@ TEST_CASE("special functions queue behind their pipe and release a scoreboard") 
       HandMadeTrace({mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
   CHECK(r.elapsed_cycles == 20);
   CHECK(stalled(r, Stall::ShortScoreboard) == 17);
-  // Two in a row: the second starts 8 cycles after the first.
+  // Two in a row: the second starts 8 cycles after the first, and right behind it.
   const TimingResult two =
       HandMadeTrace({mufu, mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
-  CHECK(two.elapsed_cycles == 28);
+  CHECK(two.elapsed_cycles == 28 + 3);
+  // A cycle later than the pipe is free it follows none; nor does another warp's.
+  mufu.control.stall = 9;
+  const TimingResult apart =
+      HandMadeTrace({mufu, mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
+  CHECK(apart.elapsed_cycles == 9 + 20);
+  mufu.control.stall = 1;
+  const TimingResult of_two =
+      HandMadeTrace({mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 8).simulate(sm_model());
+  CHECK(of_two.elapsed_cycles == 8 + 20);
+}
+
+TEST_CASE("a special function's sources are free some time after its pipe could take the next") {
+  Instruction mufu = plain(Pipe::Xu, 1);
+  mufu.opcode = Opcode::MUFU;
+  mufu.control.read_barrier = 1;
+  const TimingResult r =
+      HandMadeTrace({mufu, waiting(plain(Pipe::Fma, 1), 1), exit_instruction()}, 1).simulate(sm_model());
+  CHECK(r.elapsed_cycles == 8 + 5 + 2);
 }
 
 TEST_CASE("shared memory: latency, wavefronts and their order") {

@@ -50,6 +50,8 @@ inline GpuModel sm_model(int sms = 1) {
   m.latency.global_read_release = 11;
   m.latency.s2r = 20;
   m.latency.movm = 24;
+  m.latency.queued_behind = 3;
+  m.latency.queued_read_release = 5;
   m.memory_pipe = {.queue_entries = 4,
                    .shared_queue_entries = 20,
                    .lsu_interval = 1,
