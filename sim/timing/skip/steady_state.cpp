@@ -23,10 +23,10 @@ constexpr double kRefill = 1.0;  // L2's size that must have come in before its 
 constexpr std::uint64_t kMostTouches = 40'000'000;  // lines touched in L2 for skipped blocks; more would take seconds
 constexpr std::uint64_t kTouchedWaves = 500'000;    // ... in all slices; of more, in some of them
 constexpr double kStoredOften = 4;                  // times what L2 keeps dirty: little of it is there before or after
-// Of a launch's rest, in lines: all slices are touched for so many in each of its seconds (up to eight), some of them
-// for more; of more than kSeenRest, stretches of time are. Products of 4096 come out within 1 % of what touching all of
-// them gives, at a tenth of its cost.
-constexpr double kTouchedRest = 500'000, kMostForRest = 8;
+// Of a launch's rest, in lines: all slices are touched for so many in each of its seconds, of which a half to eight
+// count, some of them for more; of more than kSeenRest, stretches of time are. Products of 4096 come out within 1 % of
+// what touching all of them gives, at a tenth of its cost.
+constexpr double kTouchedRest = 500'000, kLeastForRest = 0.5, kMostForRest = 8;
 constexpr std::uint64_t kSeenRest = 40'000'000, kSeenInStretches = 20'000'000;
 // The last of them in any case, so that as much is dirty as would be: times L2's lines.
 constexpr std::uint64_t kAtTheEnd = 2;
@@ -797,8 +797,8 @@ class SteadyState {
     rate.of_sms = rates_of_sms(reference, now);
     const RestTime rest = remaining_time(now.in_flight, rate);
     const TouchEffort effort{
-        static_cast<std::uint64_t>(kTouchedRest * std::min(kMostForRest, options_.effort.seconds)), kSeenRest,
-        kSeenInStretches, kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
+        static_cast<std::uint64_t>(kTouchedRest * std::clamp(options_.effort.seconds, kLeastForRest, kMostForRest)),
+        kSeenRest, kSeenInStretches, kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
     // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
     expect_fetches(now.counters, reference.counters, static_cast<double>(now.at - reference.at));
     traffic += catch_up(gpu_, context_, kBlockSteps, effort.touched);
