@@ -8,6 +8,10 @@ namespace {
 
 constexpr MatrixSlabs kEight{.count = 8, .cycles = 4, .port_cycles = 3};
 
+void read_both_until(GroupProducts& products, Cycle until) {
+  for (std::size_t bank = 0; bank < GroupProducts::kBanks; ++bank) products.read_until(bank, until);
+}
+
 }  // namespace
 
 TEST_CASE("products of warpgroups follow one another, slab after slab") {
@@ -32,19 +36,46 @@ TEST_CASE("a burst begins in a cycle in which nothing reads registers, and holds
   GroupProducts products;
   const auto number = products.push(kEight, 10);
   products.advance(11);
-  CHECK(products.burst_until() == 13);
+  CHECK(products.burst_until(GroupProducts::kAllBanks) == 13);
   // Read by an instruction in cycles 13 to 15: the slab that could begin at 14 does at 16.
-  products.read_until(16);
+  read_both_until(products, 16);
   products.advance(16);
-  CHECK(products.burst_until() == 13);
+  CHECK(products.burst_until(GroupProducts::kAllBanks) == 13);
   CHECK(products.done(number) == 44);
   products.advance(17);
-  CHECK(products.burst_until() == 19);
+  CHECK(products.burst_until(GroupProducts::kAllBanks) == 19);
   // As long as each cycle has its instruction, none begins.
   for (Cycle now = 20; now < 60; ++now) {
-    products.read_until(now + 1);
+    read_both_until(products, now + 1);
     products.advance(now + 1);
   }
+  CHECK(products.done(number) == 60 + 6 * 4);
+  products.advance(200);
+  CHECK(products.done(number) == 84);
+}
+
+TEST_CASE("each bank has its burst, which waits for that bank alone") {
+  GroupProducts products;
+  const auto number = products.push(kEight, 10);
+  products.read_until(0, 11);  // in cycle 10
+  products.advance(11);
+  CHECK(products.burst_until(1) == 0);
+  CHECK(products.burst_until(2) == 13);
+  CHECK(products.done(number) == 11 + 8 * 4);
+  products.advance(12);
+  CHECK(products.burst_until(1) == 14);
+  CHECK(products.burst_until(2) == 13);
+  // The next slab begins when four cycles have passed since both had begun, with both banks again.
+  products.advance(16);
+  CHECK(products.burst_until(1) == 18);
+  CHECK(products.burst_until(2) == 18);
+  // A bank that is read in every cycle holds up all.
+  for (Cycle now = 16; now < 60; ++now) {
+    products.read_until(1, now + 1);
+    products.advance(now + 1);
+  }
+  CHECK(products.burst_until(1) == 22);
+  CHECK(products.burst_until(2) == 18);
   CHECK(products.done(number) == 60 + 6 * 4);
   products.advance(200);
   CHECK(products.done(number) == 84);
@@ -63,7 +94,7 @@ TEST_CASE("many slabs at once are as many one by one") {
     }
     for (Cycle now = 7; now < 1000; ++now) one_by_one.advance(now);
     at_once.advance(999);
-    CHECK(at_once.burst_until() == one_by_one.burst_until());
+    CHECK(at_once.burst_until(GroupProducts::kAllBanks) == one_by_one.burst_until(GroupProducts::kAllBanks));
     CHECK(at_once.done(last) == 7 + 200u * (5 + 32 + static_cast<Cycle>(fetch)));
     CHECK(one_by_one.done(last) == at_once.done(last));
     at_once.advance(100000);
@@ -78,7 +109,7 @@ TEST_CASE("a first factor in registers makes the first burst longer") {
   shape.fetch_cycles = 3;
   const auto number = products.push(shape, 0);
   products.advance(1);
-  CHECK(products.burst_until() == 6);
+  CHECK(products.burst_until(GroupProducts::kAllBanks) == 6);
   CHECK(products.done(number) == 35);
 }
 

@@ -206,6 +206,13 @@ class Sm {
     return (std::uint32_t{warp} << 8 | source) + 1;
   }
   static bool reads_port(const SubPartition&, std::uint16_t warp_index, const TimedInstruction&, std::size_t s);
+  /// Registers read, by bank.
+  struct BankReads {
+    std::array<std::uint8_t, GroupProducts::kBanks> count{};
+    unsigned set() const { return (count[0] > 0 ? 1u : 0u) | (count[1] > 0 ? 2u : 0u); }
+  };
+  static BankReads banks_read(const SubPartition&, std::uint16_t warp_index, const TimedInstruction&);
+  Cycle burst_ahead(const SubPartition&, std::uint16_t warp_index, Cycle now) const;
   Cycle read_operands(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   Cycle read_matrices(SubPartition&, std::uint16_t warp_index, const TimedInstruction&, Cycle now);
   void issue(SubPartition&, int slot, Cycle now, SharedInstructionCache&);

@@ -116,7 +116,7 @@ Cycle Sm::count_down(const SubPartition& sub, Warp& warp, Cycle now) const {
 int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
   std::uint32_t candidates = ready_slots(sub, now);
   sub.waits_for_queue = false;
-  bool held = false;
+  Cycle held_until = kNever;
   if (sub.queued_memory >= context_.gpu.memory_pipe.queue_entries) {
     refused = turn_away(sub, candidates, now);
     candidates &= ~refused;
@@ -131,8 +131,8 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
       candidates &= ~(1u << best);
       continue;
     }
-    if (sub.products.burst_until() > now && context_.program[warp.pc()].reads_registers) {
-      held = true;
+    if (const Cycle burst = burst_ahead(sub, sub.warp[slot], now); burst > now) {
+      held_until = std::min(held_until, burst);
       candidates &= ~(1u << best);
       continue;
     }
@@ -148,10 +148,10 @@ int Sm::choose(SubPartition& sub, Cycle now, std::uint32_t& refused) {
     sub.ready[slot] = until;
     candidates &= ~(1u << best);
   }
-  if (held) {
-    // Nothing but what needs the register ports could go: dispatch stands until the burst of a product's sums ends.
-    sub.held += sub.products.burst_until() - now;
-    sub.dispatch_free = sub.products.burst_until();
+  if (held_until != kNever) {
+    // Nothing but what needs the register ports could go: dispatch stands until a burst of a product's sums ends.
+    sub.held += held_until - now;
+    sub.dispatch_free = held_until;
   }
   return -1;
 }
@@ -215,6 +215,23 @@ bool Sm::reads_port(const SubPartition& sub, std::uint16_t warp_index, const Tim
   for (std::size_t earlier = 0; earlier < s; ++earlier)
     if (in.source[earlier] == in.source[s] && !held(earlier)) return false;
   return true;
+}
+
+/// How many registers the instruction reads of each bank as it issues.
+Sm::BankReads Sm::banks_read(const SubPartition& sub, std::uint16_t warp_index, const TimedInstruction& in) {
+  BankReads banks;
+  if (!in.reads_registers) return banks;
+  if (in.memory_queue || in.matrix) return {{1, 1}};
+  for (std::size_t s = 0; s < 3; ++s)
+    if (reads_port(sub, warp_index, in, s)) ++banks.count[in.source[s] & 1u];
+  return banks;
+}
+
+/// Until when a burst of a product's sums holds what the warp's next instruction reads; not after `now`: nothing does.
+Cycle Sm::burst_ahead(const SubPartition& sub, std::uint16_t warp_index, Cycle now) const {
+  if (sub.products.burst_until(GroupProducts::kAllBanks) <= now) return 0;
+  const TimedInstruction& in = context_.program[warps_[warp_index].pc()];
+  return sub.products.burst_until(banks_read(sub, warp_index, in).set());
 }
 
 /// Reads each operand over the port of its bank, one a cycle, as soon as it can within a window that begins with the
@@ -421,8 +438,10 @@ void Sm::issue(SubPartition& sub, int slot, Cycle now, SharedInstructionCache& g
   warp.issued = now;
   sub.order[static_cast<std::size_t>(slot)] = issue_order(warp.age, now);
   const bool reads = in.path == Path::Fixed || in.path == Path::Scoreboarded;
+  const BankReads banks = sub.products.busy() ? banks_read(sub, warp_index, in) : BankReads{};
   warp.conflict = reads ? read_operands(sub, warp_index, in, now) : 0;
-  if (sub.products.busy() && in.reads_registers) sub.products.read_until(now + 1 + warp.conflict);
+  for (std::size_t b = 0; b < GroupProducts::kBanks; ++b)
+    if (banks.count[b] > 0) sub.products.read_until(b, now + banks.count[b]);
   const Cycle held = in.dispatch - 1u + warp.conflict;
   if (held > 0) {
     sub.held += held;
