@@ -21,6 +21,14 @@ std::vector<Instruction> repeat(const Instruction& in, int n) {
   return code;
 }
 
+Instruction special_function(std::uint8_t write_barrier, std::uint8_t read_barrier = kNoScoreboard) {
+  Instruction in = plain(Pipe::Xu, 1);
+  in.opcode = Opcode::MUFU;
+  in.control.write_barrier = write_barrier;
+  in.control.read_barrier = read_barrier;
+  return in;
+}
+
 std::uint64_t all_stalls(const TimingResult& r) {
   return std::accumulate(r.counters.stalls.begin(), r.counters.stalls.end(), std::uint64_t{0});
 }
@@ -157,9 +165,7 @@ TEST_CASE("a taken branch costs the time to resolve it") {
 }
 
 TEST_CASE("special functions queue behind their pipe and release a scoreboard") {
-  Instruction mufu = plain(Pipe::Xu, 1);
-  mufu.opcode = Opcode::MUFU;
-  mufu.control.write_barrier = 0;
+  Instruction mufu = special_function(0);
   // Issue at 0, result at 18.
   const TimingResult r =
       HandMadeTrace({mufu, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, 1).simulate(sm_model());
@@ -181,12 +187,9 @@ TEST_CASE("special functions queue behind their pipe and release a scoreboard") 
 }
 
 TEST_CASE("a special function's sources are free some time after its pipe could take the next") {
-  Instruction mufu = plain(Pipe::Xu, 1);
-  mufu.opcode = Opcode::MUFU;
-  mufu.control.read_barrier = 1;
-  const TimingResult r =
-      HandMadeTrace({mufu, waiting(plain(Pipe::Fma, 1), 1), exit_instruction()}, 1).simulate(sm_model());
-  CHECK(r.elapsed_cycles == 8 + 5 + 2);
+  const std::vector<Instruction> code{special_function(kNoScoreboard, 1), waiting(plain(Pipe::Fma, 1), 1),
+                                      exit_instruction()};
+  CHECK(HandMadeTrace(code, 1).simulate(sm_model()).elapsed_cycles == 8 + 5 + 2);
 }
 
 TEST_CASE("shared memory: latency, wavefronts and their order") {
