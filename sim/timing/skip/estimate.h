@@ -28,9 +28,9 @@ double half_interval(std::span<const Neighbours>, double open);
 /// covariance is the variance that lasts (split-half reliability); the rest of it was chance.
 double lasting_share(std::span<const double> first_half, std::span<const double> second_half);
 
-/// Where the mean of what follows one after another last changed; 0 where it did not. Binary segmentation: a sequence is
-/// parted where the t statistic of both sides is largest, if that is more than chance makes it once in a hundred times,
-/// and its later part again.
+/// Where the mean of what follows one after another last changed; 0 where it did not. Binary segmentation: a sequence
+/// is parted where the t statistic of both sides is largest, if that is more than chance makes it once in a hundred
+/// times, and its later part again.
 std::size_t last_change(std::span<const double> values);
 
 }  // namespace forewarp
