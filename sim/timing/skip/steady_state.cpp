@@ -745,12 +745,12 @@ class SteadyState {
     while (last > 1 && checkpoints_[last - 1].instructions > start) --last;
     const double unlike = unlikeness(between(left, left_[last - 1]), left);
     const bool recent = unlike <= kAlike;
-    const std::size_t first = recent ? last - 1 : most_alike(left_, left), since = first + last_change_of_rate(first);
+    const std::size_t first = recent ? last - 1 : most_alike(left_, left);
     // Less than a wave is a part of the way of its blocks: how they went before the rate changed is behind them.
-    const bool part = static_cast<double>(representative_part(now.instructions)) < wave_instructions();
-    if (recent && !(part && since > first)) return {mark_at(start, now), unlike};
-    const std::size_t best = part ? since : first;
-    return {checkpoints_[best], unlikeness(between(left, left_[best]), left)};
+    const bool part = static_cast<double>(now.instructions - start) < wave_instructions();
+    const std::size_t since = part ? first + last_change_of_rate(first) : first;
+    if (recent && since == first) return {mark_at(start, now), unlike};
+    return {checkpoints_[since], unlikeness(between(left, left_[since]), left)};
   }
 
   /// Checkpoints from `first` on until the rate no longer changes.
