@@ -746,11 +746,15 @@ class SteadyState {
     const double unlike = unlikeness(between(left, left_[last - 1]), left);
     const bool recent = unlike <= kAlike;
     const std::size_t first = recent ? last - 1 : most_alike(left_, left);
-    // Less than a wave is a part of the way of its blocks: how they went before the rate changed is behind them.
-    const bool part = static_cast<double>(now.instructions - start) < wave_instructions();
-    const std::size_t since = part ? first + last_change_of_rate(first) : first;
+    const std::size_t since = same_blocks(checkpoints_[first], now) ? first + last_change_of_rate(first) : first;
     if (recent && since == first) return {mark_at(start, now), unlike};
     return {checkpoints_[since], unlikeness(between(left, left_[since]), left)};
+  }
+
+  /// Of the blocks in flight most still are: how they went before the rate changed is behind them. Where they have
+  /// ended, it changed because others begin.
+  static bool same_blocks(const Mark& earlier, const Mark& now) {
+    return now.blocks - earlier.blocks < (earlier.in_flight.size() + 1) / 2;
   }
 
   /// Checkpoints from `first` on until the rate no longer changes.
