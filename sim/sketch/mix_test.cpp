@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 
+#include "hardware/occupancy.h"
 #include "sketch/test_support.h"
 
 namespace forewarp::sketch {
@@ -83,6 +84,22 @@ TEST_CASE("sketches execute what the kernels do that they describe", "[sketch]")
       CAPTURE(kind, difference / all);
       CHECK(std::abs(difference) < 0.15 * all);
     }
+  }
+}
+
+TEST_CASE("of each choice of tile as many blocks fit as of the compiled kernel", "[sketch]") {
+  const GpuModel model = test::gpu("h200-sxm");
+  const Sketches sketches = read_sketches(kRoot + "/validation/sketches/tiles.yaml", model);
+  const Program program = load_program(kRoot + "/traces/sm_90/matmul_19_tiles.cubin");
+  REQUIRE(sketches.launches->cases.size() == 40);
+  for (const Case& item : sketches.launches->cases) {
+    CAPTURE(item.id);
+    const Launch& launch = item.launches.front();
+    const auto blocks = [&](const Kernel& kernel) {
+      return compute_occupancy(model, kernel, launch.grid, launch.block, launch.dynamic_shared_bytes).blocks_per_sm;
+    };
+    const std::string compiled = item.id.substr(0, item.id.rfind('_'));
+    CHECK(blocks(sketches.program->kernel(launch.kernel)) == blocks(program.kernel(compiled)));
   }
 }
 

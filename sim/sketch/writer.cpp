@@ -168,6 +168,11 @@ Value Writer::wide_mad(Arg a, Arg b, Arg c) {
   code.emit("IMAD.WIDE", {v, a, b, c});
   return v;
 }
+Value Writer::uniform_wide_mad(Arg a, Arg b, Arg c) {
+  const Value v = code.uniform(2);
+  code.emit("UIMAD.WIDE", {v, a, b, c});
+  return v;
+}
 Value Writer::shift_left(Value a, int bits) {
   if (bits == 0) return a;
   const Value v = code.vector();

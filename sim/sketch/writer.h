@@ -41,6 +41,7 @@ class Writer {
   Value add(Value a, Arg b);
   Value mad(Arg a, Arg b, Arg c);
   Value wide_mad(Arg a, Arg b, Arg c);  ///< 64-bit sum
+  Value uniform_wide_mad(Arg a, Arg b, Arg c);
   Value shift_left(Value a, int bits);
   Value shift_right(Value a, int bits);
   Value and_bits(Value a, std::uint32_t mask);

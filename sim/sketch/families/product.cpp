@@ -81,13 +81,15 @@ Product::Product(const ProductPlan& plan, const GpuModel& model, const std::stri
   w_.descriptor();
   thread_ = w_.thread();
   find_block();
-  m_ = w_.integer(sizes_[0]);
-  n_ = w_.integer(sizes_[1]);
+  if (!plan_.persistent && plan_.rows_first() && plan_.tiles_m() % plan_.grid().x != 0)
+    w_.code.exit(w_.compare("GE", block_m_, imm(static_cast<int>(plan_.tiles_m()))));
   k_ = w_.integer(sizes_[2]);
   base_ = w_.shared_base();
 }
 
 void Product::find_block() {
+  m_ = w_.integer(sizes_[0]);
+  n_ = w_.integer(sizes_[1]);
   if (plan_.persistent) return;
   if (!plan_.rows_first()) {
     block_n_ = w_.copy(w_.block_x());
@@ -97,7 +99,6 @@ void Product::find_block() {
   const int rows = static_cast<int>(plan_.grid().x);
   block_m_ = w_.mad(w_.copy(w_.block_z()), imm(rows), w_.block_x());
   block_n_ = w_.copy(w_.block_y());
-  if (plan_.tiles_m() % rows != 0) w_.code.exit(w_.compare("GE", block_m_, imm(static_cast<int>(plan_.tiles_m()))));
 }
 
 Value Product::divide(Value a, int by) {

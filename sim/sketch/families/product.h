@@ -93,6 +93,9 @@ class Product {
   /// A row of the batch's matrix: beyond the rows of the products before.
   Value in_batch(Value row, Value rows, int shared = 1);
 
+  /// Sizes of C, and the block's tile in it unless it stays.
+  void find_block();
+
   // Blocks that stay.
   int all_tiles() const { return static_cast<int>(plan_.tiles_m() * plan_.tiles_n()); }
   /// Row and column of the i-th tile, in groups of rows of tiles.
@@ -109,7 +112,6 @@ class Product {
   Value thread_, block_m_, block_n_, m_, n_, k_, base_;
 
  private:
-  void find_block();
   Value divide(Value a, int by);  ///< the quotient of a number below 2^31
   Value rest(Value a, Value quotient, int by);
 

@@ -22,6 +22,7 @@ class TensorProduct : public Product {
       begin_boxes();
     else
       find_copies();
+    find_warp();
     find_words();
     if (plan_.tma)
       through_boxes();
@@ -64,10 +65,12 @@ class TensorProduct : public Product {
       find_tile(fetched_, block_m_, block_n_);
     }
     point();
-    a_.step = w_.wide_mad(plan_.a_turned ? m_ : k_, imm(a_.rows_a_pass() * size()), kRZ);
-    b_.step = w_.wide_mad(plan_.b_turned ? k_ : n_, imm(b_.rows_a_pass() * size()), kRZ);
-    if (plan_.a_turned) a_tile_ = w_.wide_mad(m_, imm(plan_.tile_k * size()), kRZ);
-    if (!plan_.b_turned) b_tile_ = w_.wide_mad(n_, imm(plan_.tile_k * size()), kRZ);
+    const Value a_pitch = w_.uniform_integer(sizes_[plan_.a_turned ? 0 : 2]),
+                b_pitch = w_.uniform_integer(sizes_[plan_.b_turned ? 2 : 1]);
+    a_.step = w_.uniform_wide_mad(a_pitch, imm(a_.rows_a_pass() * size()), kURZ);
+    b_.step = w_.uniform_wide_mad(b_pitch, imm(b_.rows_a_pass() * size()), kURZ);
+    if (plan_.a_turned) a_tile_ = w_.uniform_wide_mad(a_pitch, imm(plan_.tile_k * size()), kURZ);
+    if (!plan_.b_turned) b_tile_ = w_.uniform_wide_mad(b_pitch, imm(plan_.tile_k * size()), kURZ);
     if (plan_.parts > 1) {
       const Value left = w_.add(part_first_, imm(-tiles_of_k())), mine = w_.number(part_tiles());
       tiles_ = w_.code.vector();
@@ -79,24 +82,28 @@ class TensorProduct : public Product {
     }
   }
 
-  void find_words() {
-    const Value lane = w_.and_bits(thread_, 31), warp = w_.shift_right(thread_, 5);
+  /// Where the warp's part of the tile of C begins.
+  void find_warp() {
+    const Value warp = w_.shift_right(thread_, 5);
     const int across = plan_.tile_n / plan_.warp_n;
-    const Value warp_row = w_.shift_right(warp, log2_of(across)),
-                warp_column = w_.and_bits(warp, static_cast<std::uint32_t>(across - 1));
-    row_ = w_.mad(warp_row, imm(plan_.warp_m), kRZ);
-    column_ = w_.mad(warp_column, imm(plan_.warp_n), kRZ);
-    lane_ = lane;
+    lane_ = w_.and_bits(thread_, 31);
+    warp_row_ = w_.shift_right(warp, log2_of(across));
+    warp_column_ = w_.and_bits(warp, static_cast<std::uint32_t>(across - 1));
+    row_ = w_.mad(warp_row_, imm(plan_.warp_m), kRZ);
+    column_ = w_.mad(warp_column_, imm(plan_.warp_n), kRZ);
+  }
+
+  void find_words() {
     if (plan_.a_turned)
       a_words_ = TileWords(w_, Factor::ATurned, a_row_bytes(),
-                           w_.mad(warp_row, imm(plan_.warp_m * size() / kChunk), kRZ), lane, strips_m());
+                           w_.mad(warp_row_, imm(plan_.warp_m * size() / kChunk), kRZ), lane_, strips_m());
     else
-      a_words_ = TileWords(w_, Factor::A, a_row_bytes(), row_, lane, steps());
+      a_words_ = TileWords(w_, Factor::A, a_row_bytes(), row_, lane_, steps());
     if (plan_.b_turned)
-      b_words_ = TileWords(w_, Factor::BTurned, b_row_bytes(), column_, lane, steps());
+      b_words_ = TileWords(w_, Factor::BTurned, b_row_bytes(), column_, lane_, steps());
     else
       b_words_ = TileWords(w_, Factor::B, plan_.tma ? kRowBytes : b_row_bytes(),
-                           w_.mad(warp_column, imm(plan_.warp_n * size() / kChunk), kRZ), lane, strips_n(),
+                           w_.mad(warp_column_, imm(plan_.warp_n * size() / kChunk), kRZ), lane_, strips_n(),
                            plan_.tma ? b_panel_bytes() : 0);
     sums_.assign(static_cast<std::size_t>(strips_m()), std::vector<Value>(static_cast<std::size_t>(2 * strips_n())));
   }
@@ -236,7 +243,7 @@ class TensorProduct : public Product {
       clear();
       c.branch(loop, w_.compare("LT", work_, imm(all_tiles())));
     } else {
-      store_tile(block_m_, block_n_);
+      store_own_tile();
     }
   }
 
@@ -358,7 +365,7 @@ class TensorProduct : public Product {
     }
     if (!plan_.ahead) next_boxes(turn, depth);
     c.branch(loop, w_.compare("LT", depth, k_));
-    store_tile(block_m_, block_n_);
+    store_own_tile();
   }
 
   /// On to the next tile, which is waited for if there is one.
@@ -400,7 +407,7 @@ class TensorProduct : public Product {
     c.emit("IADD3", {left, left, imm(-1), kRZ});
     c.branch(loop, w_.compare("GE", left, imm(1)));
     c.place(done);
-    store_tile(block_m_, block_n_);
+    store_own_tile();
   }
 
   void fetch() {
@@ -457,6 +464,14 @@ class TensorProduct : public Product {
     while (next < between.size()) between[next++]();
   }
 
+  /// Where a block stores one tile, it asks again for what is soon known, rather than keep it in registers.
+  void store_own_tile() {
+    thread_ = w_.thread();
+    find_block();
+    find_warp();
+    store_tile(block_m_, block_n_);
+  }
+
   void store_tile(Value block_m, Value block_n) {
     Code& c = w_.code;
     const Value first_row = w_.mad(block_m, imm(plan_.tile_m), w_.mad(w_.shift_right(lane_, 2), imm(1), row_));
@@ -485,7 +500,7 @@ class TensorProduct : public Product {
   Value a_rows_left_, a_depth_left_, b_depth_left_, b_columns_left_, a_tile_, b_tile_, tiles_, part_first_;
   Value work_, fetched_, fetched_depth_;
   Value maps_[2], row0_, column0_, asks_;  ///< of TMA
-  Value row_, column_, lane_, inside_;
+  Value row_, column_, warp_row_, warp_column_, lane_, inside_;
   Words words_[2];
   std::vector<Value> chunks_;
   std::vector<std::vector<Value>> sums_;
