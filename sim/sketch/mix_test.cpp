@@ -1,4 +1,5 @@
 // Sketches beside the kernels that they describe: how many warp instructions of each kind a launch executes.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -87,7 +88,8 @@ TEST_CASE("sketches execute what the kernels do that they describe", "[sketch]")
   }
 }
 
-TEST_CASE("of each choice of tile as many blocks fit as of the compiled kernel", "[sketch]") {
+TEST_CASE("of each choice of tile as many blocks fit, and copies bring as much, as of the compiled kernel",
+          "[sketch]") {
   const GpuModel model = test::gpu("h200-sxm");
   const Sketches sketches = read_sketches(kRoot + "/validation/sketches/tiles.yaml", model);
   const Program program = load_program(kRoot + "/traces/sm_90/matmul_19_tiles.cubin");
@@ -98,8 +100,15 @@ TEST_CASE("of each choice of tile as many blocks fit as of the compiled kernel",
     const auto blocks = [&](const Kernel& kernel) {
       return compute_occupancy(model, kernel, launch.grid, launch.block, launch.dynamic_shared_bytes).blocks_per_sm;
     };
-    const std::string compiled = item.id.substr(0, item.id.rfind('_'));
-    CHECK(blocks(sketches.program->kernel(launch.kernel)) == blocks(program.kernel(compiled)));
+    const auto of_whole_lines = [](const Kernel& kernel) {
+      return std::count_if(kernel.instructions.begin(), kernel.instructions.end(), [](const Instruction& in) {
+        return in.opcode == Opcode::LDGSTS && in.has(Modifier::LTC128B);
+      });
+    };
+    const Kernel &sketch = sketches.program->kernel(launch.kernel),
+                 &compiled = program.kernel(item.id.substr(0, item.id.rfind('_')));
+    CHECK(blocks(sketch) == blocks(compiled));
+    CHECK((of_whole_lines(sketch) > 0) == (of_whole_lines(compiled) > 0));
   }
 }
 

@@ -88,7 +88,9 @@ Value TileCopy::begin(int pass, Value inside, int& distance) {
 void TileCopy::copy(int pass, Value to, int offset, Value inside, Value when, int along) {
   int distance = 0;
   const Value out = begin(pass, inside, distance);
-  w_->code.emit("LDGSTS.E.BYPASS.128", {shared(to, offset), global(at_pass_, distance + along, w_->descriptor()), !out})
+  w_->code
+      .emit(whole_lines ? "LDGSTS.E.BYPASS.LTC128B.128" : "LDGSTS.E.BYPASS.128",
+            {shared(to, offset), global(at_pass_, distance + along, w_->descriptor()), !out})
       .when(when);
 }
 

@@ -43,6 +43,7 @@ class TileCopy {
   Value rows_left;  ///< from its first row on
   Value step;       ///< bytes from pass to pass: a pair, or
   int step_bytes = 0;
+  bool whole_lines = false;  ///< L2 fetches all of a line for a copy by cp.async that misses
 
   /// One pass by cp.async to `to` + offset, zero outside, from so many bytes `along` the rows. `inside`: as for the
   /// chunk (none: always).

@@ -58,6 +58,8 @@ class TensorProduct : public Product {
     b_ = TileCopy(w_, plan_.b_turned ? plan_.tile_n : plan_.tile_k, b_row_bytes(), threads, thread_);
     a_.find_places();
     b_.find_places();
+    // As ptxas has it, unasked, of loops that fetch words ahead; not where e4m3 is widened between.
+    a_.whole_lines = b_.whole_lines = plan_.ahead && plan_.type != Type::E4m3;
     if (stays()) {
       work_ = w_.copy(w_.block_x());
       fetched_ = w_.copy(work_);
