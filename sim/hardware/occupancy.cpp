@@ -39,15 +39,6 @@ int block_threads(const OccupancySpec& spec, const Kernel& kernel, const Dim3& g
   return static_cast<int>(block.count());
 }
 
-/// Registers are handed out by warp, and a warp's come from the file of its sub-partition.
-int limit_by_registers(const GpuModel& gpu, int per_warp, int warps) {
-  const OccupancySpec& spec = gpu.occupancy;
-  const int parts = gpu.issue.sub_partitions;
-  if (per_warp == 0) return spec.max_blocks;
-  if (static_cast<std::int64_t>(per_warp) * round_up(warps, parts) > spec.registers) return 0;
-  return spec.registers / parts / per_warp * parts / warps;
-}
-
 /// The smallest carve-out of at least so many bytes, or the largest of all.
 std::uint32_t carveout_of(const OccupancySpec& spec, std::uint64_t bytes) {
   for (const int carveout : spec.carveouts_bytes)
@@ -79,6 +70,18 @@ std::uint32_t choose_carveout(const OccupancySpec& spec, bool used, std::uint64_
 
 }  // namespace
 
+int registers_of_warp(const OccupancySpec& spec, int registers_per_thread) {
+  return round_up(std::max(registers_per_thread, spec.registers_per_thread_min) * kWarpLanes, spec.register_unit);
+}
+
+int blocks_by_registers(const GpuModel& gpu, int registers_per_thread, int warps_per_block) {
+  const OccupancySpec& spec = gpu.occupancy;
+  const int parts = gpu.issue.sub_partitions, per_warp = registers_of_warp(spec, registers_per_thread);
+  if (per_warp == 0) return spec.max_blocks;
+  if (static_cast<std::int64_t>(per_warp) * round_up(warps_per_block, parts) > spec.registers) return 0;
+  return spec.registers / parts / per_warp * parts / warps_per_block;
+}
+
 Occupancy compute_occupancy(const GpuModel& gpu, const Kernel& kernel, const Dim3& grid, const Dim3& block,
                             std::uint32_t dynamic_shared_bytes) {
   const OccupancySpec& spec = gpu.occupancy;
@@ -95,8 +98,8 @@ Occupancy compute_occupancy(const GpuModel& gpu, const Kernel& kernel, const Dim
   o.limit_blocks = spec.max_blocks;
   o.limit_warps = spec.max_warps / o.warps_per_block;
   o.registers_per_thread = std::max(kernel.registers, spec.registers_per_thread_min);
-  o.registers_per_warp_allocated = round_up(o.registers_per_thread * kWarpLanes, spec.register_unit);
-  o.limit_registers = limit_by_registers(gpu, o.registers_per_warp_allocated, o.warps_per_block);
+  o.registers_per_warp_allocated = registers_of_warp(spec, o.registers_per_thread);
+  o.limit_registers = blocks_by_registers(gpu, o.registers_per_thread, o.warps_per_block);
   if (o.limit_registers == 0) {
     fail(kernel,
          std::to_string(kernel.registers) + " registers a thread x " + std::to_string(threads) + " threads exceed " +

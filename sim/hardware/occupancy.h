@@ -25,6 +25,11 @@ struct Occupancy {
 Occupancy compute_occupancy(const GpuModel&, const Kernel&, const Dim3& grid, const Dim3& block,
                             std::uint32_t dynamic_shared_bytes);
 
+/// Registers that a warp is given, and blocks that those of an SM allow (0: not one): they are handed out by warp, and
+/// a warp's come from the file of its sub-partition.
+int registers_of_warp(const OccupancySpec&, int registers_per_thread);
+int blocks_by_registers(const GpuModel&, int registers_per_thread, int warps_per_block);
+
 /// TPCs of the first GPC, its last ones, that take no block of a cluster: those that stand apart, where a cluster is
 /// more than the SMs of one.
 int tpcs_without_clusters(const GpuModel&, std::uint64_t cluster_blocks);

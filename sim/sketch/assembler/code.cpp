@@ -200,7 +200,7 @@ Placement assemble(Code& code, const GpuModel& model, Kernel& kernel) {
   const auto arrange = [&](const ScheduleLimits& limits) {
     code.blocks() = written;
     schedule(code, model, limits);
-    places = place_values(code);
+    places = place_values(code, model, static_cast<int>(kernel.max_threads));
   };
   for (ScheduleLimits limits : kScheduleLimits) {
     arrange(limits);

@@ -142,8 +142,8 @@ struct Placement {
   int registers = 0;       ///< vector registers in use
   int predicates = 0, uniforms = 0;
 };
-/// Gives every value a place, also beyond the registers that there are.
-Placement place_values(const Code&);
+/// Gives every value a place, also beyond the registers that there are, for blocks of so many threads.
+Placement place_values(const Code&, const GpuModel&, int threads);
 
 /// Instructions with registers and targets, and their control fields: reuse, stall counts, scoreboards.
 std::vector<Instruction> finish(const Code&, const Placement&, const GpuModel&);

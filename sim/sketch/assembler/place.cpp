@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "hardware/occupancy.h"
 #include "sketch/assembler/flow.h"
 #include "sketch/assembler/names.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr int kStackPointer = 1;
 constexpr int kGranule = 8;
+// A copy by cp.async keeps its address for 90 to 100 cycles (FINDINGS.md): instructions until then, between products.
+constexpr int kUntilServed = 24;
 
 using Bits = std::vector<std::uint64_t>;
 void set(Bits& bits, int i) { bits[static_cast<std::size_t>(i) / 64] |= std::uint64_t{1} << (i % 64); }
@@ -19,6 +22,7 @@ bool test(const Bits& bits, int i) { return (bits[static_cast<std::size_t>(i) / 
 
 struct Interval {
   int first = std::numeric_limits<int>::max(), last = -1;
+  int served = -1;  ///< from when on a copy by cp.async has read it
   void see(int at) {
     first = std::min(first, at);
     last = std::max(last, at);
@@ -39,7 +43,9 @@ class Liveness {
       const int begin = at;
       for (const Line& line : blocks_[b].block->lines) {
         for_each_value(line, [&](const Value& v, int, bool written, bool) {
-          found[static_cast<std::size_t>(v.id)].see(2 * at + (written ? 1 : 0));
+          Interval& of = found[static_cast<std::size_t>(v.id)];
+          of.see(2 * at + (written ? 1 : 0));
+          if (line.instruction.opcode == Opcode::LDGSTS) of.served = 2 * (at + kUntilServed);
         });
         ++at;
       }
@@ -156,7 +162,7 @@ class PlaceFile {
 
 }  // namespace
 
-Placement place_values(const Code& code) {
+Placement place_values(const Code& code, const GpuModel& model, int threads) {
   const Words words(code.values());
   const std::vector<Interval> live = Liveness(code, words).intervals();
   std::vector<std::size_t> order;
@@ -166,15 +172,16 @@ Placement place_values(const Code& code) {
     if (live[a].first != live[b].first) return live[a].first < live[b].first;
     return code.values()[a].words > code.values()[b].words;
   });
-  const auto place = [&](int spread) {
+  const auto place = [&](int spread, bool until_served) {
     Placement places;
     places.first.assign(live.size(), 0);
-    std::array<PlaceFile, 3> files{PlaceFile(true, spread), PlaceFile(false), PlaceFile(false)};
+    std::array<PlaceFile, 3> files{PlaceFile(true, spread), PlaceFile(false), PlaceFile(false, kPredicateTrue)};
     for (const std::size_t v : order) {
       const ValueSpec& spec = code.values()[v];
       Interval interval = live[v];
       // A result of several registers must not lie over what the same instruction still reads.
       if (spec.words > 1 && interval.first % 2 == 1) interval.first -= 2;
+      if (until_served && spec.file == File::Vector) interval.last = std::max(interval.last, interval.served);
       places.first[v] = files[static_cast<std::size_t>(spec.file)].take(interval, spec.words, spec.bank);
     }
     places.registers = files[0].used();
@@ -182,11 +189,18 @@ Placement place_values(const Code& code) {
     places.predicates = files[2].used();
     return places;
   };
-  Placement places = place(0);
+  Placement places = place(0, false);
+  const auto room = [&](int registers) {
+    return blocks_by_registers(model, registers, (threads + kWarpLanes - 1) / kWarpLanes);
+  };
+  // What a copy still reads is not written, where no block less fits for it.
+  const Placement apart = place(0, true);
+  const bool served = apart.registers <= kRegisterZero && room(apart.registers) == room(places.registers);
+  if (served) places = apart;
   // Registers are handed out by eight. Those beyond the least keep results apart from what memory instructions still
   // read.
   const int handed_out = (places.registers + kGranule - 1) / kGranule * kGranule;
-  if (Placement spread = place(handed_out); spread.registers <= handed_out) places = std::move(spread);
+  if (Placement spread = place(handed_out, served); spread.registers <= handed_out) places = std::move(spread);
   return places;
 }
 
