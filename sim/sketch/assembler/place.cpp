@@ -13,8 +13,9 @@ namespace {
 
 constexpr int kStackPointer = 1;
 constexpr int kGranule = 8;
-// A copy by cp.async keeps its address for 90 to 100 cycles (FINDINGS.md): instructions until then, between products.
-constexpr int kUntilServed = 24;
+// A copy by cp.async keeps its address for 90 to 100 cycles (FINDINGS.md, "A copy keeps its address registers"). Those
+// are so many instructions of a warp that issues one in four cycles, which is assumed: it is not known when it will.
+constexpr int kUntilServed = 96 / 4;
 
 using Bits = std::vector<std::uint64_t>;
 void set(Bits& bits, int i) { bits[static_cast<std::size_t>(i) / 64] |= std::uint64_t{1} << (i % 64); }
