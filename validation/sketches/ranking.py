@@ -4,10 +4,11 @@ kernels/matmul/19_tiles.cu by their sketches beside what an H200 measured.
 
     validation/sketches/ranking.py launches FILE.yaml                    every instance at every shape, to be measured
     validation/sketches/ranking.py keep profiles.csv                     collect.py's table of them into ranking.csv
-    validation/sketches/ranking.py compare build/release/forewarp [--shapes N] [--budget SECONDS] [--threads N] [--out FILE]
+    validation/sketches/ranking.py compare build/release/forewarp [--shapes N] [--budget SECONDS] [--again N] [--threads N] [--out FILE]
 
-compare predicts every sketch and prints for each shape how much slower than the best measured instance the one is that
-comes first by sketch, and Spearman's correlation of the ranks; --out keeps its predictions. Shapes are drawn with a
+compare predicts every sketch within the budget, the first N of each shape again with the default one (successive
+halving), and prints for each shape how much slower than the best measured instance the one is that comes first by
+sketch, and Spearman's correlation of the ranks; --out keeps its predictions. Shapes are drawn with a
 fixed seed: m, n and k are multiples of 8 between 128 and 4096, evenly by their logarithms.
 """
 import argparse
@@ -101,29 +102,37 @@ def measured():
             yield shape, {name: float(cycles) for name, cycles in row.items() if cycles}
 
 
-def predicted(arguments, of):
-    """{case: cycles} of every sketch of these shapes."""
-    options = [word for name in ("budget", "threads") if (value := getattr(arguments, name)) for word in (f"--{name}", value)]
+def ranked(instances, shape, cycles):
+    return sorted(instances, key=lambda instance: cycles[case(shape, instance)])
+
+
+def predicted(arguments, sketches, budget):
+    """{case: cycles} of these (shape, instance) by their sketches."""
+    options = [word for name, value in (("budget", budget), ("threads", arguments.threads)) if value
+               for word in (f"--{name}", value)]
     with tempfile.TemporaryDirectory() as folder:
         file, out = pathlib.Path(folder) / "ranking.yaml", pathlib.Path(folder) / "ranking.json"
-        file.write_text("".join(sketch(shape, i) for shape in of for i in instances() if i not in REFUSED))
+        file.write_text("".join(sketch(shape, instance) for shape, instance in sketches))
         subprocess.run([arguments.forewarp, "sketch", str(file), "--gpu", "h200-sxm", "--json", str(out), *options],
                        check=True, stdout=subprocess.DEVNULL)
         return {row["id"]: row["metrics"][CYCLES] for row in json.loads(out.read_text())["cases"]}
 
 
 def compare(arguments):
-    reference = list(measured())[:arguments.shapes]
-    cycles = predicted(arguments, [shape for shape, _ in reference])
+    reference = [(shape, found, [i for i in instances() if i not in REFUSED and kernel(i) in found])
+                 for shape, found in list(measured())[:arguments.shapes]]
+    cycles = predicted(arguments, [(shape, i) for shape, _, names in reference for i in names], arguments.budget)
+    firsts = {shape: ranked(names, shape, cycles)[:arguments.again or 1] for shape, _, names in reference}
+    if arguments.again:
+        cycles |= predicted(arguments, [(shape, i) for shape, names in firsts.items() for i in names], None)
     if arguments.out:
         arguments.out.write_text(json.dumps(cycles, indent=0))
     losses, correlations, errors = [], [], []
     print(f"{'m x n x k':18s} {'first by sketch':34s} {'slower':>7s}  {'best measured':34s} {'ranks':>6s} {'error':>6s}")
-    for shape, found in reference:
-        names = [kernel(i) for i in instances() if i not in REFUSED and kernel(i) in found]
-        by_sketch = [cycles[f"{name}_{'x'.join(map(str, shape))}"] for name in names]
-        by_card = [found[name] for name in names]
-        first = names[min(range(len(names)), key=by_sketch.__getitem__)]
+    for shape, found, names in reference:
+        by_sketch = [cycles[case(shape, i)] for i in names]
+        by_card = [found[kernel(i)] for i in names]
+        first = kernel(ranked(firsts[shape], shape, cycles)[0])
         best = min(found, key=found.get)
         losses.append(found[first] / found[best] - 1)
         correlations.append(spearman(by_sketch, by_card))
@@ -145,6 +154,7 @@ def main():
     comparison.add_argument("forewarp")
     comparison.add_argument("--shapes", type=int, default=SHAPES)
     comparison.add_argument("--budget")
+    comparison.add_argument("--again", type=int, default=0)
     comparison.add_argument("--threads")
     comparison.add_argument("--out", type=pathlib.Path)
     arguments = parser.parse_args()
