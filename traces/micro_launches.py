@@ -811,6 +811,24 @@ def store_rows():
                                  for order, between, warps, grid in STORE_ROWS]}
 
 
+LINES = ([("parts", warps, (other,)) for warps in (1, 3, 4, 8) for other in (0x00, 0x01, 0x80, 0x10, 0x0f, 0xf0, 0xaa, 0xfe, 0x7f, 0xff)] +
+         [("along", warps, (pitch, start)) for warps in (1, 2, 4, 8) for pitch in (512, 528, 544, 560, 576, 592, 608, 624)
+          for start in (0, 16)] +
+         [(f"turns_{groups}", warps, (pitch,)) for warps in (1, 2, 4, 8) for groups in (1, 2, 3, 4) for pitch in (512, 560)] +
+         [(f"sets_{groups}", warps, (lines,)) for warps in (1, 2, 4, 8, 16) for groups in (1, 2, 3, 4) for lines in (1, 2, 4, 8)] +
+         [(f"wide_{order}_{size}", warps, ()) for order in ("close", "row") for size in (1, 2, 4, 8) for warps in (1, 2, 4, 8)] +
+         [("warps", warps, ()) for warps in (1, 2, 4, 8, 16, 32)] +
+         [("beside", warps, (pitch, width)) for warps in (1, 2, 4, 8, 16) for pitch in (2048, 2000, 1556) for width in (32, 64, 128)])
+LINES_REGION, LINES_TRIPS = 1 << 15, 4
+
+
+def store_lines():
+    return {"micro_store_lines": [case(f"lines_{'_'.join(map(str, (kind, *arguments)))}_w{warps}",
+                                       {"out": f"{{bytes: {(warps + 16) * LINES_REGION * (LINES_TRIPS + 1)}, fill: zero}}"},
+                                       launch(f"lines_{kind}", 1, 32 * warps, "out", LINES_TRIPS, *arguments))
+                                  for kind, warps, arguments in LINES]}
+
+
 FIRST_TILES = [(kind, columns, pitch, steps, grid) for kind, columns, grid in (
     ("tall", 1, 1), ("wide", 1, 1), ("both", 1, 1), ("tall", 1, 16), ("tall", 1, SMS), ("tall", 32, SMS), ("tall", SMS, SMS),
     ("wide", 1, SMS), ("wide", 32, SMS), ("both", 1, SMS), ("both", 32, SMS)) for pitch in (8192, 10000) for steps in (1, 3, 6)]
@@ -864,5 +882,5 @@ def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, exponentials, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async, copy_rows, copy_requests, copy_parts, store_rows, first_tiles, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
+             scoreboards, last, ports, copy_async, copy_rows, copy_requests, copy_parts, store_rows, store_lines, first_tiles, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
     return {stem: cases for part in parts for stem, cases in part().items()}

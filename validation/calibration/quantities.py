@@ -638,13 +638,18 @@ def l2_dirty():
 
 
 def l1_stores():
-    return wholes("micro_l1_stores", "l1.store_buffer_lines l1.store_wait_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
+    return wholes("micro_l1_stores", "l1.store_buffer_lines l1.store_wait_cycles l1.store_line_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
                   unit="sectors")
 
 
 def store_rows():
-    return wholes("micro_store_rows", "l1.store_buffer_lines l1.store_wait_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
+    return wholes("micro_store_rows", "l1.store_buffer_lines l1.store_wait_cycles l1.store_line_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
                   unit="sectors")
+
+
+def store_lines():
+    return wholes("micro_store_lines", "l1.store_buffer_lines l1.store_wait_cycles l1.store_line_cycles",
+                  metric="lts__t_sectors_srcunit_tex_op_write.sum", unit="sectors")
 
 
 def first_tiles():
@@ -674,7 +679,7 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
-             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_copy_parts": copy_parts, "micro_store_rows": store_rows, "micro_first_tiles": first_tiles, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
+             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_copy_parts": copy_parts, "micro_store_rows": store_rows, "micro_store_lines": store_lines, "micro_first_tiles": first_tiles, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
              "micro_tensor_beside": tensor_beside, "micro_tensor_tiles": tensor_tiles, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
