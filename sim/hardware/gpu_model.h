@@ -179,7 +179,8 @@ struct L1Spec {
   int loads_in_flight = 0;     ///< loads with data outstanding
   int miss_lines = 0;          ///< lines in flight, however many loads wait for them
   int store_buffer_lines = 0;  ///< lines of stores that wait to be merged; 0: none
-  int store_wait_cycles = 0;   ///< after the last store until they leave
+  int store_wait_cycles = 0;   ///< in which no store comes, from the last one to a line until that leaves
+  int store_line_cycles = 1;   ///< from line to line of a store, and from a store to the next
   int out_requests = 32;       ///< reductions and boxes that wait for the crossbar; reads wait at their misses
 };
 

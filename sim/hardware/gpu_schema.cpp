@@ -309,6 +309,7 @@ void read_l1(Group& g, L1Spec& s) {
   s.miss_lines = g.integer("miss_lines", "lines", 1, 32768);
   s.store_buffer_lines = g.integer("store_buffer_lines", "lines", 0, 64);
   s.store_wait_cycles = g.cycles("store_wait_cycles");
+  s.store_line_cycles = g.cycles("store_line_cycles", 1);
   s.out_requests = g.integer("out_requests", "requests", 1, 32);
 }
 

@@ -41,11 +41,12 @@ TEST_CASE("stores to a line that has not left yet go to L2 as one") {
   CHECK(store_words(7, 6, 8, 8).counters.memory.write_sectors == 8 * 32);  // no room for all lines of a store
 }
 
-TEST_CASE("stores wait for further ones of their warp to the same lines, for as long as stores come") {
+TEST_CASE("stores wait for further ones to the same lines until none has come for some cycles in all") {
   GpuModel gpu = sm_model();
   gpu.l1.store_buffer_lines = 16;
   gpu.l1.store_wait_cycles = 12;
-  const auto requests = [&](int warps, int apart, bool in_turn) {
+  /// Eight stores a warp, to a word each of one line or of two in turn.
+  const auto requests = [&](int warps, int apart, bool in_turn, bool shared = false) {
     std::vector<Instruction> code;
     for (int i = 0; i < 8; ++i) {
       code.push_back(kStore);
@@ -55,14 +56,55 @@ TEST_CASE("stores wait for further ones of their warp to the same lines, for as 
     HandMadeTrace made(code, warps);
     for (int w = 0; w < warps; ++w)
       for (int i = 0; i < 8; ++i)
-        made.access(
-            w, 4096u * static_cast<unsigned>(w + 1) + (in_turn ? 1024u * (i % 2) : 0u) + 4u * static_cast<unsigned>(i),
-            0, MemorySpace::Global, MemoryKind::Store);
+        made.access(w,
+                    4096u * (shared ? 1u : static_cast<unsigned>(w + 1)) + (in_turn ? 1024u * (i % 2) : 0u) +
+                        4u * static_cast<unsigned>(i),
+                    0, MemorySpace::Global, MemoryKind::Store);
     return made.simulate(gpu).counters.memory.write_requests;
   };
   CHECK(requests(1, 4, false) == 1);
-  CHECK(requests(1, 4, true) == 8);    // each is to another line than the warp's last
+  CHECK(requests(1, 9, false) == 1);
   CHECK(requests(1, 30, false) == 8);  // nothing comes for so long that it leaves
+  CHECK(requests(1, 4, true) == 2);
+  CHECK(requests(1, 9, true) == 8);  // those to the other line come between, but keep the way to L1 for a cycle only
+  CHECK(requests(4, 4, false) == 4);
+  CHECK(requests(4, 4, false, true) == 1);  // whichever warp they are of
+}
+
+TEST_CASE("lines of a store come one by one: nothing leaves meanwhile") {
+  GpuModel gpu = sm_model();
+  gpu.l1.store_buffer_lines = 16;
+  gpu.l1.store_wait_cycles = 12;
+  const auto requests = [&](int line_cycles) {
+    gpu.l1.store_line_cycles = line_cycles;
+    std::vector<Instruction> code;
+    for (int i = 0; i < 8; ++i) {
+      code.push_back(kStore);
+      code.push_back(plain(Pipe::Fma, 40));
+    }
+    code.push_back(exit_instruction());
+    HandMadeTrace made(code, 1);
+    for (unsigned i = 0; i < 8; ++i) made.access(0, 4096 + 4 * i, 32, MemorySpace::Global, MemoryKind::Store);
+    return made.simulate(gpu).counters.memory.write_requests;
+  };
+  CHECK(requests(1) == 8 * 8);
+  CHECK(requests(5) == 8);  // of 41 cycles 36 are a store's
+}
+
+TEST_CASE("lines written by bytes take two places each of those for stores that wait") {
+  GpuModel gpu = sm_model();
+  gpu.l1.store_wait_cycles = 100;
+  const auto requests = [&](int places, std::uint8_t bytes) {
+    gpu.l1.store_buffer_lines = places;
+    HandMadeTrace made({kStore, kStore, kStore, kStore, exit_instruction()}, 1);
+    for (unsigned i = 0; i < 4; ++i)
+      made.access(0, 4096 + bytes * i, 32, MemorySpace::Global, MemoryKind::Store, bytes);
+    return made.simulate(gpu).counters.memory.write_requests;
+  };
+  CHECK(requests(9, 4) == 8);
+  CHECK(requests(7, 4) == 4 * 8);
+  CHECK(requests(18, 2) == 8);
+  CHECK(requests(15, 2) == 4 * 8);
 }
 
 TEST_CASE("stores that wait for others leave when a fence waits for them") {

@@ -154,14 +154,21 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
   return true;
 }
 
-/// Adds a store to what the warp's last one has left to do for the same line.
-bool MemoryPipe::merge_store(const MemoryRequest& store, std::uint16_t warp) {
+/// Its lines come one by one; those of sub-partitions that store at the same time come in between.
+void MemoryPipe::begin_store(std::size_t lines, Cycle now) {
+  const Cycle after_first = (lines - 1) * static_cast<Cycle>(gpu_.l1.store_line_cycles);
+  store_began_ = now;
+  stores_idle_ += now - std::min(now, stores_until_);
+  stores_until_ = std::max(stores_until_, now + 1 + after_first);
+}
+
+/// Adds a store to one of the same line that has not left yet.
+bool MemoryPipe::merge_store(const MemoryRequest& store) {
   for (std::uint32_t i = held_tail_; i-- != held_head_;) {
     HeldStore& entry = held_[i & kHeldMask];
     MemoryRequest& held = entry.request;
-    if (held.line != store.line || entry.warp != warp) continue;
-    if (entry.serial != store_serial_ && entry.serial != last_store_[warp]) return false;
-    entry.serial = store_serial_;
+    if (held.line != store.line) continue;
+    entry.idle = stores_idle_;
     held.sectors = static_cast<std::uint8_t>(held.sectors | store.sectors);
     const int whole = kSectorBytes * std::popcount(unsigned{held.sectors});
     held.bytes = static_cast<std::uint8_t>(std::min(held.bytes + store.bytes, whole));
@@ -189,13 +196,12 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.masked = !request.full_sectors;
   request.bytes = part.bytes;
   const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
-  if (holds && operation.warp >= last_store_.size()) last_store_.resize(operation.warp + 1u);
-  const bool merged = holds && merge_store(request, operation.warp);
+  const bool merged = holds && merge_store(request);
+  places_wanted_ = places_of(request);
   if (holds && !merged && stores_full()) {
     makes_room_ = true;
     return false;
   }
-  stores_until_ = std::max(stores_until_, now);
   L1Cache::Line* cached = l1_.find(line);
   ++counters_.tag_lookups;
   if (reduction) {
@@ -213,10 +219,12 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
     return true;
   }
   ++stores_in_flight_;
-  if (holds)
-    held_[held_tail_++ & kHeldMask] = {request, operation.warp, store_serial_};
-  else
+  if (holds) {
+    held_[held_tail_++ & kHeldMask] = {request, stores_idle_};
+    held_places_ += places_wanted_;
+  } else {
     line_up(request);
+  }
   return true;
 }
 
@@ -240,13 +248,40 @@ void MemoryPipe::touch(std::uint64_t line, const LineSectors& part, AccessEffect
     cached->present = static_cast<std::uint8_t>(cached->present | part.sectors);
 }
 
+/// Bank of L1's tags in which the i-th line of an access is looked up.
+std::size_t MemoryPipe::tag_bank(std::uint64_t line, std::size_t i) const {
+  if (gpu_.l1.tag_bank_masks.empty()) return i % static_cast<std::size_t>(gpu_.l1.tags_per_cycle);
+  std::size_t bank = 0;
+  for (std::size_t k = 0; k < gpu_.l1.tag_bank_masks.size(); ++k) {
+    const auto mask = static_cast<std::uint64_t>(gpu_.l1.tag_bank_masks[k]);
+    bank |= static_cast<std::size_t>(std::popcount(line * kLineBytes & mask) & 1) << k;
+  }
+  return bank;
+}
+
+/// Lines of a store are looked up in their order: a pass ends where the next one's bank is taken.
+void MemoryPipe::order_stores(std::span<const LineSectors> lines, std::uint64_t base) {
+  order_.clear();
+  std::uint64_t used = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::uint64_t line = base + static_cast<std::uint64_t>(std::int64_t{lines[i].line});
+    const std::uint64_t bank = std::uint64_t{1} << tag_bank(line, i);
+    if ((used & bank) != 0) {
+      order_.back() |= kLastOfPass;
+      used = 0;
+    }
+    used |= bank;
+    order_.push_back(static_cast<std::uint8_t>(i));
+  }
+  if (!order_.empty()) order_.back() |= kLastOfPass;
+}
+
 /// The passes of the tag stage: each takes at most one line of each bank.
 void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t base) {
   constexpr std::size_t kMostLines = 64;
   constexpr std::size_t kMostBanks = 64;
   FW_CHECK(lines.size() <= kMostLines, "an access of more lines than lanes can make");
   order_.clear();
-  const auto banks = static_cast<std::size_t>(gpu_.l1.tags_per_cycle);
   std::uint8_t pass_of[kMostLines];
   std::uint8_t used[kMostBanks] = {};
   std::uint8_t passes = 0;
@@ -258,13 +293,9 @@ void MemoryPipe::order_lines(std::span<const LineSectors> lines, std::uint64_t b
       pass_of[i] = pass_of[i - 1];
       continue;
     }
-    std::size_t bank = gpu_.l1.tag_bank_masks.empty() ? i % banks : 0;
-    const std::uint64_t address = (base + static_cast<std::uint64_t>(std::int64_t{lines[i].line})) * kLineBytes;
-    for (std::size_t k = 0; k < gpu_.l1.tag_bank_masks.size(); ++k) {
-      const auto mask = static_cast<std::uint64_t>(gpu_.l1.tag_bank_masks[k]);
-      bank |= static_cast<std::size_t>(std::popcount(address & mask) & 1) << k;
-    }
-    l1_.prefetch(address / kLineBytes);
+    const std::uint64_t line = base + static_cast<std::uint64_t>(std::int64_t{lines[i].line});
+    const std::size_t bank = tag_bank(line, i);
+    l1_.prefetch(line);
     pass_of[i] = used[bank]++;
     passes = std::max(passes, used[bank]);
   }
@@ -307,7 +338,8 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     if (loads_full()) return false;
     open_load(operation);
   }
-  if (next_line_ == 0) order_lines(lines, operation.line_base);
+  const bool stores = request == RequestKind::Write;
+  if (next_line_ == 0) stores ? order_stores(lines, operation.line_base) : order_lines(lines, operation.line_base);
   const std::uint32_t sent = out_tail_;
   for (bool last = false; next_line_ < order_.size() && !last; ++next_line_) {
     if (out_full(request)) return false;
@@ -319,8 +351,9 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
       last = last || out_tail_ - sent >= requests_per_cycle_;
     } else if (request == RequestKind::Atomic) {
       if (!atomic_line(operation, line, part)) return false;
-    } else if (!store_line(operation, line, part, now, releases)) {
-      return false;
+    } else {
+      if (next_line_ == 0) begin_store(lines.size(), now);
+      if (!store_line(operation, line, part, now, releases)) return false;
     }
   }
   if (next_line_ < lines.size()) return false;
@@ -333,8 +366,6 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     data_free_ = std::max(data_free_, now) + wavefronts;
     counters_.data_wavefronts += wavefronts;
     counters_.data_cycles += wavefronts;
-    if (operation.warp < last_store_.size()) last_store_[operation.warp] = store_serial_++;
-    stores_until_ = data_free_;
   }
   next_line_ = 0;
   return true;
@@ -356,6 +387,8 @@ bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<
   }
   if (!serve_lines(operation, now, releases)) return false;
   serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
+  if (operation.effect.request == RequestKind::Write)
+    serve_free_ = std::max(serve_free_, store_began_ + static_cast<Cycle>(gpu_.l1.store_line_cycles));
   return true;
 }
 
@@ -502,7 +535,9 @@ void MemoryPipe::line_left(Miss& miss, Cycle now, std::vector<Release>& releases
 
 Cycle MemoryPipe::send(Cycle now, MemorySystem& memory, std::vector<Release>& releases) {
   const auto due = [&] {
-    return makes_room_ || fences_ > 0 ? 0 : stores_until_ + static_cast<Cycle>(gpu_.l1.store_wait_cycles);
+    if (makes_room_ || fences_ > 0) return Cycle{0};
+    const Cycle idle = held_[held_head_ & kHeldMask].idle + static_cast<Cycle>(gpu_.l1.store_wait_cycles);
+    return stores_until_ + idle - std::min(idle, stores_idle_);
   };
   // Loads and stores that are both ready take turns.
   while (true) {
@@ -516,8 +551,10 @@ Cycle MemoryPipe::send(Cycle now, MemorySystem& memory, std::vector<Release>& re
       if ((request.tag & kStoreTag) == 0 && misses_[request.tag].sends) line_left(misses_[request.tag], now, releases);
       continue;
     }
-    memory.push(held_[held_head_++ & kHeldMask].request, now);
-    makes_room_ = false;
+    const MemoryRequest& request = held_[held_head_++ & kHeldMask].request;
+    memory.push(request, now);
+    held_places_ -= places_of(request);
+    makes_room_ = makes_room_ && stores_full();
   }
 }
 

@@ -171,8 +171,7 @@ class MemoryPipe {
   };
   struct HeldStore {
     MemoryRequest request;
-    std::uint16_t warp = 0;
-    std::uint32_t serial = 0;  ///< of the last store to it
+    Cycle idle = 0;  ///< stores_idle_ at the last store to it
   };
   struct Miss {
     std::uint64_t line = 0;
@@ -192,7 +191,9 @@ class MemoryPipe {
   Cycle first_arrival() const;
   bool serve(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool serve_lines(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
+  std::size_t tag_bank(std::uint64_t line, std::size_t i) const;
   void order_lines(std::span<const LineSectors> lines, std::uint64_t base);
+  void order_stores(std::span<const LineSectors> lines, std::uint64_t base);
   void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool load_line(const MemoryOperation&, std::uint64_t line, const LineSectors& part);
@@ -200,7 +201,8 @@ class MemoryPipe {
                        const LineSectors& part);
   bool store_line(const MemoryOperation&, std::uint64_t line, const LineSectors&, Cycle now,
                   std::vector<Release>& releases);
-  bool merge_store(const MemoryRequest&, std::uint16_t warp);
+  void begin_store(std::size_t lines, Cycle now);
+  bool merge_store(const MemoryRequest&);
   bool atomic_line(const MemoryOperation&, std::uint64_t line, const LineSectors& part);
   Cycle further_latency(int wavefronts, int wide) const;
   void finish(std::uint32_t load, Cycle now, std::vector<Release>& releases);
@@ -213,7 +215,11 @@ class MemoryPipe {
   Cycle send(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
   void line_left(Miss&, Cycle now, std::vector<Release>& releases);
   Cycle retry(Cycle now, const MemorySystem& memory) const;
-  bool stores_full() const { return held_tail_ - held_head_ >= static_cast<std::uint32_t>(gpu_.l1.store_buffer_lines); }
+  /// Where lanes store parts of words, a line takes the place of two.
+  static std::uint32_t places_of(const MemoryRequest& store) { return store.value_bytes < 4 ? 2 : 1; }
+  bool stores_full() const {
+    return held_places_ + places_wanted_ > static_cast<std::uint32_t>(gpu_.l1.store_buffer_lines);
+  }
   bool lines_full() const { return miss_lines_ >= gpu_.l1.miss_lines; }
   bool loads_full() const { return live_loads_ >= gpu_.l1.loads_in_flight; }
   bool taken_full() const {
@@ -253,13 +259,13 @@ class MemoryPipe {
   /// The store buffer: a store waits for the same warp's next store to the same lines, as long as stores keep coming
   /// and there is room (kernels/micro l1_stores; FINDINGS.md, L1).
   std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
-  std::uint32_t held_head_ = 0, held_tail_ = 0;
-  std::vector<std::uint32_t> last_store_;  ///< serial of each warp's last store
-  std::uint32_t store_serial_ = 1;         ///< of the one being served
-  Cycle stores_until_ = 0;                 ///< when the last store has passed the banks
-  bool makes_room_ = false;                ///< the oldest leaves to make room for a waiting store
-  int fences_ = 0;                         ///< warps at a fence
-  bool store_was_last_ = false;            ///< the last request to the crossbar was a store
+  std::uint32_t held_head_ = 0, held_tail_ = 0, held_places_ = 0, places_wanted_ = 1;
+  Cycle stores_until_ = 0;  ///< the last store is on its way to L1
+  Cycle store_began_ = 0;
+  Cycle stores_idle_ = 0;        ///< cycles before the last store in which none was on its way
+  bool makes_room_ = false;      ///< the oldest leaves to make room for a waiting store
+  int fences_ = 0;               ///< warps at a fence
+  bool store_was_last_ = false;  ///< the last request to the crossbar was a store
 
   Pool<Load> loads_;
   int live_loads_ = 0, miss_lines_ = 0;

@@ -161,12 +161,12 @@ class HandMadeTrace {
 
   /// Lane l of the next access of `warp` is at base + l * stride.
   HandMadeTrace& access(int warp, std::uint64_t base, int stride, MemorySpace space,
-                        MemoryKind kind = MemoryKind::Load) {
+                        MemoryKind kind = MemoryKind::Load, std::uint8_t bytes = 4) {
     AccessPattern pattern;
     pattern.lanes = ~LaneMask{0};
     pattern.space = space;
     pattern.kind = kind;
-    pattern.bytes = 4;
+    pattern.bytes = bytes;
     pattern.base_offset = static_cast<std::uint8_t>(base % kLineBytes);
     for (int l = 0; l < kWarpLanes; ++l) pattern.offsets[static_cast<std::size_t>(l)] = l * stride;
     return record(warp, base, pattern);
