@@ -338,8 +338,12 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     if (loads_full()) return false;
     open_load(operation);
   }
-  const bool stores = request == RequestKind::Write;
-  if (next_line_ == 0) stores ? order_stores(lines, operation.line_base) : order_lines(lines, operation.line_base);
+  if (next_line_ == 0) {
+    if (request == RequestKind::Write)
+      order_stores(lines, operation.line_base);
+    else
+      order_lines(lines, operation.line_base);
+  }
   const std::uint32_t sent = out_tail_;
   for (bool last = false; next_line_ < order_.size() && !last; ++next_line_) {
     if (out_full(request)) return false;

@@ -256,16 +256,17 @@ class MemoryPipe {
 
   std::vector<MemoryRequest> out_;  ///< looked up, in line for the crossbar: a ring that grows
   std::uint32_t out_head_ = 0, out_tail_ = 0;
-  /// The store buffer: a store waits for the same warp's next store to the same lines, as long as stores keep coming
-  /// and there is room (kernels/micro l1_stores; FINDINGS.md, L1).
+  /// The store buffer: lines wait for further stores to them, of any warp, for as long as stores keep coming and there
+  /// is room (kernels/micro l1_stores and store_lines; FINDINGS.md, L1).
   std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
-  std::uint32_t held_head_ = 0, held_tail_ = 0, held_places_ = 0, places_wanted_ = 1;
-  Cycle stores_until_ = 0;  ///< the last store is on its way to L1
-  Cycle store_began_ = 0;
-  Cycle stores_idle_ = 0;        ///< cycles before the last store in which none was on its way
-  bool makes_room_ = false;      ///< the oldest leaves to make room for a waiting store
-  int fences_ = 0;               ///< warps at a fence
-  bool store_was_last_ = false;  ///< the last request to the crossbar was a store
+  std::uint32_t held_head_ = 0, held_tail_ = 0;
+  std::uint32_t held_places_ = 0, places_wanted_ = 1;  ///< taken; of the line looked up last
+  Cycle store_began_ = 0;                              ///< the last store
+  Cycle stores_until_ = 0;                             ///< some store is on its way to L1
+  Cycle stores_idle_ = 0;                              ///< cycles before the last store in which none was on its way
+  bool makes_room_ = false;                            ///< the oldest leaves to make room for a waiting store
+  int fences_ = 0;                                     ///< warps at a fence
+  bool store_was_last_ = false;                        ///< the last request to the crossbar was a store
 
   Pool<Load> loads_;
   int live_loads_ = 0, miss_lines_ = 0;
