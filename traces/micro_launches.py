@@ -829,6 +829,32 @@ def store_lines():
                                   for kind, warps, arguments in LINES]}
 
 
+# Pitch, lanes a row, rows. Of pitches 3584 and 4608 the first eight lines lie in one bank of tags.
+STORE_BANKS = [(512, 1, rows) for rows in (24, 26, 28, 29, 32)] + [(128, 1, rows) for rows in (28, 29)] + [
+    (4608, 1, rows) for rows in (6, 7, 8)] + [(3584, 1, rows) for rows in (7, 8, 12)] + [
+    (pitch, 1, rows) for pitch in (2000, 1936, 3056, 944) for rows in (16, 20, 24)]
+STORE_GAPS = [(pitch, 4, 8) for pitch in (2048, 1088, 1040, 2000)] + [(pitch, 4, 4) for pitch in (2048, 1088, 1040)] + [
+    (2048, 4, 2), (2000, 4, 2), (2048, 8, 4), (2080, 8, 4), (2048, 16, 2), (2112, 16, 2), (2048, 32, 1), (2052, 1, 8), (2052, 1, 28)]
+STORE_RATES = [(warps, *rows) for warps in (1, 2, 3) for rows in ((2048, 4, 8), (1088, 4, 8), (1040, 4, 8), (2048, 4, 4), (2048, 32, 1))]
+STORE_RATE_TRIPS = (16, 64)
+STORE_GAP_TRIPS, STORE_REGION = 16, 1 << 17
+
+
+def store_banks():
+    def one(name, kernel, warps, trips, rows, regions):
+        return case(name, {"out": f"{{bytes: {warps * STORE_REGION * regions}, fill: zero}}"},
+                    launch(kernel, 1, 32 * warps, "out", trips, *rows, 0))
+
+    def named(rows):
+        return "_".join(map(str, rows))
+    return {"micro_store_banks": [one(f"store_bank_{named(rows)}", "store_gap_1", 1, STORE_GAP_TRIPS, rows, STORE_GAP_TRIPS + 1)
+                                  for rows in STORE_BANKS] +
+                                 [one(f"store_gap_{fuses}_{named(rows)}", f"store_gap_{fuses}", 1, STORE_GAP_TRIPS, rows, STORE_GAP_TRIPS + 1)
+                                  for rows in STORE_GAPS for fuses in range(2, 9)] +
+                                 [one(f"store_rate_{named(rows)}_w{warps}_n{trips}", "store_rate", warps, trips, rows, 1)
+                                  for warps, *rows in STORE_RATES for trips in STORE_RATE_TRIPS]}
+
+
 FIRST_TILES = [(kind, columns, pitch, steps, grid) for kind, columns, grid in (
     ("tall", 1, 1), ("wide", 1, 1), ("both", 1, 1), ("tall", 1, 16), ("tall", 1, SMS), ("tall", 32, SMS), ("tall", SMS, SMS),
     ("wide", 1, SMS), ("wide", 32, SMS), ("both", 1, SMS), ("both", 32, SMS)) for pitch in (8192, 10000) for steps in (1, 3, 6)]
@@ -882,5 +908,5 @@ def micro():
     parts = (launch_costs, code_size, issue, opcodes, wide, operands, exponentials, beside, order, branch, loops, barrier, arguments, constant, special, shared, l1, l1_tags,
              l1_strides, l2,
              l2_policy, l2_dirty, l2_drift, l2_step, l1_stores, l2_modify, dram, waves, turnover, queue, accept, in_flight,
-             scoreboards, last, ports, copy_async, copy_rows, copy_requests, copy_parts, store_rows, store_lines, first_tiles, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
+             scoreboards, last, ports, copy_async, copy_rows, copy_requests, copy_parts, store_rows, store_lines, store_banks, first_tiles, tensor_chains, tensor_operands, tensor_beside, tensor_tiles, ldmatrix, tensor_loads, turns)
     return {stem: cases for part in parts for stem, cases in part().items()}

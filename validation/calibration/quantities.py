@@ -638,18 +638,26 @@ def l2_dirty():
 
 
 def l1_stores():
-    return wholes("micro_l1_stores", "l1.store_buffer_lines l1.store_wait_cycles l1.store_line_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
+    return wholes("micro_l1_stores", "l1.store_bank_lines l1.store_wait_cycles l1.store_wavefront_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
                   unit="sectors")
 
 
 def store_rows():
-    return wholes("micro_store_rows", "l1.store_buffer_lines l1.store_wait_cycles l1.store_line_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
+    return wholes("micro_store_rows", "l1.store_bank_lines l1.store_wait_cycles l1.store_wavefront_cycles", metric="lts__t_sectors_srcunit_tex_op_write.sum",
                   unit="sectors")
 
 
 def store_lines():
-    return wholes("micro_store_lines", "l1.store_buffer_lines l1.store_wait_cycles l1.store_line_cycles",
+    return wholes("micro_store_lines", "l1.store_bank_lines l1.store_partial_lines l1.store_wait_cycles l1.store_wavefront_cycles",
                   metric="lts__t_sectors_srcunit_tex_op_write.sum", unit="sectors")
+
+
+def store_banks():
+    leaves = "l1.store_bank_lines l1.store_wait_cycles l1.store_wavefront_cycles"
+    rates = [slope(f"store_rate_{'_'.join(map(str, rows))}_w{warps}", launches.STORE_RATE_TRIPS, 16 * warps, "cycles/store",
+                   "l1.store_wavefront_cycles memory_pipe.warp_wavefront_cycles") for warps, *rows in launches.STORE_RATES]
+    return [one for one in wholes("micro_store_banks", leaves, metric="lts__t_sectors_srcunit_tex_op_write.sum", unit="sectors")
+            if "rate" not in one.name] + rates
 
 
 def first_tiles():
@@ -679,7 +687,7 @@ def all_quantities():
              "micro_barrier": barrier, "micro_arguments": arguments, "micro_constant": constant, "micro_special": special, "micro_shared": shared,
              "micro_l1": l1, "micro_l1_tags": l1_tags, "micro_l1_strides": l1_strides, "micro_l2": l2, "micro_l2_policy": l2_policy, "micro_dram": dram,
              "micro_order": order, "micro_queue": queue, "micro_accept": accept, "micro_in_flight": in_flight, "micro_scoreboards": scoreboards,
-             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_copy_parts": copy_parts, "micro_store_rows": store_rows, "micro_store_lines": store_lines, "micro_first_tiles": first_tiles, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
+             "micro_last": last, "micro_copy_async": copy_async, "micro_copy_rows": copy_rows, "micro_copy_requests": copy_requests, "micro_copy_parts": copy_parts, "micro_store_rows": store_rows, "micro_store_lines": store_lines, "micro_store_banks": store_banks, "micro_first_tiles": first_tiles, "micro_tensor_chains": tensor_chains, "micro_tensor_operands": tensor_operands,
              "micro_tensor_beside": tensor_beside, "micro_tensor_tiles": tensor_tiles, "micro_ldmatrix": ldmatrix,
              "micro_ports": ports, "micro_waves": waves,
              "micro_turnover": turnover, "micro_l2_modify": l2_modify,
