@@ -132,7 +132,7 @@ void BlockTraceBuilder::count_access(const Instruction& instruction, Instruction
                                      const AccessPattern& pattern, const CoalescedCounts& coalesced) {
   const bool copies = pattern.kind == MemoryKind::AsyncCopy;
   if (copies && pattern.space != MemorySpace::Shared)
-    copied_lines_ = filled_lines_ != 0 ? std::exchange(filled_lines_, std::uint16_t{0}) : coalesced.lines;
+    copy_requests_ = filled_requests_ != 0 ? std::exchange(filled_requests_, std::uint16_t{0}) : coalesced.requests;
   if (pattern.lanes == 0) return;
   if (pattern.space == MemorySpace::Shared) {
     ++count.shared_requests;
@@ -142,7 +142,7 @@ void BlockTraceBuilder::count_access(const Instruction& instruction, Instruction
       count.zero_wavefronts += coalesce(zeros).wavefronts;
     }
     // Each line that an asynchronous copy reads passes the banks by itself (eight in all from rows of 64 bytes).
-    const int passes = std::max(int{coalesced.wavefronts}, copies ? int{copied_lines_} : 0);
+    const int passes = std::max(int{coalesced.wavefronts}, copies ? int{copy_requests_} : 0);
     count.wavefronts += static_cast<unsigned>(passes * wavefront_factor(instruction));
     count.bank_conflicts += coalesced.bank_conflicts;
     count.ideal_wavefronts += coalesced.ideal_wavefronts;
@@ -173,7 +173,7 @@ void BlockTraceBuilder::fill(std::uint32_t pc, LaneMask writes, LaneMask reads, 
     if (beyond_reach(offset) == 0) near |= LaneMask{1} << lane;
   }
   const Instruction& instruction = kernel_.instructions[pc];
-  filled_lines_ = coalesce(make_pattern(instruction, pc, near, lane_addresses, MemorySpace::Global)).lines;
+  filled_requests_ = coalesce(make_pattern(instruction, pc, near, lane_addresses, MemorySpace::Global)).requests;
 }
 
 void BlockTraceBuilder::access(int warp, std::uint32_t pc, LaneMask enabled, const std::uint64_t* lane_addresses,

@@ -132,9 +132,9 @@ class BlockTraceBuilder {
   std::vector<BlockSlope> slopes_;
   PatternInterner interner_;
   std::uint64_t bytes_ = 0, limit_ = ~std::uint64_t{0};  ///< of this block's runs and accesses
-  std::uint16_t copied_lines_ = 0;                       ///< what the last asynchronous copy reads
+  std::uint16_t copy_requests_ = 0;                      ///< what the last asynchronous copy reads
   LaneMask zeros_ = 0;                                   ///< its lanes that read nothing
-  std::uint16_t filled_lines_ = 0;                       ///< what it would read if no lane wrote zeros
+  std::uint16_t filled_requests_ = 0;                    ///< what it would read if no lane wrote zeros
   bool keeps_ = true;
   bool single_ = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -209,9 +210,12 @@ void ask_by_pairs(const AccessPattern& copy, CoalescedCounts& counts, std::vecto
     for (std::size_t i = 0; i < looked_up; ++i)
       counts.tag_sectors = static_cast<std::uint16_t>(counts.tag_sectors + std::max(tags[i].firsts, tags[i].lasts));
   }
-  counts.lines = static_cast<std::uint16_t>(count);
+  counts.requests = static_cast<std::uint16_t>(count);
   const auto end = requests.begin() + static_cast<std::ptrdiff_t>(count);
   std::stable_sort(requests.begin(), end, [](const auto& a, const auto& b) { return a.line < b.line; });
+  std::int64_t last_line = INT64_MIN;
+  for (auto request = requests.begin(); request != end; ++request)
+    if (std::exchange(last_line, request->line) != request->line) ++counts.lines;
   if (lines != nullptr) lines->insert(lines->end(), requests.begin(), end);
 }
 
@@ -308,6 +312,7 @@ CoalescedCounts coalesce_box(const AccessPattern& box, std::vector<LineSectors>*
     if (lines != nullptr) lines->push_back(whole);
   }
   counts.tag_sectors = counts.sectors;
+  counts.requests = counts.lines;
   return counts;
 }
 
@@ -345,10 +350,12 @@ CoalescedCounts coalesce(const AccessPattern& pattern, const SharedMemoryRules& 
   }
   const int lane_bytes = std::popcount(pattern.lanes) * pattern.bytes;
   counts.bytes = static_cast<std::uint16_t>(bytes);
-  if (by_pairs)
+  if (by_pairs) {
     ask_by_pairs(pattern, counts, lines);
-  else
+  } else {
     counts.tag_sectors = counts.sectors;
+    counts.requests = counts.lines;
+  }
   counts.ideal_sectors = std::min<std::uint16_t>(
       counts.sectors, static_cast<std::uint16_t>((lane_bytes + kSectorBytes - 1) / kSectorBytes));
   if (is_atomic(pattern) && !shared) count_atomic_passes(pieces, piece_count, counts);

@@ -43,9 +43,10 @@ struct CoalescedCounts {
   std::uint16_t sectors = 0;      ///< distinct 32-byte sectors (global, local); what copies of 16 bytes a lane ask for
   std::uint16_t tag_sectors = 0;  ///< the same, once per pass of an atomic and per half warp of such copies
   std::uint16_t ideal_sectors = 0;  ///< lanes x bytes / 32, rounded up, at most `sectors`
-  std::uint16_t lines = 0;          ///< distinct 128-byte lines (tags); of boxes and such copies requests
+  std::uint16_t lines = 0;          ///< distinct 128-byte lines (tags); of boxes requests
+  std::uint16_t requests = 0;       ///< for lines: of copies of 16 bytes a lane some twice
   std::uint16_t wavefronts = 0;     ///< passes through the banks: exact for shared memory; for global and local memory
-                                    ///< the data stage's bank conflicts alone (tags may take longer: tag_passes)
+                                    ///< the data stage's bank conflicts alone (tags may take longer)
   std::uint16_t ideal_wavefronts = 0;  ///< lanes x bytes / 128, rounded up, at most `wavefronts`
   std::uint16_t bank_conflicts = 0;    ///< wavefronts beyond those that the access width needs
   std::uint16_t bytes = 0;             ///< distinct bytes
@@ -53,11 +54,6 @@ struct CoalescedCounts {
   std::uint16_t atomic_passes = 0;     ///< most lanes on one address: their atomics are serialised
   bool operator==(const CoalescedCounts&) const = default;
 };
-
-/// Passes of the tag stage: four tags each when lines follow one another. Lines scattered over memory meet in one of
-/// the four tag banks and take up to 1.5 times as long (measured on H200, l1tex__t_output_wavefronts: 32 lines in a row
-/// 8, 32 random lines 11 to 12).
-inline int tag_passes(const CoalescedCounts& counts) { return (counts.lines + 3) / 4; }
 
 /// Wavefronts of an instruction per wavefront of its pattern: compare-and-swap in shared memory passes twice.
 int wavefront_factor(const Instruction& instruction);
