@@ -50,8 +50,7 @@ constexpr double kUnseen = 0.04;
 // ... and of the rest of a launch that did not settle, of which nothing was seen: or as much of it as is unlike what it
 // is taken to be like, if that is more.
 constexpr double kUnsettled = 0.1;
-// A last part is taken for the rest if so little of what it did is other than what remains; else the part is that did
-// most nearly the same.
+// A last part is taken for the rest unless another did so much more of what remains.
 constexpr double kAlike = 0.1;
 constexpr std::uint64_t kBatches = 8;  // parts of what a rest is taken to be like, for its variance
 constexpr std::size_t kManyWaves = 6;  // waves, or times of several short ones, that make a rate
@@ -744,8 +743,9 @@ class SteadyState {
     std::size_t last = checkpoints_.size();
     while (last > 1 && checkpoints_[last - 1].instructions > start) --last;
     const double unlike = unlikeness(between(left, left_[last - 1]), left);
-    const bool recent = unlike <= kAlike;
-    const std::size_t first = recent ? last - 1 : most_alike(left_, left);
+    const std::size_t alike = most_alike(left_, left);
+    const bool recent = unlike <= unlikeness(between(left, left_[alike]), left) + kAlike;
+    const std::size_t first = recent ? last - 1 : alike;
     const std::size_t since = same_blocks(checkpoints_[first], now) ? first + last_change_of_rate(first) : first;
     if (recent && since == first) return {mark_at(start, now), unlike};
     return {checkpoints_[since], unlikeness(between(left, left_[since]), left)};
