@@ -162,7 +162,7 @@ struct MemoryPipeSpec {
   int shared_wavefront_cycles = 0;  ///< SM-wide cycles of one shared-memory wavefront
   int shared_conflict_latency = 0;  ///< latency of each further wavefront, of shared memory and L1
   int wide_latency = 0;             ///< latency of each further wavefront of a wide load
-  int warp_wavefront_cycles = 0;    ///< between two of a warp's wavefronts of a shared atomic, others' in between
+  int warp_wavefront_cycles = 0;    ///< between two of a warp's wavefronts of a store or atomic, others' in between
   int port_wavefront_cycles = 0;    ///< a sub-partition's port for results is held by each wavefront
   int register_cycles = 0;          ///< a sub-partition's way there is held by each register of an address or value
   int fill_wavefront_cycles = 0;    ///< SM-wide cycles the banks are held by a wavefront of a copy past L1
@@ -176,12 +176,13 @@ struct L1Spec {
   std::vector<int> tag_bank_masks;  ///< bit k of a line's bank: parity of its address under mask k; none: no banks
   int data_bytes_per_cycle = 0;
   int ways = 0;
-  int loads_in_flight = 0;     ///< loads with data outstanding
-  int miss_lines = 0;          ///< lines in flight, however many loads wait for them
-  int store_buffer_lines = 0;  ///< lines of stores that wait to be merged; 0: none
-  int store_wait_cycles = 0;   ///< in which no store comes, from the last one to a line until that leaves
-  int store_line_cycles = 1;   ///< from line to line of a store, and from a store to the next
-  int out_requests = 32;       ///< reductions and boxes that wait for the crossbar; reads wait at their misses
+  int loads_in_flight = 0;         ///< loads with data outstanding
+  int miss_lines = 0;              ///< lines in flight, however many loads wait for them
+  int store_bank_lines = 0;        ///< lines of stores that wait to be merged, of each bank of tags; 0: none
+  int store_partial_lines = 1;     ///< that one counts for where lanes store parts of words
+  int store_wait_cycles = 0;       ///< in which no store comes, from the last one to a line until that leaves
+  int store_wavefront_cycles = 1;  ///< from wavefront to wavefront of a store, and from a store to the next
+  int out_requests = 32;           ///< reductions and boxes that wait for the crossbar; reads wait at their misses
 };
 
 /// Load latencies compose: L2 hit = l1.hit + crossbar.request + l2.hit + crossbar.response, a far one has far_cycles

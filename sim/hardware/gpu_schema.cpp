@@ -307,9 +307,10 @@ void read_l1(Group& g, L1Spec& s) {
   s.ways = g.integer("ways", "ways", 1, 4096);
   s.loads_in_flight = g.integer("loads_in_flight", "loads", 1, 32768);
   s.miss_lines = g.integer("miss_lines", "lines", 1, 32768);
-  s.store_buffer_lines = g.integer("store_buffer_lines", "lines", 0, 64);
+  s.store_bank_lines = g.integer("store_bank_lines", "lines", 0, 16);
+  s.store_partial_lines = g.integer("store_partial_lines", "lines", 1, 32);
   s.store_wait_cycles = g.cycles("store_wait_cycles");
-  s.store_line_cycles = g.cycles("store_line_cycles", 1);
+  s.store_wavefront_cycles = g.cycles("store_wavefront_cycles", 1);
   s.out_requests = g.integer("out_requests", "requests", 1, 32);
 }
 

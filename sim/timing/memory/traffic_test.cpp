@@ -12,9 +12,9 @@ namespace {
 const Instruction kStore = memory_instruction(Opcode::STG, MemorySpace::Global, MemoryKind::Store);
 
 /// A warp that stores to as many words of the same sectors, so many cycles apart, in `lines` lines at once.
-TimingResult store_words(int store_buffer_lines, int apart, int stores, int lines = 1) {
+TimingResult store_words(int store_bank_lines, int apart, int stores, int lines = 1) {
   GpuModel gpu = sm_model();
-  gpu.l1.store_buffer_lines = store_buffer_lines;
+  gpu.l1.store_bank_lines = store_bank_lines;
   gpu.l1.store_wait_cycles = 12;
   std::vector<Instruction> code;
   for (int i = 0; i < stores; ++i) {
@@ -31,19 +31,19 @@ TimingResult store_words(int store_buffer_lines, int apart, int stores, int line
 }  // namespace
 
 TEST_CASE("stores to a line that has not left yet go to L2 as one") {
-  const TimingResult together = store_words(16, 6, 8, 8);  // lane i: word of the i-th sector
+  const TimingResult together = store_words(4, 6, 8, 8);  // lane i: word of the i-th sector
   CHECK(together.counters.l1_store_sectors == 8u * 32u);
   CHECK(together.counters.memory.write_sectors == 32);
   CHECK(together.counters.memory.write_requests == 8);
   CHECK(together.counters.memory.dram_read_bytes == 0);  // all eight words of the sectors: nothing to be merged
-  CHECK(store_words(16, 80, 8, 8).counters.memory.write_requests == 8 * 8);
+  CHECK(store_words(4, 80, 8, 8).counters.memory.write_requests == 8 * 8);
   CHECK(store_words(0, 6, 8, 8).counters.memory.write_sectors == 8 * 32);
-  CHECK(store_words(7, 6, 8, 8).counters.memory.write_sectors == 8 * 32);  // no room for all lines of a store
+  CHECK(store_words(1, 6, 8, 8).counters.memory.write_sectors == 8 * 32);  // no room for all lines of a store
 }
 
 TEST_CASE("stores wait for further ones to the same lines until none has come for some cycles in all") {
   GpuModel gpu = sm_model();
-  gpu.l1.store_buffer_lines = 16;
+  gpu.l1.store_bank_lines = 4;
   gpu.l1.store_wait_cycles = 12;
   /// Eight stores a warp, to a word each of one line or of two in turn.
   const auto requests = [&](int warps, int apart, bool in_turn, bool shared = false) {
@@ -71,12 +71,12 @@ TEST_CASE("stores wait for further ones to the same lines until none has come fo
   CHECK(requests(4, 4, false, true) == 1);  // whichever warp they are of
 }
 
-TEST_CASE("lines of a store come one by one: nothing leaves meanwhile") {
+TEST_CASE("wavefronts of a store come one by one: nothing leaves meanwhile") {
   GpuModel gpu = sm_model();
-  gpu.l1.store_buffer_lines = 16;
+  gpu.l1.store_bank_lines = 4;
   gpu.l1.store_wait_cycles = 12;
-  const auto requests = [&](int line_cycles) {
-    gpu.l1.store_line_cycles = line_cycles;
+  const auto requests = [&](int wavefront_cycles) {
+    gpu.l1.store_wavefront_cycles = wavefront_cycles;
     std::vector<Instruction> code;
     for (int i = 0; i < 8; ++i) {
       code.push_back(kStore);
@@ -94,23 +94,44 @@ TEST_CASE("lines of a store come one by one: nothing leaves meanwhile") {
 TEST_CASE("lines written by bytes take two places each of those for stores that wait") {
   GpuModel gpu = sm_model();
   gpu.l1.store_wait_cycles = 100;
+  gpu.l1.store_partial_lines = 2;
+  gpu.l1.tags_per_cycle = 1;
   const auto requests = [&](int places, std::uint8_t bytes) {
-    gpu.l1.store_buffer_lines = places;
+    gpu.l1.store_bank_lines = places;
     HandMadeTrace made({kStore, kStore, kStore, kStore, exit_instruction()}, 1);
     for (unsigned i = 0; i < 4; ++i)
       made.access(0, 4096 + bytes * i, 32, MemorySpace::Global, MemoryKind::Store, bytes);
     return made.simulate(gpu).counters.memory.write_requests;
   };
-  CHECK(requests(9, 4) == 8);
+  CHECK(requests(8, 4) == 8);
   CHECK(requests(7, 4) == 4 * 8);
-  CHECK(requests(18, 2) == 8);
+  CHECK(requests(16, 2) == 8);
   CHECK(requests(15, 2) == 4 * 8);
+  CHECK(requests(1, 2) == 4 * 8);
+}
+
+TEST_CASE("each bank of tags holds so many lines of stores") {
+  GpuModel gpu = sm_model();
+  gpu.l1.store_wait_cycles = 100;
+  /// Two stores to eight lines that follow one another.
+  const auto requests = [&](std::vector<int> masks, int bank_lines) {
+    gpu.l1.tag_bank_masks = std::move(masks);
+    gpu.l1.store_bank_lines = bank_lines;
+    HandMadeTrace made({kStore, kStore, exit_instruction()}, 1);
+    for (unsigned i = 0; i < 2; ++i) made.access(0, 4096 + 4 * i, 32, MemorySpace::Global, MemoryKind::Store);
+    return made.simulate(gpu).counters.memory.write_requests;
+  };
+  const std::vector<int> four = {128, 256}, all_in_one = {1 << 20, 1 << 21};
+  CHECK(requests(four, 2) == 8);
+  CHECK(requests(four, 1) == 16);
+  CHECK(requests(all_in_one, 8) == 8);
+  CHECK(requests(all_in_one, 7) == 16);
 }
 
 TEST_CASE("stores that wait for others leave when a fence waits for them") {
   GpuModel gpu = sm_model();
   const auto elapsed = [&](int wait) {
-    gpu.l1.store_buffer_lines = 16;
+    gpu.l1.store_bank_lines = 4;
     gpu.l1.store_wait_cycles = wait;
     Instruction fence = plain(Pipe::Lsu, 1);
     fence.opcode = Opcode::MEMBAR;
@@ -122,7 +143,7 @@ TEST_CASE("stores that wait for others leave when a fence waits for them") {
 }
 
 TEST_CASE("stores of more lines than may wait send the oldest on, and all arrive") {
-  const TimingResult r = store_words(2, 1, 6, 8);
+  const TimingResult r = store_words(1, 1, 6, 8);
   CHECK(r.counters.l1_store_sectors == 6u * 32u);
   CHECK(r.counters.memory.write_sectors == 6u * 32u);
 }

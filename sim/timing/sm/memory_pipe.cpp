@@ -27,6 +27,12 @@ MemoryPipe::MemoryPipe(const GpuModel& gpu, std::uint16_t sm, std::uint32_t l1_b
   taken_mask_ = shared - 1;
   out_.resize(std::bit_ceil(static_cast<std::uint32_t>(gpu.l1.out_requests)));
   for (std::size_t s = 0; s < queues_.size(); ++s) turns_.push_back(static_cast<std::uint8_t>(s));
+  // Without banks the lines of all are held together.
+  const bool banked = !gpu.l1.tag_bank_masks.empty();
+  held_places_.resize(std::size_t{1} << gpu.l1.tag_bank_masks.size());
+  places_of_bank_ = static_cast<std::uint32_t>(gpu.l1.store_bank_lines * (banked ? 1 : gpu.l1.tags_per_cycle));
+  held_.resize(std::bit_ceil(std::max<std::size_t>(1, places_of_bank_ * held_places_.size())));
+  held_mask_ = static_cast<std::uint32_t>(held_.size()) - 1;
 }
 
 void MemoryPipe::line_up(const MemoryRequest& request) {
@@ -55,19 +61,23 @@ void MemoryPipe::serve_shuffle(const MemoryOperation& operation, Cycle now, std:
                         now + static_cast<Cycle>(gpu_.latency.shuffle) - lead_});
 }
 
+/// Wavefronts of a warp's store or atomic follow each other at some distance; other warps' go in between.
+Cycle MemoryPipe::turn_at_banks(const MemoryOperation& operation, int wavefronts, Cycle now) {
+  const Cycle start = std::max(data_free_, now);
+  if (wavefronts <= 1) return start;
+  if (operation.warp >= warp_banks_free_.size()) warp_banks_free_.resize(operation.warp + 1u);
+  Cycle& free = warp_banks_free_[operation.warp];
+  const Cycle turn = std::max(start, free);
+  free = turn + static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.warp_wavefront_cycles);
+  return turn;
+}
+
 void MemoryPipe::serve_shared(const MemoryOperation& operation, Cycle now, std::vector<Release>& releases) {
   const TimedInstruction& in = *operation.instruction;
   const int wavefronts =
       (operation.remote != 0 ? operation.own_wavefronts : timing_[operation.pattern].wavefronts) * in.wavefront_factor;
   const Cycle busy = static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.shared_wavefront_cycles);
-  Cycle start = std::max(data_free_, now);  // its turn at the banks
-  if (wavefronts > 1 && (in.memory == MemoryKind::Atomic || in.memory == MemoryKind::Reduction)) {
-    // Lanes of a warp that meet on a bank follow each other at some distance; other warps' go in between.
-    if (operation.warp >= warp_banks_free_.size()) warp_banks_free_.resize(operation.warp + 1u);
-    Cycle& free = warp_banks_free_[operation.warp];
-    start = std::max(start, free);
-    free = start + static_cast<Cycle>(wavefronts) * static_cast<Cycle>(gpu_.memory_pipe.warp_wavefront_cycles);
-  }
+  const Cycle start = turn_at_banks(operation, in.memory == MemoryKind::Load ? 1 : wavefronts, now);
   data_free_ = start + busy;
   serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   counters_.shared_wavefronts += static_cast<std::uint64_t>(wavefronts);
@@ -154,18 +164,22 @@ bool MemoryPipe::load_line(const MemoryOperation& operation, std::uint64_t line,
   return true;
 }
 
-/// Its lines come one by one; those of sub-partitions that store at the same time come in between.
-void MemoryPipe::begin_store(std::size_t lines, Cycle now) {
-  const Cycle after_first = (lines - 1) * static_cast<Cycle>(gpu_.l1.store_line_cycles);
+/// Its wavefronts come one by one; those of sub-partitions that store at the same time come in between. Its tags take a
+/// pass a cycle.
+void MemoryPipe::begin_store(const MemoryOperation& store, Cycle now) {
+  const Cycle wavefronts = std::max<Cycle>(timing_[store.pattern].wavefronts, 1);
+  const auto passes = static_cast<Cycle>(
+      std::count_if(order_.begin(), order_.end(), [](std::uint8_t place) { return (place & kLastOfPass) != 0; }));
   store_began_ = now;
   stores_idle_ += now - std::min(now, stores_until_);
-  stores_until_ = std::max(stores_until_, now + 1 + after_first);
+  const Cycle after_first = (wavefronts - 1) * static_cast<Cycle>(gpu_.l1.store_wavefront_cycles);
+  stores_until_ = std::max(stores_until_, now + std::max(1 + after_first, passes));
 }
 
 /// Adds a store to one of the same line that has not left yet.
 bool MemoryPipe::merge_store(const MemoryRequest& store) {
   for (std::uint32_t i = held_tail_; i-- != held_head_;) {
-    HeldStore& entry = held_[i & kHeldMask];
+    HeldStore& entry = held_[i & held_mask_];
     MemoryRequest& held = entry.request;
     if (held.line != store.line) continue;
     entry.idle = stores_idle_;
@@ -195,11 +209,13 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   request.full_sectors = part.whole_sectors();
   request.masked = !request.full_sectors;
   request.bytes = part.bytes;
-  const bool holds = !reduction && gpu_.l1.store_buffer_lines > 0;
+  const bool holds = !reduction && places_of_bank_ > 0;
   const bool merged = holds && merge_store(request);
-  places_wanted_ = places_of(request);
-  if (holds && !merged && stores_full()) {
-    makes_room_ = true;
+  const std::size_t bank = store_bank(line);
+  const std::uint32_t places = places_of(request);
+  if (holds && !merged && !has_room(bank, places)) {
+    places_wanted_ = places;
+    bank_wanted_ = bank;
     return false;
   }
   L1Cache::Line* cached = l1_.find(line);
@@ -220,8 +236,8 @@ bool MemoryPipe::store_line(const MemoryOperation& operation, std::uint64_t line
   }
   ++stores_in_flight_;
   if (holds) {
-    held_[held_tail_++ & kHeldMask] = {request, stores_idle_};
-    held_places_ += places_wanted_;
+    held_[held_tail_++ & held_mask_] = {request, bank, stores_idle_};
+    held_places_[bank] += places;
   } else {
     line_up(request);
   }
@@ -257,6 +273,11 @@ std::size_t MemoryPipe::tag_bank(std::uint64_t line, std::size_t i) const {
     bank |= static_cast<std::size_t>(std::popcount(line * kLineBytes & mask) & 1) << k;
   }
   return bank;
+}
+
+/// Bank of the store buffer that holds a line.
+std::size_t MemoryPipe::store_bank(std::uint64_t line) const {
+  return gpu_.l1.tag_bank_masks.empty() ? 0 : tag_bank(line, 0);
 }
 
 /// Lines of a store are looked up in their order: a pass ends where the next one's bank is taken.
@@ -356,7 +377,7 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     } else if (request == RequestKind::Atomic) {
       if (!atomic_line(operation, line, part)) return false;
     } else {
-      if (next_line_ == 0) begin_store(lines.size(), now);
+      if (next_line_ == 0) begin_store(operation, now);
       if (!store_line(operation, line, part, now, releases)) return false;
     }
   }
@@ -367,7 +388,8 @@ bool MemoryPipe::serve_lines(const MemoryOperation& operation, Cycle now, std::v
     current_load_ = kNone;
   } else {
     const std::uint16_t wavefronts = timing_[operation.pattern].wavefronts;
-    data_free_ = std::max(data_free_, now) + wavefronts;
+    const bool stores = operation.effect.request == RequestKind::Write;
+    data_free_ = turn_at_banks(operation, stores ? wavefronts : 1, now) + wavefronts;
     counters_.data_wavefronts += wavefronts;
     counters_.data_cycles += wavefronts;
   }
@@ -392,7 +414,7 @@ bool MemoryPipe::serve(const MemoryOperation& operation, Cycle now, std::vector<
   if (!serve_lines(operation, now, releases)) return false;
   serve_free_ = now + static_cast<Cycle>(gpu_.memory_pipe.lsu_interval);
   if (operation.effect.request == RequestKind::Write)
-    serve_free_ = std::max(serve_free_, store_began_ + static_cast<Cycle>(gpu_.l1.store_line_cycles));
+    serve_free_ = std::max(serve_free_, store_began_ + static_cast<Cycle>(gpu_.l1.store_wavefront_cycles));
   return true;
 }
 
@@ -539,8 +561,8 @@ void MemoryPipe::line_left(Miss& miss, Cycle now, std::vector<Release>& releases
 
 Cycle MemoryPipe::send(Cycle now, MemorySystem& memory, std::vector<Release>& releases) {
   const auto due = [&] {
-    if (makes_room_ || fences_ > 0) return Cycle{0};
-    const Cycle idle = held_[held_head_ & kHeldMask].idle + static_cast<Cycle>(gpu_.l1.store_wait_cycles);
+    if (places_wanted_ > 0 || fences_ > 0) return Cycle{0};
+    const Cycle idle = held_[held_head_ & held_mask_].idle + static_cast<Cycle>(gpu_.l1.store_wait_cycles);
     return stores_until_ + idle - std::min(idle, stores_idle_);
   };
   // Loads and stores that are both ready take turns.
@@ -555,10 +577,10 @@ Cycle MemoryPipe::send(Cycle now, MemorySystem& memory, std::vector<Release>& re
       if ((request.tag & kStoreTag) == 0 && misses_[request.tag].sends) line_left(misses_[request.tag], now, releases);
       continue;
     }
-    const MemoryRequest& request = held_[held_head_++ & kHeldMask].request;
-    memory.push(request, now);
-    held_places_ -= places_of(request);
-    makes_room_ = makes_room_ && stores_full();
+    const HeldStore& oldest = held_[held_head_++ & held_mask_];
+    memory.push(oldest.request, now);
+    held_places_[oldest.bank] -= places_of(oldest.request);
+    if (has_room(bank_wanted_, places_wanted_)) places_wanted_ = 0;
   }
 }
 
@@ -573,12 +595,12 @@ Cycle MemoryPipe::tick(Cycle now, MemorySystem& memory, std::vector<Release>& re
   Cycle next = take_next(now, releases);
   next = std::min(next, serve_next(now, releases));
   // 2. Requests leave for the crossbar, which makes room for new misses and stores.
-  const bool full = stores_full();
+  const bool waited = places_wanted_ > 0;
   next = std::min(next, serve_boxes(now, releases));
   const bool held = boxes_head_ < boxes_.size() && out_full(RequestKind::Write);
   next = std::min(next, send(now, memory, releases));
   if (held && !out_full(RequestKind::Write)) next = now + 1;
-  return full && !stores_full() && taken_head_ != taken_tail_ ? now + 1 : next;
+  return waited && places_wanted_ == 0 ? now + 1 : next;
 }
 
 Cycle MemoryPipe::first_arrival() const {
@@ -638,9 +660,8 @@ Cycle MemoryPipe::serve_next(Cycle now, std::vector<Release>& releases) {
   }
   // More lines of the same instruction, unless too much is in flight: then a reply wakes the pipe; or, of a store,
   // unless too much is held: tick() goes on when a line has left.
-  const bool waits = operation.effect.returns_data() ? lines_full() || (current_load_ == kNone && loads_full())
-                                                     : operation.effect.request == RequestKind::Write &&
-                                                           gpu_.l1.store_buffer_lines > 0 && stores_full();
+  const bool waits =
+      operation.effect.returns_data() ? lines_full() || (current_load_ == kNone && loads_full()) : places_wanted_ > 0;
   return waits || out_full(operation.effect.request) ? kNever : now + 1;
 }
 

@@ -171,6 +171,7 @@ class MemoryPipe {
   };
   struct HeldStore {
     MemoryRequest request;
+    std::size_t bank = 0;
     Cycle idle = 0;  ///< stores_idle_ at the last store to it
   };
   struct Miss {
@@ -182,7 +183,6 @@ class MemoryPipe {
     bool sends = false;  ///< ... that leaves shared memory
   };
   static constexpr std::uint32_t kStoreTag = 0x80000000u;
-  static constexpr std::uint32_t kHeldMask = 63;
   static constexpr std::uint8_t kLastOfPass = 0x80;
 
   Cycle take_next(Cycle now, std::vector<Release>& releases);
@@ -192,8 +192,10 @@ class MemoryPipe {
   bool serve(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool serve_lines(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   std::size_t tag_bank(std::uint64_t line, std::size_t i) const;
+  std::size_t store_bank(std::uint64_t line) const;
   void order_lines(std::span<const LineSectors> lines, std::uint64_t base);
   void order_stores(std::span<const LineSectors> lines, std::uint64_t base);
+  Cycle turn_at_banks(const MemoryOperation&, int wavefronts, Cycle now);
   void serve_shared(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   void serve_shuffle(const MemoryOperation&, Cycle now, std::vector<Release>& releases);
   bool load_line(const MemoryOperation&, std::uint64_t line, const LineSectors& part);
@@ -201,7 +203,7 @@ class MemoryPipe {
                        const LineSectors& part);
   bool store_line(const MemoryOperation&, std::uint64_t line, const LineSectors&, Cycle now,
                   std::vector<Release>& releases);
-  void begin_store(std::size_t lines, Cycle now);
+  void begin_store(const MemoryOperation&, Cycle now);
   bool merge_store(const MemoryRequest&);
   bool atomic_line(const MemoryOperation&, std::uint64_t line, const LineSectors& part);
   Cycle further_latency(int wavefronts, int wide) const;
@@ -215,10 +217,12 @@ class MemoryPipe {
   Cycle send(Cycle now, MemorySystem& memory, std::vector<Release>& releases);
   void line_left(Miss&, Cycle now, std::vector<Release>& releases);
   Cycle retry(Cycle now, const MemorySystem& memory) const;
-  /// Where lanes store parts of words, a line takes the place of two.
-  static std::uint32_t places_of(const MemoryRequest& store) { return store.value_bytes < 4 ? 2 : 1; }
-  bool stores_full() const {
-    return held_places_ + places_wanted_ > static_cast<std::uint32_t>(gpu_.l1.store_buffer_lines);
+  /// Lines that a store's line counts for in the store buffer.
+  std::uint32_t places_of(const MemoryRequest& store) const {
+    return store.value_bytes < 4 ? static_cast<std::uint32_t>(gpu_.l1.store_partial_lines) : 1;
+  }
+  bool has_room(std::size_t bank, std::uint32_t places) const {
+    return held_places_[bank] == 0 || held_places_[bank] + places <= places_of_bank_;
   }
   bool lines_full() const { return miss_lines_ >= gpu_.l1.miss_lines; }
   bool loads_full() const { return live_loads_ >= gpu_.l1.loads_in_flight; }
@@ -252,21 +256,23 @@ class MemoryPipe {
   Cycle serve_free_ = 0;                ///< when the next one in it is served
   Cycle data_free_ = 0;                 ///< when the banks are free
   Cycle remote_free_ = 0;               ///< when the way to other SMs is
-  std::vector<Cycle> warp_banks_free_;  ///< by warp: when its last shared access of several wavefronts has passed
+  std::vector<Cycle> warp_banks_free_;  ///< by warp: when the last of several wavefronts of it has passed
 
   std::vector<MemoryRequest> out_;  ///< looked up, in line for the crossbar: a ring that grows
   std::uint32_t out_head_ = 0, out_tail_ = 0;
   /// The store buffer: lines wait for further stores to them, of any warp, for as long as stores keep coming and there
   /// is room (kernels/micro l1_stores and store_lines; FINDINGS.md, L1).
-  std::vector<HeldStore> held_ = std::vector<HeldStore>(kHeldMask + 1);
-  std::uint32_t held_head_ = 0, held_tail_ = 0;
-  std::uint32_t held_places_ = 0, places_wanted_ = 1;  ///< taken; of the line looked up last
-  Cycle store_began_ = 0;                              ///< the last store
-  Cycle stores_until_ = 0;                             ///< some store is on its way to L1
-  Cycle stores_idle_ = 0;                              ///< cycles before the last store in which none was on its way
-  bool makes_room_ = false;                            ///< the oldest leaves to make room for a waiting store
-  int fences_ = 0;                                     ///< warps at a fence
-  bool store_was_last_ = false;                        ///< the last request to the crossbar was a store
+  std::vector<HeldStore> held_;  ///< a ring
+  std::uint32_t held_head_ = 0, held_tail_ = 0, held_mask_ = 0;
+  std::vector<std::uint32_t> held_places_;  ///< by bank of tags
+  std::uint32_t places_of_bank_ = 0;
+  std::uint32_t places_wanted_ = 0;  ///< for which the oldest leave: by a store that finds no room ...
+  std::size_t bank_wanted_ = 0;      ///< ... in this bank
+  Cycle store_began_ = 0;            ///< the last store
+  Cycle stores_until_ = 0;           ///< some store is on its way to L1
+  Cycle stores_idle_ = 0;            ///< cycles before the last store in which none was on its way
+  int fences_ = 0;                   ///< warps at a fence
+  bool store_was_last_ = false;      ///< the last request to the crossbar was a store
 
   Pool<Load> loads_;
   int live_loads_ = 0, miss_lines_ = 0;

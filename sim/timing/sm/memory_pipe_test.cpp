@@ -98,6 +98,27 @@ TEST_CASE("lanes of a warp's atomic that meet follow each other two cycles apart
   CHECK(last(2) == 5 * 32);
 }
 
+TEST_CASE("wavefronts of a warp's stores follow each other at some distance, others' in between") {
+  const auto waited = [](MemorySpace space, int warps, int apart) {
+    GpuModel gpu = sm_model();
+    gpu.memory_pipe.warp_wavefront_cycles = apart;
+    gpu.l1.store_bank_lines = 32 / gpu.l1.tags_per_cycle;
+    gpu.l1.store_wait_cycles = 1000;  // nothing leaves meanwhile
+    const Instruction store =
+        memory_instruction(space == MemorySpace::Shared ? Opcode::STS : Opcode::STG, space, MemoryKind::Store);
+    const Instruction load = memory_instruction(Opcode::LDS, MemorySpace::Shared, MemoryKind::Load, 0);
+    HandMadeTrace made({store, store, store, store, load, waiting(plain(Pipe::Fma, 1), 0), exit_instruction()}, warps);
+    for (int w = 0; w < warps; ++w) {
+      for (int i = 0; i < 4; ++i) made.access(w, 4096, 128, space, MemoryKind::Store);  // 32 wavefronts
+      made.access(w, 0, 4, MemorySpace::Shared);
+    }
+    return stalled(made.simulate(gpu), Stall::ShortScoreboard);
+  };
+  CHECK(waited(MemorySpace::Shared, 1, 3) == waited(MemorySpace::Shared, 1, 2) + 3 * 32);
+  CHECK(waited(MemorySpace::Global, 1, 3) == waited(MemorySpace::Global, 1, 2) + 3 * 32);
+  CHECK(waited(MemorySpace::Shared, 2, 2) == waited(MemorySpace::Shared, 2, 1));
+}
+
 TEST_CASE("of sub-partitions that ask the shared unit, the one served longest ago is next") {
   SharedLoads loads(pipe_model(), 1, 0);
   // Three ask at once, the fourth, each in turn, two cycles later: as kernels/micro barrier, release, saw them served.
