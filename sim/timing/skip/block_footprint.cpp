@@ -45,7 +45,7 @@ class RecentLines {
     return slot;
   }
   void grow() {
-    std::vector<Entry> old(std::max<std::size_t>(1024, slots_.size() * 2));
+    std::vector<Entry> old(std::max<std::size_t>(32, slots_.size() * 4));
     old.swap(slots_);
     for (const Entry& entry : old)
       if (entry.place != 0) slots_[slot_of(entry.key)] = entry;
@@ -81,18 +81,25 @@ BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave,
 }
 
 BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
-  std::vector<std::vector<Access>> by_step(kBlockSteps);
+  struct Stepped {
+    std::uint32_t step = 0;
+    Access access;
+  };
+  std::vector<Stepped> accesses;
   for (const WarpTrace& warp : cls.warps) {
     const WarpPath& path = cls.paths[warp.path];
     const WarpCursor start(path, warp);
     start.for_each_record(context_.program.events(),
                           [&](std::uint32_t, const TraceEvent&, std::span<const Access> records, std::uint64_t at) {
+                            const auto step = static_cast<std::uint32_t>(at * kBlockSteps / path.instructions);
                             for (const Access& access : records)
                               if (context_.patterns.effect(access.pattern).to_lines())
-                                by_step[at * kBlockSteps / path.instructions].push_back(access);
+                                accesses.push_back({step, access});
                             return true;
                           });
   }
+  std::stable_sort(accesses.begin(), accesses.end(),
+                   [](const Stepped& a, const Stepped& b) { return a.step < b.step; });
   // What a block has touched lately is in its share of L1.
   const std::uint32_t window =
       context_.l1_bytes / kLineBytes / static_cast<std::uint32_t>(std::max(1, context_.blocks_per_sm));
@@ -112,9 +119,12 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
     entry.place = now + 1;
     entry.touched_at = now;
   };
-  for (const std::vector<Access>& accesses : by_step) {
+  made.begin.reserve(kBlockSteps + 1);
+  auto next = accesses.begin();
+  for (std::uint32_t step = 0; step < kBlockSteps; ++step) {
     made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
-    for (const Access& access : accesses) {
+    for (; next != accesses.end() && next->step == step; ++next) {
+      const Access& access = next->access;
       const RequestKind kind = context_.patterns.effect(access.pattern).request;
       for (const LineSectors& part : context_.patterns.lines(access.pattern)) {
         const std::uint64_t line = access.base / kLineBytes + static_cast<std::uint64_t>(std::int64_t{part.line});
@@ -200,7 +210,7 @@ L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, std::u
   while (sample.counted < kMostApart && count * lines_per_block_ > most * sample.counted) sample.counted *= 2;
   for (std::uint64_t begin = first; begin < end; begin += wave_) {
     wave.resize(std::min(wave_, end - begin));
-    std::bitset<kBlockSteps> steps;
+    BlockSteps steps;
     if (by_class_.size() > kKeptClasses) by_class_.clear();
     for (std::uint64_t i = 0; i < wave.size(); ++i) {
       start(begin + i, sm_of_[(begin + i) % wave_], wave[i]);
@@ -296,13 +306,16 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   const std::uint64_t dirty_before = memory.dirty_bytes();
   std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before
 
+  std::vector<const BlockSteps*> with_lines;
+  if (context_.trace.classes.size() <= kKeptClasses)
+    for (const RestPart& part : parts) with_lines.push_back(&footprint(context_.classes.class_of(part.block))->steps);
   TouchLists::Counted all, ignored;
   const std::vector<Stretch> stretches_of = stretches(parts, lines, effort);
   for (const Stretch& stretch : stretches_of) {
     const Sample sample{stretch.every, stretch.every};
     std::unordered_map<std::size_t, Running> running;
     std::vector<std::size_t> over;  // parts whose last lines may be due
-    StepsInTime order(parts, stretch.from, stretch.until);
+    StepsInTime order(parts, with_lines, stretch.from, stretch.until);
     bool counted = false;
     const auto touch_now = [&] {
       (counted ? all : ignored) += touch_due(sample, memory);

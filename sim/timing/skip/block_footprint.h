@@ -60,7 +60,7 @@ class BlockFootprint {
   struct Footprint {
     std::vector<Line> lines;
     std::vector<std::uint32_t> begin;
-    std::bitset<kBlockSteps> steps;  ///< that have lines
+    BlockSteps steps;  ///< that have lines
     Asked asked;
   };
   struct Running {

@@ -17,7 +17,10 @@ namespace {
 constexpr Stall kShared[] = {Stall::NotSelected, Stall::MathPipeThrottle, Stall::LgThrottle, Stall::MioThrottle,
                              Stall::TexThrottle, Stall::DispatchStall,    Stall::Barrier};
 
-constexpr double kDone = 0.5;  // instructions left of a block that has ended, but for rounding
+constexpr double kDone = 0.5;       // instructions left of a block that has ended, but for rounding
+constexpr double kSameRate = 1e-9;  // rates that differ by rounding alone
+// Parts of ways are kept for as many as this (200 MB): of more blocks a part is a longer piece of the way, up to all.
+constexpr double kMostParts = 4e6;
 
 /// A block of an SM ends, unless its rate has changed since `plan`.
 struct Event {
@@ -63,6 +66,41 @@ QueueTimes fitted(double many, double rate_of_many, double few, double rate_of_f
   }
   return times;
 }
+
+/// Rates of an SM's blocks, the oldest first, by how many it holds; of an SM that goes as the mean.
+class RatesByCount {
+ public:
+  explicit RatesByCount(const SmRate& rate) : rate_(rate) {}
+
+  const std::vector<double>& with(std::size_t blocks) {
+    if (blocks >= known_.size()) known_.resize(blocks + 1);
+    std::vector<double>& rates = known_[blocks];
+    if (rates.size() == blocks) return rates;
+    double left = rate_.with(blocks), shares = 0;
+    for (std::size_t k = 0; k < blocks; ++k) shares += share(k);
+    for (std::size_t k = 0; k < blocks; ++k) {
+      const double part = shares > 0 ? share(k) / shares : 1 / static_cast<double>(blocks - k);
+      rates.push_back(std::min(rate_.alone, left * part));
+      shares -= share(k);
+      left -= rates.back();
+    }
+    return rates;
+  }
+
+ private:
+  double share(std::size_t k) const { return k < rate_.shares.size() ? rate_.shares[k] : 1.0; }
+
+  const SmRate& rate_;
+  std::vector<std::vector<double>> known_;
+};
+
+/// A block in flight: since `at` it has gone on from `from` at an even rate.
+struct Going {
+  RestBlock block;
+  double rate = 0, from = 0, at = 0;
+
+  double position() const { return block.left < kDone ? 1 : 1 - block.left / block.all; }
+};
 
 }  // namespace
 
@@ -162,75 +200,75 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
                        const SmRate& rate, const std::function<RestBlock(std::uint64_t)>& next) {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue;
   std::vector<double> since(in_flight.size(), 0);
-  std::vector<std::vector<double>> rates(in_flight.size());
+  std::vector<std::vector<Going>> sms(in_flight.size());
+  RatesByCount rates(rate);
   std::uint64_t taken = 0;
   RestTime rest;
-  const auto share = [&rate](std::size_t i) { return i < rate.shares.size() ? rate.shares[i] : 1.0; };
-  // The rate of the i-th oldest of n blocks.
-  const auto rate_of = [&](std::size_t i, std::size_t n) {
-    double left = rate.with(n), shares = 0, mine = 0;
-    for (std::size_t k = 0; k < n; ++k) shares += share(k);
-    for (std::size_t k = 0; k <= i; ++k) {
-      const double part = shares > 0 ? share(k) / shares : 1 / static_cast<double>(n - k);
-      mine = std::min(rate.alone, left * part);
-      shares -= share(k);
-      left -= mine;
-    }
-    return mine;
-  };
-  std::vector<std::uint64_t> plans(in_flight.size(), 0);
+  std::vector<std::uint64_t> plans(sms.size(), 0);
   // As many as are there would fill so many SMs.
   std::size_t there = 0, full = 0;
+  double least = 0;  // of its way, that a part takes a block on
   const auto count_full = [&] {
     const auto room = static_cast<std::size_t>(blocks_per_sm);
     return std::exchange(full, (there + room - 1) / room) != full;
   };
+  const auto end_part = [&](Going& going, std::size_t sm, double now) {
+    const double to = going.position();
+    if (to > going.from)
+      rest.parts.push_back({going.block.block, going.from, to, going.at, now, static_cast<std::uint16_t>(sm)});
+    going.from = to;
+    going.at = now;
+  };
   const auto plan = [&](std::size_t sm, double now) {
     since[sm] = now;
     double first = std::numeric_limits<double>::infinity();
-    const std::size_t n = in_flight[sm].size();
-    rates[sm].resize(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      rates[sm][i] = rate_of(i, n) * rate.of(sm, full);
-      if (rates[sm][i] > 0) first = std::min(first, in_flight[sm][i].left / rates[sm][i]);
+    std::vector<Going>& blocks = sms[sm];
+    const std::vector<double>& of_mean = rates.with(blocks.size());
+    const double pace = rate.of(sm, full);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const double goes = of_mean[i] * pace;
+      const bool changes = std::abs(goes - blocks[i].rate) > kSameRate * goes;
+      if (changes && blocks[i].position() - blocks[i].from >= least) end_part(blocks[i], sm, now);
+      blocks[i].rate = goes;
+      if (goes > 0) first = std::min(first, blocks[i].block.left / goes);
     }
-    if (n > 0) queue.push({now + first, sm, ++plans[sm]});
+    if (!blocks.empty()) queue.push({now + first, sm, ++plans[sm]});
   };
   const auto go_on = [&](std::size_t sm, double now) {
-    std::vector<RestBlock>& blocks = in_flight[sm];
     const double passed = now - since[sm];
-    rest.block_cycles += passed * static_cast<double>(blocks.size());
+    rest.block_cycles += passed * static_cast<double>(sms[sm].size());
     rest.sm_cycles += passed;
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const double moved = passed * rates[sm][i];
-      if (moved <= 0) continue;
-      RestBlock& block = blocks[i];
-      const double from = 1 - block.left / block.all;
-      block.left -= moved;
-      const double to = block.left < kDone ? 1 : 1 - block.left / block.all;
-      rest.parts.push_back({block.block, from, to, since[sm], now, static_cast<std::uint16_t>(sm)});
-    }
+    for (Going& going : sms[sm]) going.block.left -= passed * going.rate;
   };
+  const auto begin = [&](const RestBlock& block, std::size_t sm, double now) {
+    sms[sm].push_back({block, 0, 1 - block.left / block.all, now});
+    ++there;
+  };
+  for (std::size_t sm = 0; sm < sms.size(); ++sm)
+    for (const RestBlock& block : in_flight[sm]) begin(block, sm, 0);
+  least = static_cast<double>(there + waiting) / kMostParts;
   // Free slots are filled in turn, as the dispatcher does.
   for (int slot = 0; slot < blocks_per_sm; ++slot)
-    for (std::vector<RestBlock>& blocks : in_flight)
-      if (blocks.size() <= static_cast<std::size_t>(slot) && taken < waiting) blocks.push_back(next(taken++));
-  for (const std::vector<RestBlock>& blocks : in_flight) there += blocks.size();
+    for (std::size_t sm = 0; sm < sms.size(); ++sm)
+      if (sms[sm].size() <= static_cast<std::size_t>(slot) && taken < waiting) begin(next(taken++), sm, 0);
   count_full();
-  for (std::size_t sm = 0; sm < in_flight.size(); ++sm) plan(sm, 0);
+  for (std::size_t sm = 0; sm < sms.size(); ++sm) plan(sm, 0);
   while (!queue.empty()) {
     const Event event = queue.top();
     queue.pop();
     if (event.plan != plans[event.sm]) continue;
     rest.cycles = event.at;
     go_on(event.sm, event.at);
-    std::vector<RestBlock>& blocks = in_flight[event.sm];
-    const std::size_t ended = std::erase_if(blocks, [](const RestBlock& block) { return block.left < kDone; });
+    const std::size_t ended = std::erase_if(sms[event.sm], [&](Going& going) {
+      if (going.block.left >= kDone) return false;
+      end_part(going, event.sm, event.at);
+      return true;
+    });
     there -= ended;
-    for (std::size_t i = 0; i < ended && taken < waiting; ++i, ++there) blocks.push_back(next(taken++));
+    for (std::size_t i = 0; i < ended && taken < waiting; ++i) begin(next(taken++), event.sm, event.at);
     if (count_full() && !rate.by_sms.empty()) {
-      for (std::size_t sm = 0; sm < in_flight.size(); ++sm) {
-        if (sm != event.sm && !in_flight[sm].empty()) go_on(sm, event.at);
+      for (std::size_t sm = 0; sm < sms.size(); ++sm) {
+        if (sm != event.sm && !sms[sm].empty()) go_on(sm, event.at);
         plan(sm, event.at);
       }
     } else {

@@ -63,6 +63,15 @@ TEST_CASE("older blocks are served first, so that they leave first") {
   CHECK(next.block_cycles == Approx(2 * 150 + 100));
 }
 
+TEST_CASE("a block is one part for as long as its rate stays") {
+  // Three at a time end one after another, and others take their places.
+  const RestTime r = rest({{30, 60, 90}}, 20, 3, rate_of(1, 1));
+  CHECK(r.parts.size() > 23);  // the last ones go faster when others have ended
+  CHECK(r.parts.size() <= 23 + 3);
+  CHECK(r.parts[5].from == 0);
+  CHECK(r.parts[5].to == 1);
+}
+
 TEST_CASE("blocks share as they were seen to share") {
   // Three to one: the older ends after 400 / 3, when the younger has two thirds before it.
   CHECK(cycles({{100, 100}}, 0, 2, rate_of(1, 1, {3, 1})) == Approx(200));

@@ -21,13 +21,16 @@ std::uint32_t first_step(const RestPart& part) {
   return part.at == 0 && part.from < 1 ? std::min(step, kBlockSteps - 1) : step;
 }
 
-StepsInTime::StepsInTime(std::span<const RestPart> parts, double from, double until) : parts_(parts), until_(until) {
+StepsInTime::StepsInTime(std::span<const RestPart> parts, std::span<const BlockSteps* const> wanted, double from,
+                         double until)
+    : parts_(parts), wanted_(wanted), until_(until) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const RestPart& part = parts[i];
     if (part.until < from || part.at >= until) continue;
     Start start{part.at, i, first_step(part)};
     const std::uint32_t end = step_at(part.to);
     while (start.step < end && begins(part, start.step) < from) ++start.step;
+    start.step = wanted_from(i, start.step);
     if (start.step < end) by_start_.push_back(start);
   }
   std::stable_sort(by_start_.begin(), by_start_.end(), [](const Start& a, const Start& b) { return a.at < b.at; });
@@ -46,11 +49,18 @@ bool StepsInTime::next(Step& step) {
   return true;
 }
 
+std::uint32_t StepsInTime::wanted_from(std::size_t part, std::uint32_t step) const {
+  if (wanted_.empty()) return step;
+  while (step < kBlockSteps && !(*wanted_[part])[step]) ++step;
+  return step;
+}
+
 void StepsInTime::push(std::size_t part, std::uint32_t step) {
   const std::uint32_t end = step_at(parts_[part].to);
+  step = wanted_from(part, step);
   if (step >= end) return;
   const double at = begins(parts_[part], step);
-  if (at < until_) queue_.push({at, part, step, step + 1 == end});
+  if (at < until_) queue_.push({at, part, step, wanted_from(part, step + 1) >= end});
 }
 
 StepTimes::StepTimes(std::span<const RestPart> parts) : begun_(kBuckets + 1, 0) {

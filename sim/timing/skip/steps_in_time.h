@@ -1,6 +1,7 @@
 // Parts of blocks' ways, cut into steps, in the order of time.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@ namespace forewarp {
 
 /// Steps into which a block's way is cut: the blocks of a wave take turns step by step.
 inline constexpr std::uint32_t kBlockSteps = 128;
+using BlockSteps = std::bitset<kBlockSteps>;
 
 /// First step that begins at or after a part of a block's way.
 std::uint32_t step_at(double position);
@@ -32,8 +34,8 @@ class StepsInTime {
     bool operator>(const Step& other) const { return at != other.at ? at > other.at : part > other.part; }
   };
 
-  /// Refers to the parts.
-  StepsInTime(std::span<const RestPart> parts, double from, double until);
+  /// Refers to both. `wanted`: by part, of which of a way's steps there are any; none: of all.
+  StepsInTime(std::span<const RestPart> parts, std::span<const BlockSteps* const> wanted, double from, double until);
   /// False: there are no more.
   bool next(Step&);
 
@@ -44,8 +46,11 @@ class StepsInTime {
     std::uint32_t step = 0;
   };
   void push(std::size_t part, std::uint32_t step);
+  /// The first step from one on that is wanted; kBlockSteps: none.
+  std::uint32_t wanted_from(std::size_t part, std::uint32_t step) const;
 
   std::span<const RestPart> parts_;
+  std::span<const BlockSteps* const> wanted_;
   double until_ = 0;
   std::vector<Start> by_start_;
   std::size_t started_ = 0;

@@ -9,8 +9,8 @@ namespace {
 /// Two blocks that run one after the other on one SM, and one beside them that is half done.
 const std::vector<RestPart> kParts{{0, 0, 1, 0, 100, 0}, {1, 0, 1, 100, 200, 0}, {2, 0.5, 1, 0, 50, 1}};
 
-std::vector<StepsInTime::Step> steps(double from, double until) {
-  StepsInTime order(kParts, from, until);
+std::vector<StepsInTime::Step> steps(double from, double until, std::span<const BlockSteps* const> wanted = {}) {
+  StepsInTime order(kParts, wanted, from, until);
   std::vector<StepsInTime::Step> all;
   for (StepsInTime::Step step; order.next(step);) all.push_back(step);
   return all;
@@ -27,6 +27,20 @@ TEST_CASE("steps of blocks come in the order of time, each once") {
     CHECK(all[i].step == next[all[i].part]++);
     CHECK(all[i].last == (all[i].step + 1 == kBlockSteps));
   }
+}
+
+TEST_CASE("of the steps only those are gone through that are wanted") {
+  BlockSteps some, none;
+  for (const std::size_t step : {3u, 70u, 127u}) some.set(step);
+  const std::vector<const BlockSteps*> wanted{&some, &none, &some};
+  std::vector<std::pair<std::size_t, std::uint32_t>> seen;
+  for (const StepsInTime::Step& step : steps(0, 1e9, wanted)) {
+    seen.emplace_back(step.part, step.step);
+    CHECK(step.last == (step.step == 127));
+  }
+  const std::vector<std::pair<std::size_t, std::uint32_t>> expected{{0, 3}, {2, 70}, {2, 127}, {0, 70}, {0, 127}};
+  CHECK(seen == expected);
+  CHECK(steps(60, 1e9, wanted).size() == 1);
 }
 
 TEST_CASE("stretches of time that meet hold all steps between them") {
