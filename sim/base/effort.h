@@ -21,7 +21,7 @@ struct Effort {
   // followed through one (Shadow::followed()); and sectors that are copied. These are no reason to count fewer blocks.
   static constexpr double kCounted = 40e6, kTraced = 60e6, kFollowed = 12e6, kCopied = 13e6;
   // Shares of the time: what following leaves is for timing, and what that leaves as well for the verdict.
-  static constexpr double kForValues = 0.4, kForBlocks = 0.6, kForTraces = 0.06, kLeastForTiming = 0.1;
+  static constexpr double kForValues = 0.4, kForBlocks = 0.6, kForTraces = 0.06, kLeastForTiming = 0.3;
 
   std::uint64_t value_instructions() const { return work(kCounted * kForValues); }
   std::uint64_t counted_instructions() const { return exact ? kUnlimited : work(kCounted * kForBlocks); }

@@ -8,8 +8,8 @@ namespace {
 TEST_CASE("Timing has what tracing leaves of the seconds that are not the verdict's, and a little in any case") {
   Effort effort;
   CHECK(effort.seconds_left(0) == Approx(8.5));
-  CHECK(effort.seconds_left(6) == Approx(2.5));
-  CHECK(effort.seconds_left(100) == Approx(1));
+  CHECK(effort.seconds_left(5) == Approx(3.5));
+  CHECK(effort.seconds_left(100) == Approx(3));
   effort.seconds = 2;
   CHECK(effort.seconds_left(0.7) == Approx(1));
 }

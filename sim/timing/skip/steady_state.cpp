@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -95,6 +96,9 @@ constexpr std::size_t kFewOf = 8;    // ... which are at most one of so many
 // ... that is kept for what follows a launch which stops early: those looks, and touching L2 for the rest. What listing
 // its lines takes comes to that.
 constexpr double kForRest = 0.1;
+// ... that listing the lines of blocks may take; where it would take more, the rest moves in proportion to what was
+// seen.
+constexpr double kForLines = 0.5;
 
 std::uint64_t block_instructions(const BlockClass& cls) {
   std::uint64_t block = 0;
@@ -208,8 +212,9 @@ class SteadyState {
            static_cast<double>(c.memory.atomic_sectors + c.memory.reduction_sectors) * kSecondsAnAtomic +
            static_cast<double>(c.memory.dram_read_bytes + c.memory.dram_write_bytes) / kSectorBytes * kSecondsASector;
   }
-  /// What all of the launch would take.
+  /// What all of the launch would take; of one of which nothing was seen, that is not known.
   double seconds_in_full() const {
+    if (gpu_.issued() == 0) return std::numeric_limits<double>::infinity();
     return seconds(gpu_.counters()) * static_cast<double>(instructions_) /
            static_cast<double>(std::max<std::uint64_t>(1, gpu_.issued()));
   }
@@ -340,7 +345,7 @@ class SteadyState {
   /// that was seen has that share as well: there is nothing to explain before it is known.
   bool overspent() {
     const double spent = seconds(), budget = options_.effort.seconds;
-    const double before_rest = (1 - kForRest) * budget - seconds_to_list();
+    const double before_rest = (1 - kForRest) * budget - (lists_lines() ? seconds_to_list() : 0);
     if (spent <= before_rest) return false;
     const auto done = static_cast<double>(gpu_.issued() + skipped_instructions_);
     if (spent * static_cast<double>(instructions_) / done <= budget + for_verdict_) return false;
@@ -352,6 +357,8 @@ class SteadyState {
     if (footprint_ || context_.trace.classes.size() > BlockFootprint::kKeptClasses) return 0;
     return static_cast<double>(lines_of_classes_) * kSecondsALine;
   }
+
+  bool lists_lines() const { return seconds_to_list() <= kForLines * options_.effort.seconds; }
 
   double wave_host_cost() const {
     return host_cost(gpu_.counters()) / static_cast<double>(gpu_.finished_blocks()) * static_cast<double>(wave_);
@@ -558,15 +565,17 @@ class SteadyState {
     const MemoryCounters before = skipped_.memory;
     add_scaled(skipped_, last.counters, reference.counters, factor);
     // All of them touch L2 if that is affordable; else the last, so that the tail finds L2 as it would be.
+    const bool listed = lists_lines();
     const std::uint64_t touched =
-        std::min(count, kMostTouches / std::max<std::uint64_t>(1, footprint().lines_per_block()));
+        listed ? std::min(count, kMostTouches / std::max<std::uint64_t>(1, footprint().lines_per_block())) : 0;
     // Some slices stand for all where what is dirty before and after is little of what is stored.
     const std::uint64_t written = last.counters.memory.write_sectors - reference.counters.memory.write_sectors;
     const double stored = factor * static_cast<double>(written * kSectorBytes);
     const double kept = context_.gpu.l2.dirty_share * static_cast<double>(context_.gpu.l2.bytes);
     const std::uint64_t in_all = stored < kStoredOften * kept && stored > 0 ? kMostTouches : kTouchedWaves;
     expect_fetches(last.counters, reference.counters, static_cast<double>(last.at - reference.at));
-    const L2Traffic traffic = footprint().touch(first + count - touched, touched, in_all, gpu_.memory());
+    const L2Traffic traffic =
+        listed ? footprint().touch(first + count - touched, touched, in_all, gpu_.memory()) : L2Traffic{};
     if (touched == count) set_traffic(skipped_.memory, before, traffic);
     misses_known_ = misses_known_ && touched == count;
     std::vector<FineCycle> piled_up = last.backlog;
@@ -805,9 +814,17 @@ class SteadyState {
         kSeenRest, kSeenInStretches, kAtTheEnd * static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes};
     // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
     expect_fetches(now.counters, reference.counters, static_cast<double>(now.at - reference.at));
-    traffic += catch_up(gpu_, context_, kBlockSteps, effort.touched);
-    traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
-    set_traffic(result.counters.memory, before, traffic);
+    if (lists_lines()) {
+      traffic += catch_up(gpu_, context_, kBlockSteps, effort.touched);
+      traffic += footprint().follow(rest.parts, effort, gpu_.memory()).traffic;
+      set_traffic(result.counters.memory, before, traffic);
+    } else {
+      misses_known_ = false;
+      result.warnings.push_back(
+          "listing the lines that the rest of the launch reads and writes would take longer than the seconds given: "
+          "what "
+          "it moves is taken in proportion to what was simulated (a larger --budget lists them)");
+    }
     result.elapsed_cycles += static_cast<Cycle>(rest.cycles);
     set_residence(result.counters, now.counters, rest,
                   observed_warps(now.counters, reference.counters, context_.warps_per_block, held.blocks));

@@ -1,6 +1,7 @@
 // Skipping what repeats must not change what is counted, and hardly what is timed.
 #include "timing/skip/steady_state.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "timing/skip/loops.h"
@@ -277,14 +278,38 @@ TEST_CASE("a launch that does not settle ends with whole blocks") {
 TEST_CASE("timing has the seconds that tracing has left, whether a launch is extrapolated or whole") {
   const GpuModel gpu = sm_model(4);
   HandMadeTrace made = straight_code(4, 90, 1);
-  constexpr std::uint64_t kBudget = 60'000, kWhole = 600'000;  // instructions
-  const TimingResult part = made.simulate(gpu, false, kBudget), whole = made.simulate(gpu, false, kWhole);
+  constexpr std::uint64_t kBudget = 20'000;  // instructions
+  SimulateOptions reaches;
+  reaches.effort.seconds = made.simulate(gpu, true).host_seconds / 0.8;
+  const TimingResult part = made.simulate(gpu, false, kBudget), whole = made.simulate(gpu, reaches);
   CHECK(!whole.coverage.extrapolated);
   made.trace().launch.traced_ms = 1'000'000;
-  const TimingResult hurried = made.simulate(gpu, false, kBudget), cut = made.simulate(gpu, false, kWhole);
+  const TimingResult hurried = made.simulate(gpu, false, kBudget), cut = made.simulate(gpu, reaches);
   CHECK(hurried.coverage.simulated_warp_instructions < part.coverage.simulated_warp_instructions * 2 / 3);
   CHECK(cut.coverage.extrapolated);
   CHECK(error(cut.elapsed_cycles, whole.elapsed_cycles) < 0.02);
+}
+
+TEST_CASE("where listing the lines of blocks takes too long, the rest moves in proportion to what was seen") {
+  const GpuModel gpu = sm_model(4);
+  constexpr std::uint32_t kLoads = 64;
+  std::vector<Instruction> code(kLoads, memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load));
+  code.push_back(exit_instruction());
+  HandMadeTrace made(code, 4, 4000);
+  for (int w = 0; w < 4; ++w)
+    for (std::uint32_t i = 0; i < kLoads; ++i) made.access(w, (1u << 24) + i * 8192, 132, MemorySpace::Global);
+  std::vector<InstructionCount> counts(code.size());
+  for (std::uint32_t i = 0; i < kLoads; ++i) counts[i].lines = 4 * 32;
+  made.trace().classes[0].counts = SharedCounts(counts);
+  SimulateOptions options;
+  options.effort.seconds = 4 * kLoads * 32 / 10e6;  // as long as listing takes
+  const TimingResult r = made.simulate(gpu, options);
+  CHECK(r.coverage.simulated_warp_instructions > 0);
+  CHECK(r.coverage.extrapolated);
+  CHECK(r.coverage.cycles_low <= static_cast<double>(r.elapsed_cycles));
+  CHECK(r.coverage.cycles_high <= 2 * static_cast<double>(r.elapsed_cycles));
+  const auto listing = [](const std::string& warning) { return warning.find("listing the lines") == 0; };
+  CHECK(std::any_of(r.warnings.begin(), r.warnings.end(), listing));
 }
 
 TEST_CASE("a launch that all of its seconds reach for is simulated whole, with those that its verdict would have had") {
