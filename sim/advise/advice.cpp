@@ -71,7 +71,6 @@ std::string resources_text(const Occupancy& before, const Occupancy& after) {
 
 SimulateOptions quick(SimulateOptions options) {
   constexpr double kPart = 0.25;  // a quarter of the launch's own time, which still sees it in its steady state
-  options.effort.precision = std::max(options.effort.precision, 1.0);
   options.effort.seconds *= kPart;
   options.detailed_instructions = std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(kPart * static_cast<double>(options.detailed_instructions)));

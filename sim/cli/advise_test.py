@@ -51,7 +51,7 @@ def advised(path, *more, folder=HOME):
     return json.loads(done.stdout)["advice"]
 
 
-def of_fault(folder, stem, name, work, budget="1"):
+def of_fault(folder, stem, name, work, budget="4"):
     """The first advice, whether it is the fault's, and the time with it beside that of the mended twin."""
     path = os.path.join(folder, name + ".json")
     predicted(stem, "fault_" + name, path, budget)

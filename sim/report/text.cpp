@@ -345,8 +345,8 @@ void timeline_section(Page& page, const Prediction& p) {
   }
   s.table(table);
   for (const BlockRecord::LeftOut& gap : record.left_out)
-    s.note(count(gap.cycles) + " cycles were left out after " + count(gap.at - record.start) +
-           " of these: what follows is as far on as if they had been simulated.");
+    s.note("The record ends where simulating did: " + count(gap.cycles) + " cycles of the launch were left out after " +
+           count(gap.at - record.start) + " of these.");
   if (record.filled) s.note("The record is full: it ends before the cycles that were asked for.");
   if (!t.sentence.empty()) s.note("Which wait binds: " + t.sentence + ".");
 }

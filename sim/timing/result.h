@@ -80,7 +80,7 @@ struct Coverage {
   std::uint64_t simulated_warp_instructions = 0;  ///< of those, simulated in detail
   bool extrapolated = false;
   bool counters_exact = true;  ///< totals of instructions and requests: every block was followed or counted
-  /// Warp instructions after which the run began to leave some out; kAll where it was to simulate every one.
+  /// Warp instructions from the start on after which some were left out; kAll: none were.
   std::uint64_t detailed_instructions = 0;
   static constexpr std::uint64_t kAll = ~std::uint64_t{0};
   std::string method;  ///< one clause: how the rest was obtained

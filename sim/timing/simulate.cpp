@@ -4,8 +4,9 @@
 #include <bit>
 
 #include "base/error.h"
+#include "timing/gpu/block_dispatcher.h"
 #include "timing/skip/block_footprint.h"
-#include "timing/skip/steady_state.h"
+#include "timing/skip/sampler.h"
 
 namespace forewarp {
 namespace {
@@ -79,17 +80,30 @@ class LaunchTables {
   ClassIndex classes_;
 };
 
-/// The last waves that touch so many lines, or all of them.
+/// The last waves that touch so many lines, or all of them, one after another.
 void touch_l2(const LaunchContext& context, unsigned threads, MemorySystem& memory) {
   const std::uint64_t blocks = context.trace.launch.grid.count();
   const std::uint64_t wave = std::min(blocks, static_cast<std::uint64_t>(context.gpu.chip.sm_count) *
                                                   static_cast<std::uint64_t>(context.blocks_per_sm));
+  // Later waves are taken to follow the first.
+  std::vector<std::uint16_t> sms;
+  BlockDispatcher dispatcher(context.gpu, blocks, context.blocks_per_sm);
+  for (Cycle now = 0; sms.size() < wave; now = dispatcher.wake(now)) {
+    FW_CHECK(now != kNever, "a wave of blocks that does not fit the GPU");
+    for (BlockDispatcher::Grant grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now))
+      sms.push_back(static_cast<std::uint16_t>(grant.sm));
+  }
   Crew crew(threads);
-  BlockFootprint footprint(context, wave, crew);
+  BlockFootprint footprint(context, crew);
   const std::uint64_t by_wave = std::max<std::uint64_t>(1, footprint.lines_per_block() * wave);
   const std::uint64_t waves = std::max<std::uint64_t>(1, kMostHistoryLines / by_wave);
   const std::uint64_t all = (blocks + wave - 1) / wave, first = all > waves ? (all - waves) * wave : 0;
-  footprint.touch(first, blocks - first, kMostHistoryLines, memory);
+  std::vector<RestPart> parts;
+  for (std::uint64_t block = first; block < blocks; ++block) {
+    const auto at = static_cast<double>(block / wave);
+    parts.push_back({block, 0, 1, at, at + 1, sms[block % wave]});
+  }
+  footprint.follow(parts, {kMostHistoryLines, kMostHistoryLines, kMostHistoryLines, 0}, memory);
 }
 
 }  // namespace

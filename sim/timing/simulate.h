@@ -23,9 +23,10 @@ inline const char* cache_state_name(CacheState state) { return kCacheStateNames[
 
 struct SimulateOptions {
   CacheState caches = CacheState::Cold;
-  Effort effort;                                    ///< what a launch may cost
-  bool full = false;                                ///< replay every instruction of every block
-  std::uint64_t detailed_instructions = 3'000'000;  ///< budget before extrapolation, warp instructions
+  Effort effort;      ///< what a launch may cost
+  bool full = false;  ///< replay every instruction of every block
+  /// Warp instructions from the start on after which it may end, as soon as the interval is as narrow as it is to be.
+  std::uint64_t detailed_instructions = 3'000'000;
   std::uint64_t blocks = 0;             ///< the first so many of the grid, with no others after them; 0: all
   unsigned threads = 1;                 ///< threads for the launch; the result does not depend on them
   std::optional<RecordRequest> record;  ///< a block whose warps are watched

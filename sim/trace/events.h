@@ -107,16 +107,20 @@ class WarpCursor {
     pc_ = run_->first;
     left_ = run_->count;
   }
-  /// Past so many whole runs and their records, to the same place in the run that follows them.
-  void skip(std::size_t runs, std::size_t records) {
-    run_ += runs;
-    record_ += records;
+  /// Past so many instructions, fewer than are left, and their records.
+  void advance(std::uint64_t instructions, const EventTable& events) {
+    for (; instructions >= left_; ++run_) {
+      record_ += events.records({pc_, left_});
+      instructions -= left_;
+      pc_ = run_[1].first;
+      left_ = run_[1].count;
+    }
+    const auto part = static_cast<std::uint32_t>(instructions);
+    record_ += events.records({pc_, part});
+    pc_ += part;
+    left_ -= part;
   }
 
-  /// Index of the run at hand, and the part of it that lies behind.
-  std::uint32_t run() const { return static_cast<std::uint32_t>(run_ - first_); }
-  std::uint32_t behind_in_run() const { return run_->count - left_; }
-  std::uint32_t run_length() const { return run_->count; }
   /// Instructions that are left, the one at hand included.
   std::uint64_t ahead() const {
     if (done()) return 0;

@@ -29,8 +29,6 @@ class RateServer {
     return start;
   }
   FineCycle free() const { return free_; }
-  /// Adds other work to the queue.
-  void delay(FineCycle cost) { free_ += cost; }
 
  private:
   FineCycle free_ = 0;

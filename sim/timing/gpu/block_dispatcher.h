@@ -47,6 +47,8 @@ class BlockDispatcher {
     next_block_ += count;
     row_.clear();
   }
+  /// An SM holds one more block, which was under way before. Without clusters.
+  void hold(int sm) { take_place(sm, 1); }
   /// The GPC after that of the last cluster.
   int next_gpc() const { return static_cast<int>(after_ - gpcs_from_); }
   /// Cycle in which the next block may be dispatched; kNever while no slot is free.

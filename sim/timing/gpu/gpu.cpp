@@ -52,6 +52,11 @@ Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned thre
   if (before != nullptr) warm_up(*before);
   if (blocks.sms > 0) dispatcher_.keep_to(blocks.sms, context.blocks_per_sm);
   dispatcher_.skip(blocks.first);
+  for (const BlockUnderWay& block : blocks.under_way) {
+    dispatcher_.hold(block.sm);
+    sms_[block.sm]->start_block(static_cast<std::uint32_t>(block.block), 0, {}, block.behind);
+    sm_next_[block.sm] = gpc_of(block.sm).next = 0;
+  }
   start_first_blocks();
 }
 
@@ -282,12 +287,6 @@ L2Traffic Gpu::drain() {
   traffic.fabric_hits = after.fabric_hit_sectors - before.fabric_hit_sectors;
   traffic.fabric_misses = after.fabric_miss_sectors - before.fabric_miss_sectors;
   return traffic;
-}
-
-std::vector<std::uint64_t> Gpu::issued_by_sm() const {
-  std::vector<std::uint64_t> issued;
-  for (const auto& sm : sms_) issued.push_back(sm->issued());
-  return issued;
 }
 
 std::uint64_t Gpu::issued() const {

@@ -20,10 +20,18 @@
 
 namespace forewarp {
 
-/// Blocks of a grid, from one up to another, and how many SMs take them; 0: all.
+/// A block that is in the middle of its way.
+struct BlockUnderWay {
+  std::uint64_t block = 0;
+  std::uint16_t sm = 0;
+  std::vector<std::uint64_t> behind;  ///< instructions of each of its warps
+};
+
+/// Blocks of a grid, from one up to another, and how many SMs take them; 0: all. Those under way are there before.
 struct BlockRange {
   std::uint64_t first = 0, end = ~std::uint64_t{0};
   int sms = 0;
+  std::span<const BlockUnderWay> under_way = {};
 };
 
 class Gpu {
@@ -47,7 +55,6 @@ class Gpu {
   L2Traffic drain();
   Cycle last_end() const { return last_end_; }
   std::uint64_t issued() const;
-  std::vector<std::uint64_t> issued_by_sm() const;
   std::uint64_t finished_blocks() const { return finished_blocks_; }
   BlockDispatcher& dispatcher() { return dispatcher_; }
   const BlockDispatcher& dispatcher() const { return dispatcher_; }

@@ -130,11 +130,9 @@ class MemorySystem {
   static bool in_sample(std::uint32_t pair, std::uint32_t every) { return (pair & (every - 1)) == 0; }
   /// Pairs of slices, see pick(). Different threads may touch lines of different pairs.
   std::uint32_t slice_pairs() const;
-  /// The backlog of each slice's atomic unit, in 1/1024 cycles, and a way to add to it: blocks that do not wait for
-  /// their reductions can end faster than L2 serves them, so skipped blocks must leave the backlog they would have
-  /// built.
-  std::vector<FineCycle> atomic_backlog(Cycle now) const;
-  void add_atomic_backlog(std::span<const FineCycle> by_slice);
+  /// What the atomic unit has before it that has the most: blocks that do not wait for their reductions can end faster
+  /// than L2 serves them.
+  Cycle atomic_backlog(Cycle now) const;
   /// Takes over the contents of another memory system's L2. What is on its way there has arrived here.
   void copy_lines(const MemorySystem& other);
   /// End of kernel: what ncu counts as DRAM writes of dirty data still in L2 is not written; this only reports it, of

@@ -73,15 +73,10 @@ void MemorySystem::prefetch(const LinePlace& home, bool write, std::uint16_t sm)
   s.slices_[home.slice].cache.prefetch(home.index, false);
 }
 
-std::vector<FineCycle> MemorySystem::atomic_backlog(Cycle now) const {
-  std::vector<FineCycle> backlog;
-  for (const State::Slice& slice : state_->slices_)
-    backlog.push_back(slice.atomics.free() - std::min(slice.atomics.free(), to_fine(now)));
-  return backlog;
-}
-
-void MemorySystem::add_atomic_backlog(std::span<const FineCycle> by_slice) {
-  for (std::size_t i = 0; i < by_slice.size(); ++i) state_->slices_[i].atomics.delay(by_slice[i]);
+Cycle MemorySystem::atomic_backlog(Cycle now) const {
+  FineCycle last = to_fine(now);
+  for (const State::Slice& slice : state_->slices_) last = std::max(last, slice.atomics.free());
+  return (last - to_fine(now)) >> kFineBits;
 }
 
 void MemorySystem::copy_lines(const MemorySystem& other) {

@@ -4,16 +4,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <utility>
 
 #include "base/error.h"
-#include "timing/gpu/block_dispatcher.h"
-#include "timing/skip/steady_traffic.h"
 
 namespace forewarp {
 namespace {
 
-constexpr double kNearlyAll = 0.98;        // of the blocks, whose class stands for the launch
 constexpr std::uint32_t kMostApart = 8;    // slices of which one is looked at
 constexpr std::uint32_t kStretches = 4;    // of time, if not all of it is looked at
 constexpr double kUncounted = 4;           // a fourth of each, until L2 is what it is there
@@ -57,14 +54,7 @@ class RecentLines {
 
 }  // namespace
 
-BlockFootprint::BlockFootprint(const LaunchContext& context, std::uint64_t wave, Crew& crew)
-    : context_(context), wave_(std::max<std::uint64_t>(1, wave)), lists_(crew) {
-  BlockDispatcher dispatcher(context.gpu, std::max(wave_, context.trace.launch.grid.count()), context.blocks_per_sm);
-  for (Cycle now = 0; sm_of_.size() < wave_; now = dispatcher.wake(now)) {
-    FW_CHECK(now != kNever, "a wave of blocks that does not fit the GPU");
-    for (BlockDispatcher::Grant grant = dispatcher.next(now); grant.sm >= 0; grant = dispatcher.next(now))
-      sm_of_.push_back(static_cast<std::uint16_t>(grant.sm));
-  }
+BlockFootprint::BlockFootprint(const LaunchContext& context, Crew& crew) : context_(context), lists_(crew) {
   std::uint64_t total = 0, blocks = 0;
   for (const BlockClass& cls : context_.trace.classes) {
     std::uint64_t lines = 0;
@@ -134,6 +124,12 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
   }
   made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
   for (const Line& line : made.lines) made.asked.add(line.kind, line.sectors);
+  made.stored.assign(kBlockSteps + 1, 0);
+  for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
+    made.stored[s + 1] = made.stored[s];
+    for (std::uint32_t i = made.begin[s]; i < made.begin[s + 1]; ++i)
+      made.stored[s + 1] += made.lines[i].kind == RequestKind::Write;
+  }
   for (std::uint32_t s = 0; s < kBlockSteps; ++s) made.steps[s] = made.begin[s] < made.begin[s + 1];
   return made;
 }
@@ -187,71 +183,6 @@ TouchLists::Counted BlockFootprint::touch_due(Sample sample, MemorySystem& memor
   return counted;
 }
 
-/// Waves after which blocks are at the same places of the grid's rows (of its planes) again; 0: blocks of different
-/// classes follow each other in some way of their own.
-std::uint64_t BlockFootprint::waves_until_repeat() const {
-  const Dim3& grid = context_.trace.launch.grid;
-  std::uint64_t most = 0;
-  for (const BlockClass& cls : context_.trace.classes) most = std::max(most, cls.population);
-  if (static_cast<double>(most) < kNearlyAll * static_cast<double>(grid.count())) return 0;
-  const std::uint64_t row = grid.z > 1 ? std::uint64_t{grid.x} * grid.y : grid.y > 1 ? grid.x : 1;
-  return (row + wave_ - 1) / wave_;
-}
-
-L2Traffic BlockFootprint::touch(std::uint64_t first, std::uint64_t count, std::uint64_t most, MemorySystem& memory) {
-  L2Traffic traffic;
-  Asked whole, touched;
-  std::vector<Running> wave;
-  std::uint64_t period = waves_until_repeat();
-  const std::uint64_t l2_lines = static_cast<std::uint64_t>(context_.gpu.l2.bytes) / kLineBytes;
-  SteadyTraffic steady(l2_lines, period);
-  const std::uint64_t end = first + count, at_the_end = l2_lines / std::max<std::uint64_t>(1, lines_per_block_);
-  Sample sample;
-  while (sample.counted < kMostApart && count * lines_per_block_ > most * sample.counted) sample.counted *= 2;
-  for (std::uint64_t begin = first; begin < end; begin += wave_) {
-    wave.resize(std::min(wave_, end - begin));
-    BlockSteps steps;
-    if (by_class_.size() > kKeptClasses) by_class_.clear();
-    for (std::uint64_t i = 0; i < wave.size(); ++i) {
-      start(begin + i, sm_of_[(begin + i) % wave_], wave[i]);
-      whole += wave[i].footprint->asked;
-      steps |= wave[i].footprint->steps;
-    }
-    sample.touched = begin + wave_ + at_the_end < end ? sample.counted : 1;
-    TouchLists::Counted by_wave;
-    for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
-      if (!steps[s]) continue;
-      for (const Running& block : wave) {
-        add(block, s);
-        if (much_due(sample)) by_wave += touch_due(sample, memory);
-      }
-    }
-    by_wave += touch_due(sample, memory);
-    traffic += by_wave.traffic;
-    touched += by_wave.asked;
-    if (period == 0) continue;
-    steady.add(lines_per_block_ * wave.size(), by_wave.traffic);
-    const std::uint64_t done = begin - first + wave.size();
-    if (const std::uint64_t skip = steady.may_skip((count - done) / wave_); skip > 0) {
-      traffic += steady.expected(skip);
-      begin += skip * wave_;
-      period = 0;
-    }
-  }
-  return sample.counted == 1 ? traffic : scaled(traffic, whole, touched);
-}
-
-/// What some slices moved, for all of them.
-L2Traffic BlockFootprint::scaled(const L2Traffic& traffic, const Asked& whole, const Asked& touched) {
-  const auto ratio = [](std::uint64_t all, std::uint64_t some) {
-    return static_cast<double>(all) / static_cast<double>(std::max<std::uint64_t>(1, some));
-  };
-  L2Traffic all =
-      traffic.scaled(touched.read > 0 ? ratio(whole.read, touched.read) : ratio(whole.written, touched.written));
-  if (touched.written > 0) all.written = traffic.scaled(ratio(whole.written, touched.written)).written;
-  return all;
-}
-
 Asked BlockFootprint::asked(std::span<const RestPart> parts) {
   std::unordered_map<std::uint32_t, std::vector<Asked>> before;  // the steps of a class
   Asked all;
@@ -282,20 +213,21 @@ std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const R
   std::uint32_t every = 1;
   while (every < kMostApart && lines > static_cast<double>(effort.touched) * every) every *= 2;
   if (every == 1 && seen == lines) return {{1, 0, 0, kForEver}};
-  const StepTimes times(parts);
+  const WorkInTime work(parts, [](std::uint64_t) { return 1.0; });
+  const auto at = [&](double share) { return work.when(share * work.all()); };
   // The sample has to be as it would be in the end.
   const double last = std::max(0.0, 1 - static_cast<double>(effort.at_the_end) / lines);
   std::vector<Stretch> all;
   if (seen == lines) {
-    all.push_back({every, 0, 0, times.at(last)});
+    all.push_back({every, 0, 0, at(last)});
   } else {
     const double span = last / kStretches, length = std::min(span, seen / lines / kStretches);
     for (std::uint32_t i = 0; i < kStretches; ++i) {
       const double begin = i * span + (span - length) / 2;
-      all.push_back({every, times.at(begin), times.at(begin + length / kUncounted), times.at(begin + length)});
+      all.push_back({every, at(begin), at(begin + length / kUncounted), at(begin + length)});
     }
   }
-  all.push_back({every, times.at(last), kForEver, kForEver});
+  all.push_back({1, at(last), kForEver, kForEver});
   return all;
 }
 
@@ -343,7 +275,7 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   }
   const L2Traffic& traffic = all.traffic;
   const Asked& touched = all.asked;
-  const std::uint32_t every = stretches_of.back().every;
+  const std::uint32_t every = stretches_of.front().every;
   const std::uint64_t dirty_after = memory.dirty_bytes(every) * every;
   if (stretches_of.size() == 1) return {traffic, dirty_after};
   const Asked whole = asked(parts);
@@ -364,6 +296,33 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - dirty_after);
   scaled.written = static_cast<std::uint64_t>(std::llround(std::max(0.0, written)));
   return {scaled, dirty_after};
+}
+
+std::uint64_t BlockFootprint::stored(std::uint64_t block, double from, double to) {
+  const std::vector<std::uint32_t>& before = footprint(context_.classes.class_of(block))->stored;
+  return before[step_at(to)] - before[step_at(from)];
+}
+
+void BlockFootprint::fill_l1(std::span<const RestPart> of_sm, double until, Sm& sm) {
+  const std::size_t enough = context_.l1_bytes / kLineBytes;
+  std::vector<StepsInTime::Step> steps;
+  StepsInTime order(of_sm, {}, -kForEver, until);
+  for (StepsInTime::Step step; order.next(step);) steps.push_back(step);
+  const auto lines_of = [&](const StepsInTime::Step& step) {
+    const Footprint& known = *footprint(context_.classes.class_of(of_sm[step.part].block));
+    return std::span(known.lines).subspan(known.begin[step.step], known.begin[step.step + 1] - known.begin[step.step]);
+  };
+  std::size_t first = steps.size();
+  for (std::size_t lines = 0; first > 0 && lines < enough; --first) lines += lines_of(steps[first - 1]).size();
+  Running running;
+  std::size_t part = of_sm.size();
+  for (; first < steps.size(); ++first) {
+    if (std::exchange(part, steps[first].part) != steps[first].part) start(of_sm[steps[first].part].block, 0, running);
+    for (const Line& line : lines_of(steps[first]))
+      sm.touch_l1(line.line + running.shifts[line.slope], line.sectors, line.kind,
+                  line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors}));
+  }
+  work_ += steps.size() / kLookedThrough + enough;
 }
 
 }  // namespace forewarp

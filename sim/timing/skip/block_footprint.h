@@ -2,7 +2,6 @@
 // is as full and as dirty afterwards as if they had run, and their DRAM traffic is counted rather than scaled.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,7 +17,8 @@
 namespace forewarp {
 
 /// In lines. All slices are touched for up to `touched`; of more, every second, fourth or eighth slice; of more than
-/// `seen`, `in_stretches` spread over the time. The last ones, `at_the_end`, are touched in any case.
+/// `seen`, `in_stretches` spread over the time. The last ones, `at_the_end`, are touched in any case, and in all
+/// slices.
 struct TouchEffort {
   std::uint64_t touched = 0, seen = 0, in_stretches = 0, at_the_end = 0;
 };
@@ -31,8 +31,8 @@ struct FollowedRest {
 
 class BlockFootprint {
  public:
-  /// `wave`: blocks that run side by side. The crew's threads share what is touched.
-  BlockFootprint(const LaunchContext&, std::uint64_t wave, Crew&);
+  /// The crew's threads share what is touched.
+  BlockFootprint(const LaunchContext&, Crew&);
 
   static constexpr std::size_t kKeptClasses = 256;  ///< kept; a launch of more has a class for nearly every block
 
@@ -40,12 +40,14 @@ class BlockFootprint {
   std::uint64_t work() const { return work_; }
   /// At most so many lines are touched by a block, in the mean over the grid.
   std::uint64_t lines_per_block() const { return lines_per_block_; }
-  /// Touches L2 for blocks first ... first + count - 1, wave by wave, the blocks of a wave side by side. Of more than
-  /// `most` lines, some slices' stand for all, but for the last ones, which leave L2 as all of them would.
-  L2Traffic touch(std::uint64_t first, std::uint64_t count, std::uint64_t most, MemorySystem&);
   /// Touches L2 for parts of blocks as time passes, or for as much of them as the effort allows: then what some slices
   /// do in the middle of the time stands for all, and only those of the last sample are as all would be afterwards.
   FollowedRest follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
+
+  /// Lines that a block writes on a part of its way.
+  std::uint64_t stored(std::uint64_t block, double from, double to);
+  /// L1 of an SM holds what the last lines leave in it that blocks of the SM ask for until some time.
+  void fill_l1(std::span<const RestPart> of_sm, double until, Sm&);
 
  private:
   struct Line {
@@ -60,7 +62,8 @@ class BlockFootprint {
   struct Footprint {
     std::vector<Line> lines;
     std::vector<std::uint32_t> begin;
-    BlockSteps steps;  ///< that have lines
+    BlockSteps steps;                   ///< that have lines
+    std::vector<std::uint32_t> stored;  ///< lines written before each step, and in all
     Asked asked;
   };
   struct Running {
@@ -95,13 +98,7 @@ class BlockFootprint {
   /// Touches what is due.
   TouchLists::Counted touch_due(Sample, MemorySystem&);
 
-  static L2Traffic scaled(const L2Traffic&, const Asked& whole, const Asked& touched);
-
-  std::uint64_t waves_until_repeat() const;
-
   LaunchContext context_;
-  std::uint64_t wave_ = 1;
-  std::vector<std::uint16_t> sm_of_;  ///< of each block of the first wave; later waves are taken to follow it
   std::uint64_t lines_per_block_ = 0, work_ = 0;
   std::unordered_map<std::uint32_t, std::shared_ptr<const Footprint>> by_class_;
   std::vector<Due> due_;

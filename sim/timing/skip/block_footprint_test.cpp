@@ -33,7 +33,7 @@ class Launch {
 
   BlockFootprint footprint(int blocks_per_sm = 1) const {
     const LaunchContext context{gpu_, trace(), program_, patterns_, timing_, *classes_, blocks_per_sm, 1, 0};
-    return BlockFootprint(context, 2 * static_cast<std::uint64_t>(blocks_per_sm), crew_);
+    return BlockFootprint(context, crew_);
   }
 
  private:
@@ -190,10 +190,11 @@ std::vector<std::uint64_t> left_by(unsigned threads) {
     all.insert(all.end(), lines.begin(), lines.end());
   };
   for (const std::uint64_t most : {kEndless, std::uint64_t{3000}}) {
-    BlockFootprint by_waves = launch.footprint(16), in_time = launch.footprint();
-    MemorySystem one(gpu), other(gpu);
-    note(by_waves.touch(0, kBlocks, most, one), one);
-    note(in_time.follow(two_by_two(100, 0.5), {most, kEndless, 0, 2000}, other).traffic, other);
+    for (const double late : {0.0, 0.5}) {
+      BlockFootprint footprint = launch.footprint();
+      MemorySystem memory(gpu);
+      note(footprint.follow(two_by_two(100, late), {most, kEndless, 0, 2000}, memory).traffic, memory);
+    }
   }
   return all;
 }

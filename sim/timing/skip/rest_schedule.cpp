@@ -7,8 +7,6 @@
 #include <queue>
 #include <utility>
 
-#include "timing/skip/estimate.h"
-
 namespace forewarp {
 namespace {
 
@@ -17,8 +15,9 @@ namespace {
 constexpr Stall kShared[] = {Stall::NotSelected, Stall::MathPipeThrottle, Stall::LgThrottle, Stall::MioThrottle,
                              Stall::TexThrottle, Stall::DispatchStall,    Stall::Barrier};
 
-constexpr double kDone = 0.5;       // instructions left of a block that has ended, but for rounding
-constexpr double kSameRate = 1e-9;  // rates that differ by rounding alone
+constexpr double kDone = 0.5;         // instructions left of a block that has ended, but for rounding
+constexpr double kSameRate = 1e-9;    // rates that differ by rounding alone
+constexpr double kNoProgress = 1e-3;  // of its way: a block that has gone less has waited
 // Parts of ways are kept for as many as this (200 MB): of more blocks a part is a longer piece of the way, up to all.
 constexpr double kMostParts = 4e6;
 
@@ -104,13 +103,6 @@ struct Going {
 
 }  // namespace
 
-double SmRate::of(std::size_t sm, std::size_t full) const {
-  const double mine = sm < of_sms.size() ? of_sms[sm] : 1;
-  if (by_sms.empty()) return mine;
-  const double left = by_sms[std::clamp<std::size_t>(full, 1, by_sms.size()) - 1];
-  return std::min(mine * left, std::max(mine * by_sms.back(), by_sms.front()));
-}
-
 SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
                      const SmShape& shape, double held, const FewSms& few) {
   const auto done = static_cast<double>(std::max<std::uint64_t>(1, instructions));
@@ -155,45 +147,26 @@ std::vector<double> observed_shares(std::span<const BlockProgress> later, std::s
     most = std::max(most, n - first + 1);
   }
   std::vector<double> shares(most, 0);
-  bool any = false;
+  std::size_t full = 0, stayed = 0;  // SMs
   for (std::size_t n = 0, t = 0; n < now.size();) {
     std::size_t end = n, until = t;
     while (end < now.size() && now[end].sm == now[n].sm) ++end;
     while (t < then.size() && then[t].sm < now[n].sm) ++t;
     for (until = t; until < then.size() && then[until].sm == now[n].sm;) ++until;
     const auto same = [](const BlockProgress& a, const BlockProgress& b) { return a.block == b.block; };
-    if (end - n == shares.size() &&
+    const bool is_full = end - n == shares.size();
+    full += is_full;
+    if (is_full &&
         std::equal(now.begin() + static_cast<std::ptrdiff_t>(n), now.begin() + static_cast<std::ptrdiff_t>(end),
                    then.begin() + static_cast<std::ptrdiff_t>(t), then.begin() + static_cast<std::ptrdiff_t>(until),
                    same)) {
-      any = true;
+      ++stayed;
       for (std::size_t i = 0; i < shares.size(); ++i) shares[i] += now[n + i].done - then[t + i].done;
     }
     n = end;
   }
-  return any ? shares : std::vector<double>{};
-}
-
-std::vector<double> lasting_rates(std::span<const std::uint64_t> first_half, std::span<const std::uint64_t> second_half,
-                                  std::span<const std::size_t> held) {
-  const auto gains_of = [&](std::span<const std::uint64_t> done) {
-    std::vector<double> sum, sms, gains;
-    for (std::size_t sm = 0; sm < done.size(); ++sm) {
-      if (held[sm] >= sum.size()) sum.resize(held[sm] + 1), sms.resize(held[sm] + 1);
-      sum[held[sm]] += static_cast<double>(done[sm]);
-      ++sms[held[sm]];
-    }
-    for (std::size_t sm = 0; sm < done.size(); ++sm) {
-      const double mean = sum[held[sm]] / sms[held[sm]];
-      gains.push_back(mean > 0 ? static_cast<double>(done[sm]) / mean - 1 : 0);
-    }
-    return gains;
-  };
-  const std::vector<double> first = gains_of(first_half), second = gains_of(second_half);
-  const double lasts = lasting_share(first, second);
-  std::vector<double> rates;
-  for (std::size_t sm = 0; sm < first.size(); ++sm) rates.push_back(1 + lasts * (first[sm] + second[sm]) / 2);
-  return rates;
+  // Where most SMs have other blocks by now, those that have not are slow ones: they say nothing of the others.
+  return 2 * stayed >= full ? shares : std::vector<double>{};
 }
 
 RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
@@ -224,11 +197,13 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
     double first = std::numeric_limits<double>::infinity();
     std::vector<Going>& blocks = sms[sm];
     const std::vector<double>& of_mean = rates.with(blocks.size());
-    const double pace = rate.of(sm, full);
+    const double pace = rate.left(full);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const double goes = of_mean[i] * pace;
       const bool changes = std::abs(goes - blocks[i].rate) > kSameRate * goes;
-      if (changes && blocks[i].position() - blocks[i].from >= least) end_part(blocks[i], sm, now);
+      const double part = blocks[i].position() - blocks[i].from;
+      if (changes && part >= least) end_part(blocks[i], sm, now);
+      if (changes && part < std::min(least, kNoProgress)) blocks[i].at = now;
       blocks[i].rate = goes;
       if (goes > 0) first = std::min(first, blocks[i].block.left / goes);
     }
@@ -276,6 +251,19 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
     }
   }
   return rest;
+}
+
+std::vector<RestPart> parts_between(std::span<const RestPart> parts, double from, double until) {
+  std::vector<RestPart> found;
+  for (const RestPart& part : parts) {
+    if (part.until <= from || part.at >= until) continue;
+    RestPart cut = part;
+    const double rate = (part.to - part.from) / (part.until - part.at);
+    if (part.at < from) cut.at = from, cut.from += rate * (from - part.at);
+    if (part.until > until) cut.until = until, cut.to = part.from + rate * (until - part.at);
+    found.push_back(cut);
+  }
+  return found;
 }
 
 double observed_warps(const TimingCounters& later, const TimingCounters& earlier, int warps_per_block, double held) {

@@ -3,15 +3,22 @@
 // another and a last wave that is not full are seen.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "timing/result.h"
-#include "timing/skip/block_progress.h"
 
 namespace forewarp {
+
+/// How far a block in flight is.
+struct BlockProgress {
+  std::uint64_t block = 0;  ///< linear index in the grid
+  std::uint16_t sm = 0;
+  double done = 0;  ///< of its warp instructions
+};
 
 /// Warp instructions a cycle of one SM: those of one block that nobody is in the way of, and what the SM (or what it
 /// shares with others) gives when it holds as many blocks as it was seen to.
@@ -22,8 +29,6 @@ struct SmRate {
   std::vector<double> shares;
   /// What the SM gives when it holds one block, two, ... and few others are busy; with more than are listed, `most`.
   std::vector<double> by_blocks;
-  /// How fast each SM is, in proportion to the mean of those with as many blocks; empty: all alike.
-  std::vector<double> of_sms;
   /// What is left of that when as many blocks are there as fill one SM, two, ..., since they share L2 and memory; with
   /// more, the last; empty: all.
   std::vector<double> by_sms;
@@ -31,8 +36,11 @@ struct SmRate {
   double with(std::size_t blocks) const {
     return blocks > 0 && blocks <= by_blocks.size() ? by_blocks[blocks - 1] : most;
   }
-  /// The same of one SM, when so many are full.
-  double of(std::size_t sm, std::size_t full) const;
+
+  /// What is left when so many are full.
+  double left(std::size_t full) const {
+    return by_sms.empty() ? 1 : by_sms[std::clamp<std::size_t>(full, 1, by_sms.size()) - 1];
+  }
 };
 
 struct SmShape {
@@ -54,14 +62,8 @@ SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier,
                      const SmShape&, double held, const FewSms&);
 
 /// How far blocks of one SM came side by side, from the oldest on: of the SMs that hold the most blocks, and the same
-/// ones at both times. Empty where there are none.
+/// ones at both times. Empty where most do not.
 std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier);
-
-/// How fast each SM goes in proportion to the mean of those that hold as many blocks, as far as that lasts, from what
-/// each did in both halves of a time: some are faster for good, since they share their way to L2 with fewer; others
-/// were so by chance.
-std::vector<double> lasting_rates(std::span<const std::uint64_t> first_half, std::span<const std::uint64_t> second_half,
-                                  std::span<const std::size_t> held);
 
 /// A block that has still to run, or to run on.
 struct RestBlock {
@@ -89,6 +91,9 @@ struct RestTime {
 /// the older ones come first (sm_issue.cpp), where queues do, all come in turn. Fewer blocks than were seen give less.
 RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
                        const SmRate&, const std::function<RestBlock(std::uint64_t)>& next);
+
+/// What is done from a time on and before another.
+std::vector<RestPart> parts_between(std::span<const RestPart>, double from, double until);
 
 /// `counters` holds `before` and the rest's events in proportion to its instructions: puts the schedule's cycles of SMs
 /// and warps in place of those. What warps wait for by themselves stays in proportion; what they wait for because

@@ -90,6 +90,26 @@ TEST_CASE("shares are of the SMs that hold the most blocks, and the same ones at
   CHECK(shares[0] == Approx(0.3));
   CHECK(shares[1] == Approx(0.1));
   CHECK(observed_shares(later, {}).empty());
+  // Of two full SMs both have other blocks by then: the one that kept its blocks is no longer most of them.
+  const std::vector<BlockProgress> turned{{2, 0, 0.2}, {0, 0, 0.4}, {5, 1, 0.1}, {7, 1, 0.9}, {8, 2, 0.1}, {9, 2, 0.1}};
+  CHECK(observed_shares(turned, earlier).empty());
+}
+
+TEST_CASE("a schedule is cut in two at a time, and all of it is in one of the halves") {
+  const std::vector<RestPart> parts{{0, 0, 1, 0, 100, 0}, {1, 0.5, 1, 0, 50, 1}, {2, 0, 0.5, 50, 150, 1}};
+  const std::vector<RestPart> before = parts_between(parts, 0, 75), after = parts_between(parts, 75, 1e9);
+  REQUIRE(before.size() == 3);
+  REQUIRE(after.size() == 2);
+  CHECK(before[0].to == Approx(0.75));
+  CHECK(before[0].until == 75);
+  CHECK(after[0].from == before[0].to);
+  CHECK(after[0].at == 75);
+  CHECK(after[0].until == 100);
+  CHECK(before[1].until == 50);
+  CHECK(before[2].to == Approx(0.125));
+  CHECK(after[1].block == 2);
+  CHECK(after[1].from == before[2].to);
+  CHECK(after[1].to == 0.5);
 }
 
 TEST_CASE("which part of its way a block goes, and when") {
@@ -154,11 +174,11 @@ TEST_CASE("an SM is faster the fewer others are busy") {
   CHECK(rate.with(1) == Approx(1.2));
   CHECK(rate.with(2) == Approx(1.5));
   REQUIRE(rate.by_sms.size() == 10);
-  CHECK(rate.with(2) * rate.of(0, 10) == Approx(1));
-  CHECK(rate.of(0, 5) == Approx(1).epsilon(0.001));
-  CHECK(rate.of(0, 7) < rate.of(0, 5));
-  CHECK(rate.of(0, 7) > rate.of(0, 10));
-  CHECK(rate.of(0, 11) == rate.of(0, 10));
+  CHECK(rate.with(2) * rate.left(10) == Approx(1));
+  CHECK(rate.left(5) == Approx(1).epsilon(0.001));
+  CHECK(rate.left(7) < rate.left(5));
+  CHECK(rate.left(7) > rate.left(10));
+  CHECK(rate.left(11) == rate.left(10));
   // As many were busy: what is left is the same for any number.
   const std::vector<double> same = observed_rate(two_blocks(), {}, 1000, kShape, 2, {10, 1.2, 1.5}).by_sms;
   REQUIRE(same.size() == 1);
@@ -176,28 +196,6 @@ TEST_CASE("SMs that still work go on faster when others have ended") {
   CHECK(r.parts.back().from == Approx(0.5));
   // A block that waits keeps both busy.
   CHECK(cycles({{100}, {50}}, 1, 1, rate) == Approx(250));
-}
-
-TEST_CASE("SMs that are faster for good take more of the blocks") {
-  SmRate rate = rate_of(1, 1);
-  rate.of_sms = {1.5, 0.5};
-  CHECK(cycles({{}, {}}, 4, 1, rate) == Approx(200));
-  // None is faster than an SM that is alone.
-  rate.by_sms = {1, 0.8};
-  CHECK(rate.of(0, 2) == Approx(1.2));
-  CHECK(rate.of(1, 2) == Approx(0.4));
-  CHECK(rate.of(1, 1) == Approx(0.5));
-}
-
-TEST_CASE("how fast an SM is lasts as far as it was so in both halves") {
-  const std::vector<std::uint64_t> one{110, 90}, other{90, 110};
-  const std::vector<std::size_t> alike{1, 1};
-  CHECK(lasting_rates(one, one, alike)[0] == Approx(1.1));
-  CHECK(lasting_rates(one, one, alike)[1] == Approx(0.9));
-  CHECK(lasting_rates(one, other, alike)[0] == Approx(1));
-  // SMs with more blocks, or with none, say nothing of the others.
-  const std::vector<std::uint64_t> apart{100, 0, 100, 150};
-  CHECK(lasting_rates(apart, apart, std::vector<std::size_t>{1, 0, 1, 2}) == std::vector<double>{1, 1, 1, 1});
 }
 
 TEST_CASE("warps that end before the others of their block are not in flight") {

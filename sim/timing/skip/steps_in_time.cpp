@@ -63,30 +63,43 @@ void StepsInTime::push(std::size_t part, std::uint32_t step) {
   if (at < until_) queue_.push({at, part, step, wanted_from(part, step + 1) >= end});
 }
 
-StepTimes::StepTimes(std::span<const RestPart> parts) : begun_(kBuckets + 1, 0) {
-  for (const RestPart& part : parts) end_ = std::max(end_, part.until);
-  // Each part adds its rate to the buckets in which it runs.
-  std::vector<double> rate(kBuckets + 1, 0);
+WorkInTime::WorkInTime(std::span<const RestPart> parts, const std::function<double(std::uint64_t)>& work)
+    : done_(kBuckets + 1, 0) {
+  double end = 0;
+  for (const RestPart& part : parts) end = std::max(end, part.until);
+  bucket_ = std::max(end, 1.0) / kBuckets;
+  // Each part adds its rate from its start on, and takes it away at its end.
+  std::vector<double> rate(kBuckets + 2, 0), within(kBuckets + 2, 0);
+  const auto add = [&](double at, double more) {
+    const double place = std::min(at / bucket_, static_cast<double>(kBuckets));
+    const auto next = static_cast<std::size_t>(place) + 1;
+    rate[next] += more;
+    within[next] += more * (static_cast<double>(next) - place);
+  };
   for (const RestPart& part : parts) {
-    const std::size_t first = bucket(part.at), last = bucket(part.until);
-    const double by_bucket = (step_at(part.to) - first_step(part)) / static_cast<double>(last - first + 1);
-    rate[first] += by_bucket;
-    rate[last + 1] -= by_bucket;
+    const double each = (part.to - part.from) * work(part.block) / std::max(1e-9, (part.until - part.at) / bucket_);
+    add(part.at, each);
+    add(part.until, -each);
   }
   double now = 0;
-  for (std::size_t b = 0; b < kBuckets; ++b) {
+  for (std::size_t b = 1; b <= kBuckets; ++b) {
+    done_[b] = done_[b - 1] + now + within[b];
     now += rate[b];
-    begun_[b + 1] = begun_[b] + now;
   }
 }
 
-double StepTimes::at(double share) const {
-  const auto after = std::upper_bound(begun_.begin(), begun_.end(), share * begun_.back());
-  return end_ * static_cast<double>(after - begun_.begin() - 1) / kBuckets;
+double WorkInTime::by(double time) const {
+  const double place = std::clamp(time / bucket_, 0.0, static_cast<double>(kBuckets));
+  const std::size_t b = std::min(kBuckets - 1, static_cast<std::size_t>(place));
+  return done_[b] + (place - static_cast<double>(b)) * (done_[b + 1] - done_[b]);
 }
 
-std::size_t StepTimes::bucket(double at) const {
-  return end_ <= 0 ? 0 : std::min(kBuckets - 1, static_cast<std::size_t>(at / end_ * kBuckets));
+double WorkInTime::when(double done) const {
+  const auto after = std::upper_bound(done_.begin(), done_.end(), done);
+  if (after == done_.end()) return bucket_ * kBuckets;
+  if (after == done_.begin()) return 0;
+  const double before = *std::prev(after);
+  return bucket_ * (static_cast<double>(after - done_.begin() - 1) + (done - before) / (*after - before));
 }
 
 }  // namespace forewarp

@@ -57,18 +57,21 @@ class StepsInTime {
   std::priority_queue<Step, std::vector<Step>, std::greater<>> queue_;
 };
 
-/// The time by which a share of all steps has begun.
-class StepTimes {
+/// How much of the work of all parts is done by when.
+class WorkInTime {
  public:
-  explicit StepTimes(std::span<const RestPart>);
-  double at(double share) const;
+  /// `work`: of the whole way of a block.
+  WorkInTime(std::span<const RestPart>, const std::function<double(std::uint64_t block)>& work);
+  double all() const { return done_.back(); }
+  double by(double time) const;
+  /// The time by which so much is done.
+  double when(double done) const;
 
  private:
   static constexpr std::size_t kBuckets = 4096;
-  std::size_t bucket(double at) const;
 
-  double end_ = 0;
-  std::vector<double> begun_;  ///< before each bucket
+  double bucket_ = 1;         ///< a bucket's time
+  std::vector<double> done_;  ///< before each bucket
 };
 
 }  // namespace forewarp

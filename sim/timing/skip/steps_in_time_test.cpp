@@ -56,9 +56,16 @@ TEST_CASE("stretches of time that meet hold all steps between them") {
   CHECK(seen == all.size());
 }
 
-TEST_CASE("half of the steps have begun earlier where more blocks run") {
-  const StepTimes times(kParts);
-  // 64 and 64 steps until 50, 64 until 100, 128 until 200: 160 of 320 have begun at 75.
-  CHECK(times.at(0.5) == Approx(75).margin(1));
-  CHECK(times.at(0) == Approx(0).margin(1));
+TEST_CASE("work goes on as blocks do, each at its rate") {
+  const WorkInTime work(kParts, [](std::uint64_t block) { return block == 1 ? 300.0 : 100.0; });
+  CHECK(work.all() == Approx(450));
+  // 100 and 50 until 50 and 100, then 300.
+  for (const auto& [time, done] :
+       std::vector<std::pair<double, double>>{{0, 0}, {25, 50}, {50, 100}, {100, 150}, {150, 300}, {200, 450}}) {
+    INFO(time);
+    CHECK(work.by(time) == Approx(done).margin(0.5));
+    CHECK(work.when(done) == Approx(time).margin(0.2));
+  }
+  CHECK(work.when(-1) == 0);
+  CHECK(work.when(1e9) == Approx(200));
 }

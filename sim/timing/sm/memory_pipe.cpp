@@ -253,15 +253,15 @@ bool MemoryPipe::atomic_line(const MemoryOperation& operation, std::uint64_t lin
   return true;
 }
 
-void MemoryPipe::touch(std::uint64_t line, const LineSectors& part, AccessEffect effect) {
+void MemoryPipe::touch(std::uint64_t line, std::uint8_t sectors, RequestKind kind, bool whole) {
   L1Cache::Line* cached = l1_.find(line);
-  if (effect.changes_at_l2()) {
-    if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~part.sectors);
+  if (kind == RequestKind::Atomic || kind == RequestKind::Reduction) {
+    if (cached != nullptr) cached->present = static_cast<std::uint8_t>(cached->present & ~sectors);
     return;
   }
   if (cached == nullptr) cached = l1_.allocate(line);
-  if (cached != nullptr && (effect.request == RequestKind::Read || part.whole_sectors()))
-    cached->present = static_cast<std::uint8_t>(cached->present | part.sectors);
+  if (cached != nullptr && (kind == RequestKind::Read || whole))
+    cached->present = static_cast<std::uint8_t>(cached->present | sectors);
 }
 
 /// Bank of L1's tags in which the i-th line of an access is looked up.

@@ -139,8 +139,8 @@ class MemoryPipe {
 
   const MemoryPipeCounters& counters() const { return counters_; }
   void invalidate() { l1_.clear(); }
-  /// Updates L1 as if the sectors had been accessed, without time: for skipped work.
-  void touch(std::uint64_t line, const LineSectors&, AccessEffect);
+  /// L1 holds sectors of a line as if they had been accessed, which takes no time.
+  void touch(std::uint64_t line, std::uint8_t sectors, RequestKind, bool whole);
 
   /// From issue to the earliest arrival at the shared unit.
   Cycle lead_cycles() const { return lead_; }

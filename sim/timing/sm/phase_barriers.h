@@ -68,15 +68,6 @@ class PhaseBarriers {
     return barrier == nullptr ? 0 : barrier->completed;
   }
 
-  /// So many phases are over without having been seen; who waits does so for one as much later.
-  void move_on(std::uint32_t offset, std::uint32_t phases) {
-    Barrier* barrier = find(offset);
-    if (barrier == nullptr) return;
-    barrier->completed += phases;
-    for (Waiter& waiter : waiters_)
-      if (waiter.barrier == offset) waiter.phase += phases;
-  }
-
  private:
   struct Barrier {
     std::uint32_t offset = 0;

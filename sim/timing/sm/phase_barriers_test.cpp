@@ -56,20 +56,3 @@ TEST_CASE("barriers are told apart, and who leaves one is not expected again") {
   barriers.change(change(8, 1, 0), 8, nobody);
   CHECK(barriers.over(8, 2));
 }
-
-TEST_CASE("a barrier whose phases are left out counts on, and so does who waits at it") {
-  PhaseBarriers barriers;
-  Cycle woken = 0;
-  const auto wake = [&](const PhaseBarriers::Waiter&, Cycle at) { woken = at; };
-  barriers.init(0, 1);
-  barriers.init(8, 1);
-  barriers.change(change(0, 1, 0), 5, wake);
-  CHECK(barriers.await({3, 0, 0, 2}) == kNever);
-  barriers.move_on(0, 10);
-  CHECK(barriers.over(0, 11));
-  CHECK(!barriers.over(0, 12));
-  CHECK(!barriers.over(8, 1));
-  CHECK(woken == 0);
-  barriers.change(change(0, 1, 0), 9, wake);
-  CHECK(woken == 9);
-}

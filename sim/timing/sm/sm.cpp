@@ -28,7 +28,7 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id)
   local_lines_ = (context.trace.kernel->local_bytes + 3) / 4 * static_cast<std::uint64_t>(context.warps_per_block);
 }
 
-void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat) {
+void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat, std::span<const std::uint64_t> behind) {
   std::size_t slot = 0;
   while (blocks_[slot].used) ++slot;
   Block& block = blocks_[slot];
@@ -81,6 +81,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat) {
     warp.cls = class_index;
     warp.path = cls.warps[w].path;
     warp.cursor = WarpCursor(path, cls.warps[w]);
+    if (!behind.empty()) warp.cursor.advance(behind[w], context_.program.events());
     warp.placed = std::max(now, warp_start_free_);
     warp_start_free_ = warp.placed + static_cast<Cycle>(launch.warp_start_interval);
     warp.started = warp.placed + static_cast<Cycle>(launch.block_start_cycles);

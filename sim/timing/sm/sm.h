@@ -76,7 +76,9 @@ class Sm {
   int resident() const { return resident_; }
   /// What joins it to the other SMs of its GPC; without it there are no clusters.
   void join(ClusterNetwork& network) { network_ = &network; }
-  void start_block(std::uint32_t linear_block, Cycle now, const ClusterSeat& seat = {});
+  /// `behind`: instructions that each of its warps has behind it; empty: none.
+  void start_block(std::uint32_t linear_block, Cycle now, const ClusterSeat& seat = {},
+                   std::span<const std::uint64_t> behind = {});
 
   /// Does everything due at `now`; appends blocks that end. Returns the next cycle with work. `stalls`: by instruction,
   /// shared by all SMs that one thread runs, which execute the same code at nearly the same time: one table stays in
@@ -95,7 +97,7 @@ class Sm {
   void collect(Cycle now, TimingCounters&) const;
   std::uint64_t issued() const { return issued_; }
 
-  // For those who look at it from outside, between ticks: where warps are, and placing them elsewhere in their traces.
+  // For those who look at it from outside, between ticks: where warps are, and what L1 holds.
   auto residents() const {
     return std::views::iota(std::size_t{0}, blocks_.size()) |
            std::views::filter([this](std::size_t slot) { return blocks_[slot].used; }) |
@@ -103,16 +105,9 @@ class Sm {
   }
   ResidentBlock resident_in(std::uint16_t slot) const;
   const Warp& warp(std::uint16_t index) const { return warps_[index]; }
-  /// A warp goes on so many runs and records further: at the same instruction of a run that is equal to the one under
-  /// way. What it has in flight and what it waits for stay.
-  void move_on(std::uint16_t warp, std::size_t runs, std::size_t records) { warps_[warp].cursor.skip(runs, records); }
-  /// A barrier in shared memory of the block goes on by so many phases.
-  void move_phases_on(std::uint16_t slot, std::uint32_t barrier, std::uint32_t phases) {
-    blocks_[slot].phases.move_on(barrier, phases);
-  }
-  /// L1 holds the sectors of a line as if they had been accessed.
-  void touch_l1(std::uint64_t line, const LineSectors& part, const AccessEffect& effect) {
-    pipe_.touch(line, part, effect);
+  /// L1 holds sectors of a line as if they had been accessed. `whole`: all bytes of them.
+  void touch_l1(std::uint64_t line, std::uint8_t sectors, RequestKind kind, bool whole) {
+    pipe_.touch(line, sectors, kind, whole);
   }
   int live_warps() const;
   /// Tells the recorder what the warps that it watches have waited for up to `now`.

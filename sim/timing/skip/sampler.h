@@ -1,4 +1,4 @@
-// Replays a launch: in full, or until its rate is steady, skipping what would only repeat and simulating the tail.
+// Replays a launch: in full, or in detail for as long as it may take, with the rest at the rate of what was seen.
 #pragma once
 
 #include "timing/simulate.h"

@@ -1,0 +1,160 @@
+#include "timing/skip/blocks_in_flight.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace forewarp {
+namespace {
+
+constexpr std::size_t kLookedThrough = 64;  // classes, for barriers that not all warps of a block meet at
+
+std::uint64_t instructions_ahead(const Warp& warp) { return warp.alive ? warp.cursor.ahead() : 0; }
+
+/// The part of a block's way that lies behind it.
+double done(const Sm& sm, const ResidentBlock& block, const KernelTrace& trace) {
+  std::uint64_t ahead = 0, all = 0;
+  for (const std::uint16_t index : block.warps) {
+    const Warp& warp = sm.warp(index);
+    all += trace.classes[warp.cls].paths[warp.path].instructions;
+    ahead += instructions_ahead(warp);
+  }
+  return all == 0 ? 1.0 : 1 - static_cast<double>(ahead) / static_cast<double>(all);
+}
+
+std::uint64_t line_of(const ResidentBlock& block, const Access& access, const LineSectors& part) {
+  return access.base / kLineBytes + static_cast<std::uint64_t>(block.shifts[access.slope] + part.line);
+}
+
+}  // namespace
+
+std::vector<BlockProgress> blocks_in_flight(const Gpu& gpu, const KernelTrace& trace) {
+  std::vector<BlockProgress> blocks;
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id)
+    for (const ResidentBlock block : gpu.sm(id).residents())
+      blocks.push_back({block.linear, id, done(gpu.sm(id), block, trace)});
+  return blocks;
+}
+
+std::vector<std::vector<Leads>> leads_in_flight(const Gpu& gpu, const KernelTrace& trace) {
+  std::vector<std::vector<Leads>> leads(gpu.sms());
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
+    const Sm& sm = gpu.sm(id);
+    std::vector<std::pair<std::uint64_t, Leads>> of_sm;
+    for (const ResidentBlock block : sm.residents()) {
+      auto& [linear, of_block] = of_sm.emplace_back(block.linear, Leads{});
+      for (const std::uint16_t index : block.warps) {
+        const Warp& warp = sm.warp(index);
+        const std::uint64_t all = trace.classes[warp.cls].paths[warp.path].instructions;
+        of_block.push_back(1 - static_cast<double>(instructions_ahead(warp)) / static_cast<double>(all) -
+                           done(sm, block, trace));
+      }
+    }
+    std::sort(of_sm.begin(), of_sm.end());
+    for (auto& [linear, of_block] : of_sm) leads[id].push_back(std::move(of_block));
+  }
+  return leads;
+}
+
+L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint32_t steps, std::uint64_t most_lines) {
+  L2Traffic traffic;
+  for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
+    const Sm& sm = gpu.sm(id);
+    std::uint64_t touched = 0;
+    for (const ResidentBlock block : sm.residents()) {
+      const auto until = std::min(static_cast<std::uint64_t>(std::ceil(done(sm, block, context.trace) * steps)),
+                                  std::uint64_t{steps} - 1);
+      for (const std::uint16_t index : block.warps) {
+        const Warp& warp = sm.warp(index);
+        const std::uint64_t all = context.trace.classes[warp.cls].paths[warp.path].instructions,
+                            ahead = instructions_ahead(warp);
+        if (ahead == 0) continue;
+        const std::uint64_t behind = all - ahead;
+        warp.cursor.for_each_record(context.program.events(), [&](std::uint32_t, const TraceEvent&,
+                                                                  std::span<const Access> records, std::uint64_t at) {
+          if ((behind + at) * steps >= until * all || touched >= most_lines / gpu.sms()) return false;
+          for (const Access& access : records) {
+            const AccessEffect effect = context.patterns.effect(access.pattern);
+            if (!effect.to_lines()) continue;
+            for (const LineSectors& part : context.patterns.lines(access.pattern)) {
+              traffic += gpu.memory().touch(line_of(block, access, part), part.sectors, effect.request, id,
+                                            part.whole_sectors(), part.bytes, part.fetch);
+              ++touched;
+            }
+          }
+          return true;
+        });
+      }
+    }
+  }
+  return traffic;
+}
+
+bool BlockCuts::possible() const {
+  if (context_.trace.launch.cluster.count() > 1) return false;
+  for (std::uint32_t pc = 0; pc < context_.program.size(); ++pc) {
+    switch (context_.program[pc].path) {
+      case Path::Phase:
+      case Path::Box:
+      case Path::BarrierArrive:
+      case Path::ClusterArrive:
+      case Path::ClusterWait:
+      case Path::GroupMeet:
+      case Path::GroupProduct:
+        return false;
+      default:
+        break;
+    }
+  }
+  // Barriers of some warps, by their numbers, may be passed in another order by others.
+  const std::size_t classes = std::min(context_.trace.classes.size(), kLookedThrough);
+  for (const BlockClass& cls : std::span(context_.trace.classes).first(classes)) {
+    for (const WarpTrace& warp : cls.warps) {
+      bool whole = true;
+      WarpCursor(cls.paths[warp.path], warp)
+          .for_each_record(context_.program.events(),
+                           [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t) {
+                             if (context_.program[pc].path == Path::Barrier)
+                               whole = BarrierArrival::of(records.front()).id == 0;
+                             return whole;
+                           });
+      if (!whole) return false;
+    }
+  }
+  return true;
+}
+
+const BlockCuts::Arrivals& BlockCuts::arrivals(std::uint32_t cls) {
+  std::optional<Arrivals>& known = arrivals_[cls];
+  if (known) return *known;
+  known.emplace();
+  const BlockClass& of = context_.trace.classes[cls];
+  for (const WarpTrace& warp : of.warps) {
+    std::vector<std::uint64_t>& before = known->emplace_back();
+    WarpCursor(of.paths[warp.path], warp)
+        .for_each_record(context_.program.events(),
+                         [&](std::uint32_t, const TraceEvent& event, std::span<const Access>, std::uint64_t at) {
+                           if (event.kind == EventKind::Arrive) before.push_back(at);
+                           return true;
+                         });
+  }
+  return *known;
+}
+
+std::vector<std::uint64_t> BlockCuts::at(std::uint32_t cls, double done, std::span<const double> leads) {
+  const BlockClass& of = context_.trace.classes[cls];
+  const Arrivals& before = arrivals(cls);
+  std::vector<std::uint64_t> behind;
+  std::size_t passed = ~std::size_t{0};  // barriers, by the warp that has passed the fewest
+  for (std::size_t w = 0; w < of.warps.size(); ++w) {
+    const std::uint64_t all = of.paths[of.warps[w].path].instructions;
+    const double part = std::clamp(done + (leads.size() == of.warps.size() ? leads[w] : 0), 0.0, 1.0);
+    behind.push_back(std::min(all - 1, static_cast<std::uint64_t>(part * static_cast<double>(all))));
+    const auto after = std::lower_bound(before[w].begin(), before[w].end(), behind.back());
+    passed = std::min(passed, static_cast<std::size_t>(after - before[w].begin()));
+  }
+  for (std::size_t w = 0; w < of.warps.size(); ++w)
+    if (passed < before[w].size()) behind[w] = std::min(behind[w], before[w][passed]);
+  return behind;
+}
+
+}  // namespace forewarp
