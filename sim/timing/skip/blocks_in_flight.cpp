@@ -113,8 +113,10 @@ bool BlockCuts::possible() const {
       WarpCursor(cls.paths[warp.path], warp)
           .for_each_record(context_.program.events(),
                            [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t) {
-                             if (context_.program[pc].path == Path::Barrier)
-                               whole = BarrierArrival::of(records.front()).id == 0;
+                             if (context_.program[pc].path != Path::Barrier) return true;
+                             const BarrierArrival arrival = BarrierArrival::of(records.front());
+                             const std::size_t others = kWarpLanes * (cls.warps.size() - 1);
+                             whole = arrival.id == 0 && (arrival.threads == 0 || arrival.threads > others);
                              return whole;
                            });
       if (!whole) return false;

@@ -376,7 +376,7 @@ class Sampler {
     result.elapsed_cycles += static_cast<Cycle>(std::max(rest.cycles, served));
     result.skipped.push_back({gpu_.now(), result.elapsed_cycles});
     const double known = paces.size() < 2 ? half_interval_of(seen) : std::hypot(half_interval(paces), kUnseen);
-    return known * rest.cycles;
+    return rest.cycles > 0 ? known * rest.cycles : 0;
   }
 
   TouchEffort effort_of_rest() const {
@@ -450,7 +450,7 @@ class Sampler {
       cycles += last.all.cycles() + times * last.warm.cycles();
       add_scaled(counters, last.all.to.counters, last.all.from.counters, 1);
       add_scaled(counters, last.warm.to.counters, last.warm.from.counters, times);
-      const double pace = cycles / rest.cycles;
+      const double pace = rest.cycles > 0 ? cycles / rest.cycles : 1;
       rest.cycles *= pace, rest.block_cycles *= pace, rest.sm_cycles *= pace;
     }
     touch_until(std::numeric_limits<double>::infinity());
