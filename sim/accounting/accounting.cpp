@@ -211,7 +211,7 @@ void account(const Scene& scene, const TimingResult& timing, const SimulateOptio
   // Where it does not reach for the faults, each simulation has less detail, and the launch is simulated so as well.
   const auto of_faults = [&](std::size_t n) { return static_cast<double>(for_tail + std::max<std::size_t>(1, 2 * n)); };
   const auto of_resources = static_cast<double>(2 * resources.size() + 1 + kVerdicts);
-  const double spent = scene.trace->launch.traced_seconds() + timing.host_seconds_in_all;
+  const double spent = scene.trace->launch.traced_seconds() + timing.host_seconds;
   const double left_over = options.effort.seconds - spent;
   // A simulation lists the lines of what it leaves out, however little detail it has.
   const double lines = timing.host_seconds_of_lines, detailed = timing.host_seconds - lines;

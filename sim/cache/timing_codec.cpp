@@ -87,13 +87,12 @@ void fields(Codec& codec, Result& r) {
   codec(r.coverage.cycles_high);
   codec(r.host_seconds);
   codec(r.host_seconds_of_lines);
-  codec(r.host_seconds_in_all);
   codec(r.warnings);
 }
 
 // Add new fields above, or cached predictions lack them; a block's record is not kept.
 static_assert(sizeof(TimingResult) == sizeof(Cycle) + sizeof(TimingCounters) + 4 * sizeof(std::vector<int>) +
-                                          sizeof(Coverage) + 3 * sizeof(double) + sizeof(TimingResult::record));
+                                          sizeof(Coverage) + 2 * sizeof(double) + sizeof(TimingResult::record));
 static_assert(sizeof(Coverage) == 6 * sizeof(std::uint64_t) + sizeof(std::string));
 
 }  // namespace

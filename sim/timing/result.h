@@ -102,7 +102,6 @@ struct TimingResult {
   Coverage coverage;
   double host_seconds = 0;           ///< of a processor at nominal speed, that this simulation took
   double host_seconds_of_lines = 0;  ///< of those, for the lines of what was left out: no fewer in less detail
-  double host_seconds_in_all = 0;    ///< with those of less detail before it
   std::vector<std::string> warnings;
   std::shared_ptr<const BlockRecord> record;  ///< of the block that was asked for, if it was simulated
 };

@@ -35,7 +35,6 @@ class TouchLists {
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;
     bool full = true;
-    bool counted = true;     ///< whether its requests and traffic count
     std::uint8_t fetch = 0;  ///< reads: LineSectors::fetch
   };
   /// A part of the lines, in order, filled by one thread.
@@ -49,7 +48,7 @@ class TouchLists {
     friend TouchLists;
     std::vector<std::vector<Touch>> lists_;  ///< by pair
   };
-  /// Counted traffic and requests.
+  /// Traffic and requests.
   struct Counted {
     L2Traffic traffic;
     Asked asked;
@@ -101,9 +100,7 @@ class TouchLists {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (i + kAhead < list.size()) prefetch(list[i + kAhead]);
       const Touch& t = list[i];
-      const L2Traffic moved = memory.touch(t.place, t.sectors, t.kind, t.sm, t.full, t.bytes, t.fetch);
-      if (!t.counted) continue;
-      counted.traffic += moved;
+      counted.traffic += memory.touch(t.place, t.sectors, t.kind, t.sm, t.full, t.bytes, t.fetch);
       counted.asked.add(t.kind, t.sectors);
     }
     list.clear();

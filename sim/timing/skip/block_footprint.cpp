@@ -58,7 +58,7 @@ BlockFootprint::BlockFootprint(const LaunchContext& context, Crew& crew) : conte
   std::uint64_t total = 0, blocks = 0;
   for (const BlockClass& cls : context_.trace.classes) {
     std::uint64_t lines = 0;
-    if (context_.trace.classes.size() <= kKeptClasses) {
+    if (keeps_all()) {
       lines = footprint(static_cast<std::uint32_t>(&cls - context_.trace.classes.data()))->lines.size();
     } else {
       for (const WarpTrace& warp : cls.warps)
@@ -123,7 +123,6 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
     }
   }
   made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
-  for (const Line& line : made.lines) made.asked.add(line.kind, line.sectors);
   made.stored.assign(kBlockSteps + 1, 0);
   for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
     made.stored[s + 1] = made.stored[s];
@@ -135,12 +134,11 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
 }
 
 std::shared_ptr<const BlockFootprint::Footprint> BlockFootprint::footprint(std::uint32_t cls) {
-  std::shared_ptr<const Footprint>& known = by_class_[cls];
-  if (known == nullptr) {
-    known = std::make_shared<const Footprint>(gather(context_.trace.classes[cls]));
-    work_ += known->lines.size();
-  }
-  return known;
+  if (const auto known = by_class_.find(cls); known != by_class_.end()) return known->second;
+  if (by_class_.size() >= kKeptClasses) by_class_.clear();
+  auto made = std::make_shared<const Footprint>(gather(context_.trace.classes[cls]));
+  work_ += made->lines.size();
+  return by_class_.emplace(cls, std::move(made)).first->second;
 }
 
 void BlockFootprint::start(std::uint64_t block, std::uint16_t sm, Running& running) {
@@ -162,21 +160,20 @@ void BlockFootprint::add(const Running& block, std::uint32_t step) {
   lines_due_ += count;
 }
 
-TouchLists::Counted BlockFootprint::touch_due(Sample sample, MemorySystem& memory) {
+TouchLists::Counted BlockFootprint::touch_due(std::uint32_t every, MemorySystem& memory) {
   const auto fill = [&](std::size_t first, std::size_t end, TouchLists::Part& part) {
     for (const Due& due : std::span(due_).subspan(first, end - first)) {
       part.lines.clear();
       for (const Line& line : due.lines) part.lines.push_back(line.line + due.block->shifts[line.slope]);
-      for (const LinePlace& place : memory.pick(part.lines, sample.touched, part.places)) {
+      for (const LinePlace& place : memory.pick(part.lines, every, part.places)) {
         const Line& line = due.lines[place.which];
         const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
-        const bool counted = MemorySystem::in_sample(place.pair, sample.counted);
-        part.add({place, due.block->sm, line.sectors, line.kind, line.bytes, whole, counted, line.fetch});
+        part.add({place, due.block->sm, line.sectors, line.kind, line.bytes, whole, line.fetch});
       }
     }
   };
   const TouchLists::Counted counted = lists_.touch(due_.size(), lines_due_, memory, fill);
-  const std::size_t touched = lines_due_ / sample.touched;
+  const std::size_t touched = lines_due_ / every;
   work_ += touched + (lines_due_ - touched) / kLookedThrough;
   due_.clear();
   lines_due_ = 0;
@@ -197,7 +194,6 @@ Asked BlockFootprint::asked(std::span<const RestPart> parts) {
         for (std::uint32_t i = lines->begin[s]; i < lines->begin[s + 1]; ++i)
           sums.back().add(lines->lines[i].kind, lines->lines[i].sectors);
       }
-      if (by_class_.size() > kKeptClasses) by_class_.clear();
     }
     const Asked &from = sums[first_step(part)], &to = sums[step_at(part.to)];
     all.read += to.read - from.read;
@@ -239,25 +235,23 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before
 
   std::vector<const BlockSteps*> with_lines;
-  if (context_.trace.classes.size() <= kKeptClasses)
+  if (keeps_all())
     for (const RestPart& part : parts) with_lines.push_back(&footprint(context_.classes.class_of(part.block))->steps);
   TouchLists::Counted all, ignored;
   const std::vector<Stretch> stretches_of = stretches(parts, lines, effort);
   for (const Stretch& stretch : stretches_of) {
-    const Sample sample{stretch.every, stretch.every};
     std::unordered_map<std::size_t, Running> running;
     std::vector<std::size_t> over;  // parts whose last lines may be due
     StepsInTime order(parts, with_lines, stretch.from, stretch.until);
     bool counted = false;
     const auto touch_now = [&] {
-      (counted ? all : ignored) += touch_due(sample, memory);
+      (counted ? all : ignored) += touch_due(stretch.every, memory);
       for (const std::size_t part : over) running.erase(part);
       over.clear();
     };
     for (StepsInTime::Step now; order.next(now);) {
       auto found = running.find(now.part);
       if (found == running.end()) {
-        if (by_class_.size() > kKeptClasses) by_class_.clear();
         found = running.try_emplace(now.part).first;
         start(parts[now.part].block, parts[now.part].sm, found->second);
       }
@@ -268,7 +262,7 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
       }
       add(found->second, now.step);
       if (now.last) over.push_back(now.part);
-      if (much_due(sample)) touch_now();
+      if (much_due(stretch.every)) touch_now();
     }
     touch_now();
     if (counted) dirty += memory.dirty_bytes(stretch.every);

@@ -35,6 +35,7 @@ class BlockFootprint {
   BlockFootprint(const LaunchContext&, Crew&);
 
   static constexpr std::size_t kKeptClasses = 256;  ///< kept; a launch of more has a class for nearly every block
+  bool keeps_all() const { return context_.trace.classes.size() <= kKeptClasses; }
 
   /// Lines that have been listed or touched so far; four that were no more than looked through count as one.
   std::uint64_t work() const { return work_; }
@@ -64,7 +65,6 @@ class BlockFootprint {
     std::vector<std::uint32_t> begin;
     BlockSteps steps;                   ///< that have lines
     std::vector<std::uint32_t> stored;  ///< lines written before each step, and in all
-    Asked asked;
   };
   struct Running {
     std::shared_ptr<const Footprint> footprint;
@@ -74,6 +74,7 @@ class BlockFootprint {
   static constexpr std::size_t kAtOnce = 8192;  // lines; more would not stay in the host's near caches
 
   Footprint gather(const BlockClass&) const;
+  /// The last kKeptClasses that were asked for are kept, but for all of them now and then.
   std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
   /// Steps that begin from a time on are touched in one of `every` slices, and counted from another on.
   struct Stretch {
@@ -83,20 +84,16 @@ class BlockFootprint {
   static std::vector<Stretch> stretches(std::span<const RestPart>, double lines, const TouchEffort&);
   Asked asked(std::span<const RestPart>);
   void start(std::uint64_t block, std::uint16_t sm, Running&);
-  /// Slices in which lines are touched, and in which what they move is counted: one in so many.
-  struct Sample {
-    std::uint32_t touched = 1, counted = 1;
-  };
   /// A block's lines of a step.
   struct Due {
     const Running* block = nullptr;
     std::span<const Line> lines;
   };
   void add(const Running&, std::uint32_t step);
-  /// Is much due? Then it may as well be touched now.
-  bool much_due(Sample sample) const { return lines_due_ >= kAtOnce * sample.touched; }
+  /// Is much due? Then it may as well be touched now. `every`: one in so many slices.
+  bool much_due(std::uint32_t every) const { return lines_due_ >= kAtOnce * every; }
   /// Touches what is due.
-  TouchLists::Counted touch_due(Sample, MemorySystem&);
+  TouchLists::Counted touch_due(std::uint32_t every, MemorySystem&);
 
   LaunchContext context_;
   std::uint64_t lines_per_block_ = 0, work_ = 0;

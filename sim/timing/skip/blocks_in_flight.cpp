@@ -6,6 +6,7 @@
 namespace forewarp {
 namespace {
 
+constexpr std::size_t kKept = 256;          // classes whose barriers are kept
 constexpr std::size_t kLookedThrough = 64;  // classes, for barriers that not all warps of a block meet at
 
 std::uint64_t instructions_ahead(const Warp& warp) { return warp.alive ? warp.cursor.ahead() : 0; }
@@ -42,11 +43,11 @@ std::vector<std::vector<Leads>> leads_in_flight(const Gpu& gpu, const KernelTrac
     std::vector<std::pair<std::uint64_t, Leads>> of_sm;
     for (const ResidentBlock block : sm.residents()) {
       auto& [linear, of_block] = of_sm.emplace_back(block.linear, Leads{});
+      const double of_all = done(sm, block, trace);
       for (const std::uint16_t index : block.warps) {
         const Warp& warp = sm.warp(index);
         const std::uint64_t all = trace.classes[warp.cls].paths[warp.path].instructions;
-        of_block.push_back(1 - static_cast<double>(instructions_ahead(warp)) / static_cast<double>(all) -
-                           done(sm, block, trace));
+        of_block.push_back(1 - static_cast<double>(instructions_ahead(warp)) / static_cast<double>(all) - of_all);
       }
     }
     std::sort(of_sm.begin(), of_sm.end());
@@ -126,12 +127,12 @@ bool BlockCuts::possible() const {
 }
 
 const BlockCuts::Arrivals& BlockCuts::arrivals(std::uint32_t cls) {
-  std::optional<Arrivals>& known = arrivals_[cls];
-  if (known) return *known;
-  known.emplace();
+  if (const auto known = arrivals_.find(cls); known != arrivals_.end()) return known->second;
+  if (arrivals_.size() >= kKept) arrivals_.clear();
+  Arrivals& made = arrivals_[cls];
   const BlockClass& of = context_.trace.classes[cls];
   for (const WarpTrace& warp : of.warps) {
-    std::vector<std::uint64_t>& before = known->emplace_back();
+    std::vector<std::uint64_t>& before = made.emplace_back();
     WarpCursor(of.paths[warp.path], warp)
         .for_each_record(context_.program.events(),
                          [&](std::uint32_t, const TraceEvent& event, std::span<const Access>, std::uint64_t at) {
@@ -139,7 +140,7 @@ const BlockCuts::Arrivals& BlockCuts::arrivals(std::uint32_t cls) {
                            return true;
                          });
   }
-  return *known;
+  return made;
 }
 
 std::vector<std::uint64_t> BlockCuts::at(std::uint32_t cls, double done, std::span<const double> leads) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "timing/gpu/gpu.h"
@@ -26,7 +26,7 @@ L2Traffic catch_up(Gpu&, const LaunchContext&, std::uint32_t steps, std::uint64_
 /// Places warps of blocks in the middle of their ways.
 class BlockCuts {
  public:
-  explicit BlockCuts(const LaunchContext& context) : context_(context), arrivals_(context.trace.classes.size()) {}
+  explicit BlockCuts(const LaunchContext& context) : context_(context) {}
 
   /// Blocks can begin anywhere: what their warps wait for of each other are barriers of the whole block, one after the
   /// other, and nothing that others count (barriers in shared memory, a cluster's, groups of warps).
@@ -40,7 +40,7 @@ class BlockCuts {
   const Arrivals& arrivals(std::uint32_t cls);
 
   const LaunchContext& context_;
-  std::vector<std::optional<Arrivals>> arrivals_;  ///< by class, once asked for
+  std::unordered_map<std::uint32_t, Arrivals> arrivals_;  ///< by class, the last that were asked for
 };
 
 }  // namespace forewarp

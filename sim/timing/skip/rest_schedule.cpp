@@ -258,9 +258,8 @@ std::vector<RestPart> parts_between(std::span<const RestPart> parts, double from
   for (const RestPart& part : parts) {
     if (part.until <= from || part.at >= until) continue;
     RestPart cut = part;
-    const double rate = (part.to - part.from) / (part.until - part.at);
-    if (part.at < from) cut.at = from, cut.from += rate * (from - part.at);
-    if (part.until > until) cut.until = until, cut.to = part.from + rate * (until - part.at);
+    cut.from = part.position(from), cut.at = std::max(part.at, from);
+    cut.to = part.position(until), cut.until = std::min(part.until, until);
     found.push_back(cut);
   }
   return found;

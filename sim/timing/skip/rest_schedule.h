@@ -76,6 +76,11 @@ struct RestPart {
   std::uint64_t block = 0;
   double from = 0, to = 0, at = 0, until = 0;
   std::uint16_t sm = 0;
+
+  /// Where it is at a time.
+  double position(double time) const {
+    return time <= at ? from : time >= until ? to : from + (to - from) * (time - at) / (until - at);
+  }
 };
 
 /// What the rest takes.

@@ -29,14 +29,14 @@ constexpr Cycle kSlice = 128;              // cycles between two looks at the pr
 constexpr std::uint64_t kCheckpoints = 4;  // while the instructions are simulated that are in any case
 // Slices between two looks at what has been spent: at most so many, and no more than that part of the seconds takes.
 constexpr double kSlicesALook = 32, kSpentALook = 1. / 64;
-// Of what is left out, what nothing that was seen shows: twice the standard deviation that remains against --full,
-// where the launch was looked at in its middle and where it was not.
+// Of what is left out, what nothing that was seen shows, where the launch was looked at in its middle and where it was
+// not: with these the cycles of --full lie in the interval in 32 of 35 launches (FINDINGS.md, windows).
 constexpr double kUnseen = 0.04, kUnseenAhead = 0.1;
 // Of the seconds, where windows follow a launch's start: for the start, and for the end.
 constexpr double kForStart = 0.3, kForEnd = 0.2, kForWindows = 1 - kForStart - kForEnd;
 // Few, since one has to be long: loops that copy some turns ahead, and lines that L1 keeps for some turns, take some
 // tens of thousands of cycles until they are as they would be (FINDINGS.md, windows).
-constexpr std::uint64_t kWindows = 2;
+constexpr double kWindows = 2;
 // Places for a window that are tried, in the time that it takes and in all; of a schedule with more parts, none are.
 constexpr double kPlaces = 4, kMostPlaces = 512;
 constexpr std::size_t kMostToPlace = 50'000;
@@ -45,7 +45,6 @@ constexpr double kNothing = 0.02;  // of what is stored in the mean
 constexpr double kAbout = 1.25, kFromStores = 0.55, kToStores = 0.8;
 constexpr double kNearStart = 0.125;              // of what is left until the end, which the start is nearest to
 constexpr double kSomeWaves = 2, kManyWaves = 6;  // that say more of a launch than windows do
-constexpr double kRecent = 1;                     // times that a block takes, for what L1 may still hold
 constexpr double kLateEnd = 2;                    // times what the end was to take, after which it is left
 constexpr double kWarmUp = 0.5;                   // of a window, until pipelines and L1 are as they would be
 constexpr std::uint64_t kBatches = 8;             // parts of what a rest is taken to be like, for its variance
@@ -93,10 +92,10 @@ struct Seen {
   double cycles() const { return static_cast<double>(to.at - from.at); }
 };
 
-/// Simulates a launch for as long as its seconds reach, or until the interval of its cycles is as narrow as it is to
-/// be. What is left then is a schedule of blocks that go at the rate of the last part of that. Where blocks can begin
-/// in the middle of their ways, windows spread evenly over the schedule are simulated as well, with L2 as it would be
-/// by then, and say how much longer than the schedule the launch takes there.
+/// Simulates a launch from its start on for as long as its seconds reach, or until the interval of its cycles is as
+/// narrow as it is to be. What is left then is a schedule of blocks that go at the rate of the last part of that. Where
+/// blocks can begin in the middle of their ways, two windows of the schedule and its end are simulated as well, with
+/// the caches as they would be by then, and say how much longer than the schedule the launch takes there.
 class Sampler {
  public:
   Sampler(const LaunchContext& context, const SimulateOptions& options, const MemorySystem* before)
@@ -124,7 +123,6 @@ class Sampler {
     if (blocks_ < grid)
       instructions_ = static_cast<std::uint64_t>(static_cast<double>(blocks_) / static_cast<double>(grid) *
                                                  static_cast<double>(instructions_));
-    begins_anywhere_ = !options.full && cuts_.possible();
     checkpoints_.push_back(mark(gpu_));
   }
 
@@ -137,10 +135,10 @@ class Sampler {
     result.coverage.warp_instructions = instructions_;
     result.coverage.detailed_instructions = over ? Coverage::kAll : gpu_.issued();
     result.coverage.extrapolated = !over;
-    result.coverage.method = over               ? "every instruction simulated"
-                             : begins_anywhere_ ? "the rest at the rate of windows spread over it"
-                                                : "the rest at the rate of its last part";
     const double half = over ? 0 : extrapolate_rest(result);
+    result.coverage.method = over                ? "every instruction simulated"
+                             : begins_anywhere() ? "the rest at the rate of windows spread over it"
+                                                 : "the rest at the rate of its last part";
     result.coverage.simulated_warp_instructions = std::min(instructions_, gpu_.issued() + issued_aside_);
     if (options_.caches == CacheState::Cold) {
       // Code comes from memory once, and so does what the front end reads to launch it.
@@ -151,9 +149,8 @@ class Sampler {
     }
     result.elapsed_cycles += static_cast<Cycle>(context_.gpu.launch.end_cycles);
     const auto cycles = static_cast<double>(result.elapsed_cycles);
-    result.coverage.cycles_low = std::max(cycles - half, static_cast<double>(over ? 0 : gpu_.now()));
+    result.coverage.cycles_low = over ? cycles : std::max(cycles - half, static_cast<double>(gpu_.now()));
     result.coverage.cycles_high = std::min(cycles + half, 2 * cycles);
-    if (over) result.coverage.cycles_low = cycles;
     result.instruction_stalls = gpu_.instruction_stalls();
     if (recorder_) hand_over_record(result);
     result.host_seconds = seconds();
@@ -230,7 +227,7 @@ class Sampler {
       checkpoints_.push_back(mark(gpu_));
       if (gpu_.issued() < options_.detailed_instructions || !is_precise()) continue;
       plan_windows();
-      const bool by_waves = windows_ && *windows_ == 0;
+      const bool by_waves = windows_ && !*windows_;
       if (!by_waves || static_cast<double>(gpu_.issued()) >= kSomeWaves * wave_instructions()) return false;
     }
     return true;
@@ -247,7 +244,7 @@ class Sampler {
   /// verdict's: a launch that has been simulated whole needs no extrapolation.
   bool overspent() {
     const double spent = seconds(), all = (1 - kForRest) * seconds_ - (lists_lines() ? seconds_to_list() : 0);
-    if (spent <= all * (begins_anywhere_ ? kForStart : 1)) return false;
+    if (spent <= all * kForStart) return false;
     if (spent * static_cast<double>(instructions_) / static_cast<double>(gpu_.issued()) <= seconds_ + for_verdict_)
       return false;
     plan_windows();
@@ -258,23 +255,29 @@ class Sampler {
     return static_cast<double>(instructions_) / static_cast<double>(blocks_) * static_cast<double>(wave_);
   }
 
+  /// Windows and the end can be simulated. To find that out takes as long as to go through some blocks.
+  bool begins_anywhere() {
+    if (!begins_anywhere_) begins_anywhere_ = cuts_.possible();
+    return *begins_anywhere_;
+  }
+
   /// Windows in the middle of the launch, where its start is to end. None, where it may as well show many waves, with
   /// all that is on its way from one to the next; or some, where a window would be shorter than one: blocks that went
   /// off together do the same at the same time.
   void plan_windows() {
-    if (!begins_anywhere_ || windows_) return;
+    if (windows_ || !begins_anywhere()) return;
     const double all = static_cast<double>(gpu_.issued()) / kForStart, wave = wave_instructions();
     const double start = all * (1 - kForEnd), window = all * kForWindows * (1 - kWarmUp) / kWindows;
     const bool waves = start >= kManyWaves * wave || (start >= kSomeWaves * wave && window < wave);
-    windows_ = waves ? 0 : kWindows;
+    windows_ = !waves;
   }
 
   /// Of the seconds, for the launch's start.
-  double for_start() const { return !windows_ ? 1 : *windows_ > 0 ? kForStart : 1 - kForEnd; }
+  double for_start() const { return !windows_ ? 1 : *windows_ ? kForStart : 1 - kForEnd; }
 
   /// The lines of blocks, before the rest is touched.
   double seconds_to_list() const {
-    if (footprint_ || context_.trace.classes.size() > BlockFootprint::kKeptClasses) return 0;
+    if (context_.trace.classes.size() > BlockFootprint::kKeptClasses) return 0;
     return static_cast<double>(lines_of_classes_) * kSecondsALine;
   }
   bool lists_lines() const { return seconds_to_list() <= kForLines * seconds_; }
@@ -365,7 +368,7 @@ class Sampler {
           "what it moves is taken in proportion to what was simulated (a larger --budget lists them)");
     }
     const std::vector<double> paces = follow(rest, seen, effort, traffic, result.counters);
-    if (!begins_anywhere_) add_scaled(result.counters, seen.to.counters, seen.from.counters, left_of(seen));
+    if (!begins_anywhere()) add_scaled(result.counters, seen.to.counters, seen.from.counters, left_of(seen));
     if (listed) set_traffic(result.counters.memory, before, traffic);
     set_residence(result.counters, seen.to.counters, rest,
                   observed_warps(seen.to.counters, seen.from.counters, context_.warps_per_block, held.blocks));
@@ -407,27 +410,29 @@ class Sampler {
       touched = time;
     };
     std::vector<double> paces;
-    if (begins_anywhere_) {
+    if (begins_anywhere()) {
       const WorkInTime work(rest.parts, [&](std::uint64_t b) { return static_cast<double>(instructions_of(b)); });
       const double all = seconds_of(gpu_.counters()) / for_start();
       const double end = work.when(work.all() - kForEnd / for_start() * static_cast<double>(gpu_.issued()));
-      double cycles = 0, left = work.by(end);
+      const double left = work.by(end);
+      double cycles = 0;
       const auto add = [&](const Seen& seen, double share, double pace) {
         cycles += share * pace * end;
         add_scaled(counters, seen.to.counters, seen.from.counters,
                    share * left / static_cast<double>(seen.instructions()));
       };
-      const bool looks = end > 0 && *windows_ > 0;
+      const auto look_from = [&](double time, double seconds) {
+        touch_until(time);
+        return look_at(rest, work, time, seconds);
+      };
       paces.push_back(1);
-      if (!looks) add(start, 1, 1);
-      if (looks) {
-        const auto [calm, busy] =
-            places_of_windows(rest, end, static_cast<double>(gpu_.now()) * kForWindows / kWindows / for_start());
-        Window first, second;
-        touch_until(std::min(calm, busy));
-        first = look_at(rest, work, std::min(calm, busy), kForWindows / kWindows * all);
-        touch_until(std::max(calm, busy));
-        second = look_at(rest, work, std::max(calm, busy), kForWindows / kWindows * all);
+      if (end <= 0 || !*windows_) {
+        add(start, 1, 1);
+      } else {
+        const double each = kForWindows / kWindows;
+        const auto [one, other] = places_of_windows(rest, end, static_cast<double>(gpu_.now()) * each / for_start());
+        Window first = look_from(std::min(one, other), each * all),
+               second = look_from(std::max(one, other), each * all);
         if (first.stores() > second.stores()) std::swap(first, second);
         // What stores take comes beside what the schedule has; where they do not tell windows apart, each is as much
         // slower than the schedule in its half.
@@ -441,8 +446,7 @@ class Sampler {
         add(first.warm, (1 - kNearStart) * (1 - share), 0);
         add(second.warm, (1 - kNearStart) * share, 0);
       }
-      touch_until(end);
-      const Window last = look_at(rest, work, end, kLateEnd * kForEnd * all);
+      const Window last = look_from(end, kLateEnd * kForEnd * all);
       // What it did not come to goes on as its last part did.
       const double unseen =
           last.over ? 0 : std::max(0.0, work.all() - left - static_cast<double>(last.all.instructions()));
@@ -469,18 +473,16 @@ class Sampler {
     return (left - fewer.stores()) / (more.stores() - fewer.stores());
   }
 
-  /// Where two windows of so many cycles begin, before a time: one where the fewest lines are stored, one where the
-  /// most are, near the middles of both halves.
+  /// Where two windows of so many cycles begin, before a time: near the middles of both halves, one where no more is
+  /// stored than in the mean and one where no less is.
   std::pair<double, double> places_of_windows(const RestTime& rest, double end, double cycles) {
     std::pair<double, double> best{end / 4, 3 * end / 4};
-    if (!footprint_ || rest.parts.size() > kMostToPlace) return best;
+    if (!footprint_ || !footprint_->keeps_all() || rest.parts.size() > kMostToPlace) return best;
     const auto stored = [&](double from, double until) {
       double sum = 0;
       for (const RestPart& p : rest.parts) {
         if (p.until <= from || p.at >= until) continue;
-        const double rate = (p.to - p.from) / (p.until - p.at);
-        sum += static_cast<double>(footprint_->stored(p.block, p.from + rate * std::max(0.0, from - p.at),
-                                                      p.to - rate * std::max(0.0, p.until - until)));
+        sum += static_cast<double>(footprint_->stored(p.block, p.position(from), p.position(until)));
       }
       return sum;
     };
@@ -503,16 +505,14 @@ class Sampler {
   /// So many seconds of the launch from a time of its schedule on.
   Window look_at(const RestTime& rest, const WorkInTime& work, double at, double most) {
     const std::size_t sms = gpu_.sms();
-    std::vector<std::vector<RestPart>> of_sm(sms);  // what each had done lately
+    std::vector<std::vector<RestPart>> of_sm(sms);  // what each did while a block takes: L1 may still hold it
     std::vector<BlockProgress> placed;
     std::uint64_t next = gpu_.dispatcher().dispatched();
     for (const RestPart& part : rest.parts) {
       if (part.at > at) continue;
       next = std::max(next, part.block + 1);
-      if (part.until > at - kRecent * block_time(rest)) of_sm[part.sm].push_back(part);
-      if (part.until > at)
-        placed.push_back(
-            {part.block, part.sm, part.from + (part.to - part.from) * (at - part.at) / (part.until - part.at)});
+      if (part.until > at - block_time(rest)) of_sm[part.sm].push_back(part);
+      if (part.until > at) placed.push_back({part.block, part.sm, part.position(at)});
     }
     std::sort(placed.begin(), placed.end(),
               [](const BlockProgress& a, const BlockProgress& b) { return a.block < b.block; });
@@ -528,6 +528,19 @@ class Sampler {
     Gpu gpu(context, &gpu_.memory(), options_.threads, {next, blocks_, 0, blocks});
     for (std::size_t sm = 0; sm < sms && footprint_; ++sm)
       footprint_->fill_l1(of_sm[sm], at, gpu.sm(static_cast<std::uint16_t>(sm)));
+    Window window = run_for(gpu, most);
+    const Seen& seen = window.warm;
+    const double first = work.by(at) + static_cast<double>(seen.from.instructions);
+    const double done = first + static_cast<double>(seen.instructions());
+    const double scheduled =
+        done <= work.all() ? work.when(done) - work.when(first) : (done - first) / work.all() * rest.cycles;
+    window.pace = seen.cycles() / std::max(1.0, scheduled);
+    issued_aside_ += gpu.issued();
+    return window;
+  }
+
+  /// Simulates so many seconds of it, or to its end.
+  Window run_for(Gpu& gpu, double most) {
     Window window;
     window.all.from = window.warm.from = brief_mark(gpu);
     while (!window.over) {
@@ -540,14 +553,7 @@ class Sampler {
     }
     window.all.to = window.warm.to = brief_mark(gpu);
     if (window.over) window.all.to.at = window.warm.to.at = std::max(gpu.last_end(), window.warm.from.at);
-    const Seen& seen = window.warm;
-    const double first = work.by(at) + static_cast<double>(seen.from.instructions);
-    const double done = first + static_cast<double>(seen.instructions());
-    const double scheduled =
-        done <= work.all() ? work.when(done) - work.when(first) : (done - first) / work.all() * rest.cycles;
-    window.pace = seen.cycles() / std::max(1.0, scheduled);
-    aside_ += seconds_of(gpu.counters());
-    issued_aside_ += gpu.issued();
+    aside_ += seconds_of(window.all.to.counters);
     return window;
   }
 
@@ -628,17 +634,9 @@ class Sampler {
     context.blocks_per_sm = blocks_per_sm;
     Gpu gpu(context, &gpu_.memory(), options_.threads,
             {first, first + count, cluster() > 1 ? 0 : static_cast<int>(sms)});
-    TimingCounters half;
-    bool over = false;
-    while (!over) {
-      over = gpu.run(~std::uint64_t{0}, gpu.now() + kSlice);
-      gpu.advance_to(gpu.now() + kSlice);
-      const double spent = seconds_of(gpu.counters()) / (kFewSms * seconds_);
-      if (spent >= 1) break;
-      if (spent < 0.5) half = gpu.counters();
-    }
-    const TimingCounters all = gpu.counters(), since = over ? TimingCounters{} : half;
-    aside_ += seconds_of(all);
+    const Window window = run_for(gpu, kFewSms * seconds_);
+    const TimingCounters &all = window.all.to.counters,
+                         since = window.over ? TimingCounters{} : window.warm.from.counters;
     return static_cast<double>(all.instructions_issued - since.instructions_issued) /
            static_cast<double>(std::max<std::uint64_t>(1, all.sm_active_cycles - since.sm_active_cycles));
   }
@@ -673,8 +671,8 @@ class Sampler {
   std::uint64_t issued_aside_ = 0;        ///< instructions simulated in windows
   Gpu gpu_;
   BlockCuts cuts_;
-  bool begins_anywhere_ = false;                   ///< windows can be simulated in its middle, and its end
-  std::optional<std::uint64_t> windows_;           ///< in its middle, once planned
+  std::optional<bool> begins_anywhere_;            ///< once asked for
+  std::optional<bool> windows_;                    ///< are there any, once planned
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, lines_of_classes_ = 0;
   std::vector<Mark> checkpoints_;          ///< the first is the launch's start

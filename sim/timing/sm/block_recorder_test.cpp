@@ -233,23 +233,7 @@ TEST_CASE("products keep the tensor pipe busy from their issue on", "[record]") 
 }
 
 TEST_CASE("what was left out after a block was watched is said, and threads change nothing", "[record]") {
-  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
-  Instruction branch = plain(Pipe::Cbu, 5);
-  branch.opcode = Opcode::BRA;
-  constexpr int kIterations = 400, kWarps = 8;
-  HandMadeTrace made({plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch, exit_instruction()}, kWarps,
-                     4);
-  std::vector<Run> runs{{0, 4}};
-  for (int i = 1; i < kIterations; ++i) runs.push_back({1, 3});
-  runs.push_back({4, 1});
-  made.runs(runs);
-  for (int w = 0; w < kWarps; ++w)
-    for (int i = 0; i < kIterations; ++i)
-      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * kIterations + i) * kLineBytes), 4,
-                  MemorySpace::Global);
-  made.trace().slopes.push_back({std::int64_t{kWarps} * kIterations * kLineBytes, 0, 0});
-  for (WarpTrace& warp : made.trace().classes[0].warps)
-    for (Access& access : warp.accesses) access.slope = 1;
+  HandMadeTrace made = streaming_loop(400, 8, 4);
   made.watch({.block = 1, .cycles = 1'000'000});
   const GpuModel gpu = sm_model(4);
   const TimingResult one = made.simulate(gpu, false, 10000), two = made.simulate(gpu, false, 10000, 3);

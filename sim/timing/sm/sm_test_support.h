@@ -160,8 +160,8 @@ class HandMadeTrace {
   }
 
   /// Lane l of the next access of `warp` is at base + l * stride.
-  HandMadeTrace& access(int warp, std::uint64_t base, int stride, MemorySpace space,
-                        MemoryKind kind = MemoryKind::Load, std::uint8_t bytes = 4) {
+  HandMadeTrace& access(int warp, std::uint64_t base, int stride, MemorySpace space, MemoryKind kind = MemoryKind::Load,
+                        std::uint8_t bytes = 4) {
     AccessPattern pattern;
     pattern.lanes = ~LaneMask{0};
     pattern.space = space;
@@ -257,6 +257,28 @@ class HandMadeTrace {
   Occupancy occupancy_;
   std::optional<RecordRequest> record_;
 };
+
+/// A loop of a load that walks over memory, some arithmetic on it, and a branch.
+inline HandMadeTrace streaming_loop(int iterations, int warps, std::uint32_t blocks) {
+  const Instruction load = memory_instruction(Opcode::LDG, MemorySpace::Global, MemoryKind::Load, 0);
+  Instruction branch = plain(Pipe::Cbu, 5);
+  branch.opcode = Opcode::BRA;
+  HandMadeTrace made({plain(Pipe::Fma, 4), load, waiting(plain(Pipe::Fma, 4), 0), branch, exit_instruction()}, warps,
+                     blocks);
+  std::vector<Run> runs{{0, 4}};
+  for (int i = 1; i < iterations; ++i) runs.push_back({1, 3});
+  runs.push_back({4, 1});
+  made.runs(runs);
+  for (int w = 0; w < warps; ++w)
+    for (int i = 0; i < iterations; ++i)
+      made.access(w, (std::uint64_t{1} << 24) + static_cast<std::uint64_t>((w * iterations + i) * kLineBytes), 4,
+                  MemorySpace::Global);
+  // Every block has lines of its own.
+  made.trace().slopes.push_back({std::int64_t{warps} * iterations * kLineBytes, 0, 0});
+  for (WarpTrace& warp : made.trace().classes[0].warps)
+    for (Access& access : warp.accesses) access.slope = 1;
+  return made;
+}
 
 inline std::uint64_t stalled(const TimingResult& result, Stall reason) {
   return result.counters.stalls[static_cast<std::size_t>(reason)];
