@@ -74,17 +74,20 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
   struct Stepped {
     std::uint32_t step = 0;
     Access access;
+    bool by_l1 = false;
   };
   std::vector<Stepped> accesses;
   for (const WarpTrace& warp : cls.warps) {
     const WarpPath& path = cls.paths[warp.path];
     const WarpCursor start(path, warp);
     start.for_each_record(context_.program.events(),
-                          [&](std::uint32_t, const TraceEvent&, std::span<const Access> records, std::uint64_t at) {
+                          [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t at) {
                             const auto step = static_cast<std::uint32_t>(at * kBlockSteps / path.instructions);
+                            const TimedInstruction& in = context_.program[pc];
+                            const bool by_l1 = !in.bypass_l1 && in.path != Path::Box;
                             for (const Access& access : records)
                               if (context_.patterns.effect(access.pattern).to_lines())
-                                accesses.push_back({step, access});
+                                accesses.push_back({step, access, by_l1});
                             return true;
                           });
   }
@@ -95,17 +98,18 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
       context_.l1_bytes / kLineBytes / static_cast<std::uint32_t>(std::max(1, context_.blocks_per_sm));
   Footprint made;
   RecentLines recent;
-  const auto add = [&](std::uint64_t line, std::uint32_t slope, const LineSectors& part, RequestKind kind) {
+  const auto add = [&](std::uint64_t line, std::uint32_t slope, const LineSectors& part, RequestKind kind, bool by_l1) {
     RecentLines::Entry& entry = recent.find((line * 0x100000001B3ull ^ slope) * 4 + static_cast<std::uint64_t>(kind));
     const auto now = static_cast<std::uint32_t>(made.lines.size());
     if (entry.place != 0 && now - entry.touched_at <= window) {
       Line& known = made.lines[entry.place - 1];
       known.sectors = static_cast<std::uint8_t>(known.sectors | part.sectors);
       known.bytes = static_cast<std::uint8_t>(std::min(known.bytes + part.bytes, kLineBytes));
+      known.by_l1 |= by_l1;
       entry.touched_at = now;
       return;
     }
-    made.lines.push_back({line, slope, part.sectors, kind, part.bytes, part.fetch});
+    made.lines.push_back({line, slope, part.sectors, kind, part.bytes, part.fetch, by_l1});
     entry.place = now + 1;
     entry.touched_at = now;
   };
@@ -118,7 +122,7 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
       const RequestKind kind = context_.patterns.effect(access.pattern).request;
       for (const LineSectors& part : context_.patterns.lines(access.pattern)) {
         const std::uint64_t line = access.base / kLineBytes + static_cast<std::uint64_t>(std::int64_t{part.line});
-        add(line, access.slope, part, kind);
+        add(line, access.slope, part, kind, next->by_l1);
       }
     }
   }
@@ -313,8 +317,9 @@ void BlockFootprint::fill_l1(std::span<const RestPart> of_sm, double until, Sm& 
   for (; first < steps.size(); ++first) {
     if (std::exchange(part, steps[first].part) != steps[first].part) start(of_sm[steps[first].part].block, 0, running);
     for (const Line& line : lines_of(steps[first]))
-      sm.touch_l1(line.line + running.shifts[line.slope], line.sectors, line.kind,
-                  line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors}));
+      if (line.by_l1)
+        sm.touch_l1(line.line + running.shifts[line.slope], line.sectors, line.kind,
+                    line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors}));
   }
   work_ += steps.size() / kLookedThrough + enough;
 }

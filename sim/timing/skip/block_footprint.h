@@ -58,6 +58,7 @@ class BlockFootprint {
     RequestKind kind = RequestKind::Read;
     std::uint8_t bytes = 0;  ///< of the sectors
     std::uint8_t fetch = 0;  ///< LineSectors::fetch
+    bool by_l1 = false;      ///< L1 holds it then
   };
   /// A class's lines in order of time; begin[s] is the first of step s.
   struct Footprint {
