@@ -54,7 +54,7 @@ Gpu::Gpu(const LaunchContext& context, const MemorySystem* before, unsigned thre
   dispatcher_.skip(blocks.first);
   for (const BlockUnderWay& block : blocks.under_way) {
     dispatcher_.hold(block.sm);
-    sms_[block.sm]->start_block(static_cast<std::uint32_t>(block.block), 0, {}, block.behind);
+    sms_[block.sm]->start_block(static_cast<std::uint32_t>(block.block), 0, {}, &block.state);
     sm_next_[block.sm] = gpc_of(block.sm).next = 0;
   }
   start_first_blocks();

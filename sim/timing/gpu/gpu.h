@@ -24,7 +24,7 @@ namespace forewarp {
 struct BlockUnderWay {
   std::uint64_t block = 0;
   std::uint16_t sm = 0;
-  std::vector<std::uint64_t> behind;  ///< instructions of each of its warps
+  BlockState state;
 };
 
 /// Blocks of a grid, from one up to another, and how many SMs take them; 0: all. Those under way are there before.

@@ -6,9 +6,6 @@
 namespace forewarp {
 namespace {
 
-constexpr std::size_t kKept = 256;          // classes whose barriers are kept
-constexpr std::size_t kLookedThrough = 64;  // classes, for barriers that not all warps of a block meet at
-
 std::uint64_t instructions_ahead(const Warp& warp) { return warp.alive ? warp.cursor.ahead() : 0; }
 
 /// The part of a block's way that lies behind it.
@@ -88,76 +85,6 @@ L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint32_t steps, 
     }
   }
   return traffic;
-}
-
-bool BlockCuts::possible() const {
-  if (context_.trace.launch.cluster.count() > 1) return false;
-  for (std::uint32_t pc = 0; pc < context_.program.size(); ++pc) {
-    switch (context_.program[pc].path) {
-      case Path::Phase:
-      case Path::Box:
-      case Path::BarrierArrive:
-      case Path::ClusterArrive:
-      case Path::ClusterWait:
-      case Path::GroupMeet:
-      case Path::GroupProduct:
-        return false;
-      default:
-        break;
-    }
-  }
-  // Barriers of some warps, by their numbers, may be passed in another order by others.
-  const std::size_t classes = std::min(context_.trace.classes.size(), kLookedThrough);
-  for (const BlockClass& cls : std::span(context_.trace.classes).first(classes)) {
-    for (const WarpTrace& warp : cls.warps) {
-      bool whole = true;
-      WarpCursor(cls.paths[warp.path], warp)
-          .for_each_record(context_.program.events(),
-                           [&](std::uint32_t pc, const TraceEvent&, std::span<const Access> records, std::uint64_t) {
-                             if (context_.program[pc].path != Path::Barrier) return true;
-                             const BarrierArrival arrival = BarrierArrival::of(records.front());
-                             const std::size_t others = kWarpLanes * (cls.warps.size() - 1);
-                             whole = arrival.id == 0 && (arrival.threads == 0 || arrival.threads > others);
-                             return whole;
-                           });
-      if (!whole) return false;
-    }
-  }
-  return true;
-}
-
-const BlockCuts::Arrivals& BlockCuts::arrivals(std::uint32_t cls) {
-  if (const auto known = arrivals_.find(cls); known != arrivals_.end()) return known->second;
-  if (arrivals_.size() >= kKept) arrivals_.clear();
-  Arrivals& made = arrivals_[cls];
-  const BlockClass& of = context_.trace.classes[cls];
-  for (const WarpTrace& warp : of.warps) {
-    std::vector<std::uint64_t>& before = made.emplace_back();
-    WarpCursor(of.paths[warp.path], warp)
-        .for_each_record(context_.program.events(),
-                         [&](std::uint32_t, const TraceEvent& event, std::span<const Access>, std::uint64_t at) {
-                           if (event.kind == EventKind::Arrive) before.push_back(at);
-                           return true;
-                         });
-  }
-  return made;
-}
-
-std::vector<std::uint64_t> BlockCuts::at(std::uint32_t cls, double done, std::span<const double> leads) {
-  const BlockClass& of = context_.trace.classes[cls];
-  const Arrivals& before = arrivals(cls);
-  std::vector<std::uint64_t> behind;
-  std::size_t passed = ~std::size_t{0};  // barriers, by the warp that has passed the fewest
-  for (std::size_t w = 0; w < of.warps.size(); ++w) {
-    const std::uint64_t all = of.paths[of.warps[w].path].instructions;
-    const double part = std::clamp(done + (leads.size() == of.warps.size() ? leads[w] : 0), 0.0, 1.0);
-    behind.push_back(std::min(all - 1, static_cast<std::uint64_t>(part * static_cast<double>(all))));
-    const auto after = std::lower_bound(before[w].begin(), before[w].end(), behind.back());
-    passed = std::min(passed, static_cast<std::size_t>(after - before[w].begin()));
-  }
-  for (std::size_t w = 0; w < of.warps.size(); ++w)
-    if (passed < before[w].size()) behind[w] = std::min(behind[w], before[w][passed]);
-  return behind;
 }
 
 }  // namespace forewarp

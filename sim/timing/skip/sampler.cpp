@@ -8,6 +8,7 @@
 
 #include "hardware/occupancy.h"
 #include "timing/gpu/gpu.h"
+#include "timing/skip/block_cuts.h"
 #include "timing/skip/block_footprint.h"
 #include "timing/skip/blocks_in_flight.h"
 #include "timing/skip/estimate.h"
@@ -255,11 +256,8 @@ class Sampler {
     return static_cast<double>(instructions_) / static_cast<double>(blocks_) * static_cast<double>(wave_);
   }
 
-  /// Windows and the end can be simulated. To find that out takes as long as to go through some blocks.
-  bool begins_anywhere() {
-    if (!begins_anywhere_) begins_anywhere_ = cuts_.possible();
-    return *begins_anywhere_;
-  }
+  /// Windows and the end can be simulated.
+  bool begins_anywhere() const { return cluster() == 1; }
 
   /// Windows in the middle of the launch, where its start is to end. None, where it may as well show many waves, with
   /// all that is on its way from one to the next; or some, where a window would be shorter than one: blocks that went
@@ -671,7 +669,6 @@ class Sampler {
   std::uint64_t issued_aside_ = 0;        ///< instructions simulated in windows
   Gpu gpu_;
   BlockCuts cuts_;
-  std::optional<bool> begins_anywhere_;            ///< once asked for
   std::optional<bool> windows_;                    ///< are there any, once planned
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, lines_of_classes_ = 0;

@@ -82,9 +82,9 @@ TEST_CASE("loops that follow each other are looked at one by one") {
   CHECK(error(part.counters.memory.dram_read_bytes, full.counters.memory.dram_read_bytes) < 0.02);
 }
 
-TEST_CASE("warps that pass a ring of barriers on to each other are not placed, and the rest goes at their rate") {
+TEST_CASE("warps that pass a ring of barriers in shared memory on to each other") {
   using Action = PhaseRecord::Action;
-  constexpr int kIterations = 400, kStages = 3;
+  constexpr int kIterations = 1200, kStages = 3;
   const GpuModel gpu = sm_model(4);
   const Instruction change = memory_instruction(Opcode::SYNCS, MemorySpace::Shared, MemoryKind::Atomic, kNoScoreboard);
   const Instruction await = memory_instruction(Opcode::SYNCS, MemorySpace::Shared, MemoryKind::Atomic, 1);

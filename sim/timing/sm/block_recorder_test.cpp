@@ -157,29 +157,11 @@ namespace {
 
 /// Warp 0 copies 8 lines and waits for them.
 HandMadeTrace copying() {
-  Instruction copy = memory_instruction(Opcode::UTMALDG, MemorySpace::Global, MemoryKind::AsyncCopy);
-  copy.pipe = Pipe::Tma;
-  copy.access_bytes = 0;
-  HandMadeTrace made({phase(), phase(), copy, phase(0), waiting(exit_instruction(), 0)}, 1);
-  const auto record = [&](std::uint64_t value, const AccessPattern& pattern) {
-    made.trace().patterns.push_back(pattern);
-    made.trace().classes[0].warps[0].accesses.push_back(
-        {value, static_cast<std::uint32_t>(made.trace().patterns.size() - 1), 0});
-  };
-  AccessPattern one;
-  one.lanes = 1;
-  AccessPattern box;
-  box.lanes = 3;
-  box.space = MemorySpace::Global;
-  box.kind = MemoryKind::AsyncCopy;
-  box.offsets[0] = 128;
-  box.offsets[1] = 8;
-  box.offsets[kBoxPitch + 1] = 128;
-  record(PhaseRecord{.action = PhaseRecord::Action::Init, .barrier = 64, .arrivals = 1}.packed(), one);
-  record(PhaseRecord{.action = PhaseRecord::Action::Arrive, .barrier = 64, .arrivals = 1, .bytes = 1024}.packed(), one);
-  record(1 << 20, box);
-  record(BoxTarget{0, 64, 1024, 0}.packed(), AccessPattern{});
-  record(PhaseRecord{.action = PhaseRecord::Action::Await, .barrier = 64, .phase = 1}.packed(), one);
+  HandMadeTrace made({phase(), phase(), box_copy(), phase(0), waiting(exit_instruction(), 0)}, 1);
+  made.phase(0, {.action = PhaseRecord::Action::Init, .barrier = 64, .arrivals = 1});
+  made.phase(0, {.action = PhaseRecord::Action::Arrive, .barrier = 64, .arrivals = 1, .bytes = 1024});
+  made.box(0, 1 << 20, 64);
+  made.phase(0, {.action = PhaseRecord::Action::Await, .barrier = 64, .phase = 1});
   return made;
 }
 

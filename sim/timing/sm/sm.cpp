@@ -8,7 +8,6 @@
 namespace forewarp {
 namespace {
 constexpr std::size_t kConstantLines = 4096;
-constexpr std::size_t kGroupWarps = 4;
 }  // namespace
 
 Sm::Sm(const LaunchContext& context, std::uint16_t id)
@@ -28,7 +27,7 @@ Sm::Sm(const LaunchContext& context, std::uint16_t id)
   local_lines_ = (context.trace.kernel->local_bytes + 3) / 4 * static_cast<std::uint64_t>(context.warps_per_block);
 }
 
-void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat, std::span<const std::uint64_t> behind) {
+void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat, const BlockState* from) {
   std::size_t slot = 0;
   while (blocks_[slot].used) ++slot;
   Block& block = blocks_[slot];
@@ -40,6 +39,10 @@ void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat, s
   block.start = now;
   block.barriers = {};
   block.phases.clear();
+  if (from != nullptr) {
+    block.barriers = from->barriers;
+    block.phases = from->phases;
+  }
   block.met.assign(cls.warps.size() / kGroupWarps + 1, 0);
   block.last_arrival = 0;
   block.live_warps = static_cast<int>(cls.warps.size());
@@ -81,7 +84,7 @@ void Sm::start_block(std::uint32_t linear, Cycle now, const ClusterSeat& seat, s
     warp.cls = class_index;
     warp.path = cls.warps[w].path;
     warp.cursor = WarpCursor(path, cls.warps[w]);
-    if (!behind.empty()) warp.cursor.advance(behind[w], context_.program.events());
+    if (from != nullptr) warp.cursor.advance(from->behind[w], context_.program.events());
     warp.placed = std::max(now, warp_start_free_);
     warp_start_free_ = warp.placed + static_cast<Cycle>(launch.warp_start_interval);
     warp.started = warp.placed + static_cast<Cycle>(launch.block_start_cycles);
@@ -249,8 +252,7 @@ void Sm::arrive_at_barrier(Warp& warp, const BarrierArrival& arrival, Cycle now,
 
 void Sm::release_barrier_if_full(Block& block, int id, Cycle now) {
   BlockBarrier& barrier = block.barriers[static_cast<std::size_t>(id)];
-  const int expected = barrier.warps != 0 ? barrier.warps : block.live_warps;
-  if (barrier.arrived < expected || expected == 0) return;
+  if (!barrier.full(block.live_warps)) return;
   barrier = {};
   const Cycle at = std::max(now, block.last_arrival) + static_cast<Cycle>(context_.gpu.issue.barrier_release_cycles);
   for (const std::uint16_t index : block.warps) {

@@ -13,6 +13,7 @@
 #include "hardware/gpu_model.h"
 #include "timing/result.h"
 #include "timing/sm/block_recorder.h"
+#include "timing/sm/block_state.h"
 #include "timing/sm/boxes_under_way.h"
 #include "timing/sm/branch_turns.h"
 #include "timing/sm/cluster_network.h"
@@ -76,9 +77,9 @@ class Sm {
   int resident() const { return resident_; }
   /// What joins it to the other SMs of its GPC; without it there are no clusters.
   void join(ClusterNetwork& network) { network_ = &network; }
-  /// `behind`: instructions that each of its warps has behind it; empty: none.
+  /// `from`: where it stands; none: at its start.
   void start_block(std::uint32_t linear_block, Cycle now, const ClusterSeat& seat = {},
-                   std::span<const std::uint64_t> behind = {});
+                   const BlockState* from = nullptr);
 
   /// Does everything due at `now`; appends blocks that end. Returns the next cycle with work. `stalls`: by instruction,
   /// shared by all SMs that one thread runs, which execute the same code at nearly the same time: one table stays in
@@ -156,16 +157,12 @@ class Sm {
     std::array<std::uint64_t, static_cast<std::size_t>(Pipe::Count)> pipe_cycles{};
   };
 
-  struct BlockBarrier {
-    std::uint16_t arrived = 0;  ///< warps
-    std::uint16_t warps = 0;    ///< that it is for; 0: all that live
-  };
   struct Block {
     std::uint32_t linear = 0;
     Cycle start = 0;
     int live_warps = 0;
     bool used = false;
-    std::array<BlockBarrier, 16> barriers{};
+    BlockBarriers barriers{};
     PhaseBarriers phases;
     std::vector<std::uint8_t> met;     ///< by warpgroup: warps that have come to WARPGROUP.ARRIVE
     Cycle last_arrival = 0;            ///< at a barrier, as the SM's barrier unit sees it

@@ -123,6 +123,14 @@ inline Instruction memory_instruction(Opcode op, MemorySpace space, MemoryKind k
   return in;
 }
 
+/// Copies a box into shared memory.
+inline Instruction box_copy() {
+  Instruction copy = memory_instruction(Opcode::UTMALDG, MemorySpace::Global, MemoryKind::AsyncCopy);
+  copy.pipe = Pipe::Tma;
+  copy.access_bytes = 0;
+  return copy;
+}
+
 /// What a warp does to a barrier in shared memory.
 inline Instruction phase(int scoreboard = 7) {
   return memory_instruction(Opcode::SYNCS, MemorySpace::Shared, MemoryKind::Atomic, scoreboard);
@@ -186,11 +194,28 @@ class HandMadeTrace {
     return record(warp, of.packed(), pattern);
   }
 
+  /// The next records of `warp` are a box's: eight lines in a row from `base` on.
+  HandMadeTrace& box(int warp, std::uint64_t base, std::uint32_t barrier) {
+    AccessPattern box;
+    box.lanes = 3;
+    box.space = MemorySpace::Global;
+    box.kind = MemoryKind::AsyncCopy;
+    box.offsets[0] = kLineBytes;
+    box.offsets[1] = 8;
+    box.offsets[kBoxPitch + 1] = kLineBytes;
+    record(warp, base, box);
+    return record(warp, BoxTarget{0, barrier, 8 * kLineBytes, 0}.packed(), AccessPattern{});
+  }
+
   HandMadeTrace& runs(std::vector<Run> runs) {
-    WarpPath& path = trace_.classes[0].paths[0];
-    path.runs = std::move(runs);
-    path.instructions = 0;
-    for (const Run& run : path.runs) path.instructions += run.count;
+    trace_.classes[0].paths[0] = path_of(std::move(runs));
+    return *this;
+  }
+  /// Another way through the code, which this warp takes.
+  HandMadeTrace& runs_of(int warp, std::vector<Run> runs) {
+    BlockClass& cls = trace_.classes[0];
+    cls.warps[static_cast<std::size_t>(warp)].path = static_cast<std::uint32_t>(cls.paths.size());
+    cls.paths.push_back(path_of(std::move(runs)));
     return *this;
   }
 
@@ -250,6 +275,12 @@ class HandMadeTrace {
         warp.accesses = std::move(records);
       }
     }
+  }
+
+  static WarpPath path_of(std::vector<Run> runs) {
+    WarpPath path{std::move(runs), 0};
+    for (const Run& run : path.runs) path.instructions += run.count;
+    return path;
   }
 
   std::shared_ptr<Kernel> kernel_;
