@@ -41,7 +41,6 @@ constexpr double kWindows = 2;
 // Places for a window that are tried, in the time that it takes and in all; of a schedule with more parts, none are.
 constexpr double kPlaces = 4, kMostPlaces = 512;
 constexpr std::size_t kMostToPlace = 50'000;
-constexpr double kNothing = 0.02;  // of what is stored in the mean
 // Of a window: where little is to be stored, and in which part of it much is.
 constexpr double kAbout = 1.25, kFromStores = 0.55, kToStores = 0.8;
 constexpr double kNearStart = 0.125;              // of what is left until the end, which the start is nearest to
@@ -389,12 +388,11 @@ class Sampler {
   struct Window {
     Seen all, warm;  ///< `warm`: without what it takes to warm up
     bool over = false;
-    double pace = 1;  ///< cycles for one of the schedule, once warm
+    double scheduled = 1;  ///< cycles of the schedule, for what it did once warm
 
-    double cycles() const { return warm.cycles() / static_cast<double>(warm.instructions()); }  ///< of an instruction
-    double stores() const {  ///< sectors for an instruction
-      return static_cast<double>(warm.to.counters.l1_store_sectors - warm.from.counters.l1_store_sectors) /
-             static_cast<double>(warm.instructions());
+    double pace() const { return warm.cycles() / scheduled; }
+    double stores() const {  ///< sectors in a cycle of the schedule
+      return static_cast<double>(stored_sectors(warm.to.counters) - stored_sectors(warm.from.counters)) / scheduled;
     }
   };
 
@@ -432,13 +430,9 @@ class Sampler {
         Window first = look_from(std::min(one, other), each * all),
                second = look_from(std::max(one, other), each * all);
         if (first.stores() > second.stores()) std::swap(first, second);
-        // What stores take comes beside what the schedule has; where they do not tell windows apart, each is as much
-        // slower than the schedule in its half.
-        const std::optional<double> known = share_of_stores(first, second);
-        const double share = known.value_or(0.5);
-        const double pace = known ? first.pace + share * (second.cycles() - first.cycles()) * left / end
-                                  : (first.pace + second.pace) / 2;
-        paces.insert(paces.end(), {first.pace, pace});
+        const double share = share_of_stores(first, second, left / end);
+        const double pace = (1 - share) * first.pace() + share * second.pace();
+        paces.insert(paces.end(), {first.pace(), pace});
         cycles += (1 - kNearStart) * pace * end;
         add(start, kNearStart, 1);
         add(first.warm, (1 - kNearStart) * (1 - share), 0);
@@ -459,15 +453,21 @@ class Sampler {
     return paces;
   }
 
-  /// The share of the second of two windows in what is left, by instructions, with which they store as much as is left
-  /// to be stored. Blocks that went off together store at the same time, and what they do then is another thing than
-  /// what they do in their loops.
-  std::optional<double> share_of_stores(const Window& fewer, const Window& more) const {
+  /// Sectors that are stored, by way of L1 or as boxes.
+  static std::uint64_t stored_sectors(const TimingCounters& c) {
+    return std::max(c.l1_store_sectors, c.memory.write_sectors);
+  }
+
+  /// The share of the second of two windows in the schedule, at so many instructions a cycle, with which they store as
+  /// much as is left to be stored. Blocks that went off together store at the same time, and what they do then is
+  /// another thing than what they do in their loops. Where stores do not tell windows apart, each has its half.
+  double share_of_stores(const Window& fewer, const Window& more, double instructions) const {
+    const AccessSectors traced = traced_sectors(context_.trace, context_.patterns);
     const double part = static_cast<double>(blocks_) / static_cast<double>(context_.trace.launch.grid.count());
-    const double all = part * static_cast<double>(traced_sectors(context_.trace, context_.patterns).stores);
-    const double left =
-        (all - static_cast<double>(gpu_.counters().l1_store_sectors)) / std::max(1.0, left_instructions());
-    if (fewer.stores() > kNothing * left || left >= more.stores()) return std::nullopt;
+    const double all = part * static_cast<double>(traced.stores + traced.box_stores);
+    const double left = (all - static_cast<double>(stored_sectors(gpu_.counters()))) /
+                        std::max(1.0, left_instructions()) * instructions;
+    if (left < fewer.stores() || left >= more.stores()) return 0.5;
     return (left - fewer.stores()) / (more.stores() - fewer.stores());
   }
 
@@ -526,19 +526,18 @@ class Sampler {
     Gpu gpu(context, &gpu_.memory(), options_.threads, {next, blocks_, 0, blocks});
     for (std::size_t sm = 0; sm < sms && footprint_; ++sm)
       footprint_->fill_l1(of_sm[sm], at, gpu.sm(static_cast<std::uint16_t>(sm)));
-    Window window = run_for(gpu, most);
+    Window window = run_for(gpu, most, kWarmUp * static_cast<double>(gpu_.now()) * most / seconds_of(gpu_.counters()));
     const Seen& seen = window.warm;
     const double first = work.by(at) + static_cast<double>(seen.from.instructions);
     const double done = first + static_cast<double>(seen.instructions());
-    const double scheduled =
-        done <= work.all() ? work.when(done) - work.when(first) : (done - first) / work.all() * rest.cycles;
-    window.pace = seen.cycles() / std::max(1.0, scheduled);
+    window.scheduled = std::max(
+        1.0, done <= work.all() ? work.when(done) - work.when(first) : (done - first) / work.all() * rest.cycles);
     issued_aside_ += gpu.issued();
     return window;
   }
 
-  /// Simulates so many seconds of it, or to its end.
-  Window run_for(Gpu& gpu, double most) {
+  /// Simulates so many seconds of it, or to its end. It warms up for half of them, or for so many cycles.
+  Window run_for(Gpu& gpu, double most, double warm_up) {
     Window window;
     window.all.from = window.warm.from = brief_mark(gpu);
     while (!window.over) {
@@ -546,7 +545,7 @@ class Sampler {
       gpu.advance_to(gpu.now() + kSlice);
       const double spent = seconds_of(gpu.counters()) / most;
       if (spent >= 1) break;
-      if (spent < kWarmUp) window.warm.from = brief_mark(gpu);
+      if (spent < kWarmUp && static_cast<double>(gpu.now()) < warm_up) window.warm.from = brief_mark(gpu);
       if (window.warm.from.instructions == 0) window.all.from = window.warm.from;
     }
     window.all.to = window.warm.to = brief_mark(gpu);
@@ -632,7 +631,7 @@ class Sampler {
     context.blocks_per_sm = blocks_per_sm;
     Gpu gpu(context, &gpu_.memory(), options_.threads,
             {first, first + count, cluster() > 1 ? 0 : static_cast<int>(sms)});
-    const Window window = run_for(gpu, kFewSms * seconds_);
+    const Window window = run_for(gpu, kFewSms * seconds_, std::numeric_limits<double>::infinity());
     const TimingCounters &all = window.all.to.counters,
                          since = window.over ? TimingCounters{} : window.warm.from.counters;
     return static_cast<double>(all.instructions_issued - since.instructions_issued) /
