@@ -11,6 +11,7 @@
 namespace forewarp {
 namespace {
 
+constexpr std::size_t kSummed = 16'384;    // classes whose sums are kept (35 MB)
 constexpr std::uint32_t kMostApart = 8;    // slices of which one is looked at
 constexpr std::uint32_t kStretches = 4;    // of time, if not all of it is looked at
 constexpr double kUncounted = 4;           // a fourth of each, until L2 is what it is there
@@ -189,6 +190,7 @@ Asked BlockFootprint::asked(std::span<const RestPart> parts) {
   Asked all;
   for (const RestPart& part : parts) {
     const std::uint32_t cls = context_.classes.class_of(part.block);
+    if (before.size() >= kSummed && !before.contains(cls)) before.clear();
     std::vector<Asked>& sums = before[cls];
     if (sums.empty()) {
       const std::shared_ptr<const Footprint> lines = footprint(cls);
