@@ -14,9 +14,25 @@ namespace {
 constexpr std::size_t kSummed = 16'384;    // classes whose sums are kept (35 MB)
 constexpr std::uint32_t kMostApart = 8;    // slices of which one is looked at
 constexpr std::uint32_t kStretches = 4;    // of time, if not all of it is looked at
+constexpr double kRounding = 1e-6;         // of a line
 constexpr double kUncounted = 4;           // a fourth of each, until L2 is what it is there
 constexpr std::size_t kLookedThrough = 4;  // lines, for what one takes to touch
 constexpr double kForEver = std::numeric_limits<double>::infinity();
+
+/// A sum at a place on a block's way, of which `steps` has what it is before each step and in the end; and of a member.
+template <class T, class Get>
+double between_steps(const std::vector<T>& steps, double position, Get&& get) {
+  const double place = position * kBlockSteps;
+  const auto step = static_cast<std::size_t>(std::clamp(place, 0.0, kBlockSteps - 1.0));
+  const auto from = static_cast<double>(get(steps[step])), to = static_cast<double>(get(steps[step + 1]));
+  return from + std::clamp(place - static_cast<double>(step), 0.0, 1.0) * (to - from);
+}
+double at_position(const std::vector<std::uint32_t>& steps, double position) {
+  return between_steps(steps, position, [](std::uint32_t sum) { return sum; });
+}
+double at_position(const std::vector<Asked>& steps, double position, std::uint64_t Asked::*count) {
+  return between_steps(steps, position, [&](const Asked& sum) { return sum.*count; });
+}
 
 /// Which lines a block has touched lately, and where in its list they stand.
 class RecentLines {
@@ -157,12 +173,21 @@ void BlockFootprint::start(std::uint64_t block, std::uint16_t sm, Running& runni
     running.shifts.push_back(static_cast<std::uint64_t>(s.over(distance) / kLineBytes));
 }
 
-void BlockFootprint::add(const Running& block, std::uint32_t step) {
-  const Footprint& footprint = *block.footprint;
-  const std::uint32_t begin = footprint.begin[step], count = footprint.begin[step + 1] - begin;
-  if (count == 0) return;
-  due_.push_back({&block, std::span(footprint.lines).subspan(begin, count)});
-  lines_due_ += count;
+std::uint32_t BlockFootprint::Footprint::before(double position) const {
+  return static_cast<std::uint32_t>(std::floor(at_position(begin, position) + kRounding));
+}
+
+std::span<const BlockFootprint::Line> BlockFootprint::Footprint::of_step(std::uint32_t step,
+                                                                         const RestPart& part) const {
+  const std::uint32_t first = std::max(begin[step], before(part.from)),
+                      end = std::min(begin[step + 1], before(part.to));
+  return std::span(lines).subspan(first, std::max(first, end) - first);
+}
+
+void BlockFootprint::add(const Running& block, std::span<const Line> lines) {
+  if (lines.empty()) return;
+  due_.push_back({&block, lines});
+  lines_due_ += lines.size();
 }
 
 TouchLists::Counted BlockFootprint::touch_due(std::uint32_t every, MemorySystem& memory) {
@@ -187,7 +212,7 @@ TouchLists::Counted BlockFootprint::touch_due(std::uint32_t every, MemorySystem&
 
 Asked BlockFootprint::asked(std::span<const RestPart> parts) {
   std::unordered_map<std::uint32_t, std::vector<Asked>> before;  // the steps of a class
-  Asked all;
+  double read = 0, written = 0;
   for (const RestPart& part : parts) {
     const std::uint32_t cls = context_.classes.class_of(part.block);
     if (before.size() >= kSummed && !before.contains(cls)) before.clear();
@@ -201,11 +226,13 @@ Asked BlockFootprint::asked(std::span<const RestPart> parts) {
           sums.back().add(lines->lines[i].kind, lines->lines[i].sectors);
       }
     }
-    const Asked &from = sums[first_step(part)], &to = sums[step_at(part.to)];
-    all.read += to.read - from.read;
-    all.written += to.written - from.written;
+    const auto in_part = [&](std::uint64_t Asked::*count) {
+      return at_position(sums, part.to, count) - at_position(sums, part.from, count);
+    };
+    read += in_part(&Asked::read);
+    written += in_part(&Asked::written);
   }
-  return all;
+  return {static_cast<std::uint64_t>(std::llround(read)), static_cast<std::uint64_t>(std::llround(written))};
 }
 
 /// One in how many slices is looked at, and when.
@@ -234,9 +261,8 @@ std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const R
 }
 
 FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
-  std::uint64_t steps = 0;
-  for (const RestPart& part : parts) steps += step_at(part.to) - first_step(part);
-  const double lines = static_cast<double>(steps) * static_cast<double>(lines_per_block_) / kBlockSteps;
+  double lines = 0;
+  for (const RestPart& part : parts) lines += (part.to - part.from) * static_cast<double>(lines_per_block_);
   const std::uint64_t dirty_before = memory.dirty_bytes();
   std::uint64_t dirty = 0;  // what has become so while it was counted; less may be than before
 
@@ -266,7 +292,7 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
         counted = true;
         dirty -= memory.dirty_bytes(stretch.every);
       }
-      add(found->second, now.step);
+      add(found->second, found->second.footprint->of_step(now.step, parts[now.part]));
       if (now.last) over.push_back(now.part);
       if (much_due(stretch.every)) touch_now();
     }
@@ -298,19 +324,19 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   return {scaled, dirty_after};
 }
 
-std::uint64_t BlockFootprint::stored(std::uint64_t block, double from, double to) {
+double BlockFootprint::stored(std::uint64_t block, double from, double to) {
   const std::vector<std::uint32_t>& before = footprint(context_.classes.class_of(block))->stored;
-  return before[step_at(to)] - before[step_at(from)];
+  return at_position(before, to) - at_position(before, from);
 }
 
-void BlockFootprint::fill_l1(std::span<const RestPart> of_sm, double until, Sm& sm) {
+void BlockFootprint::fill_l1(std::span<const RestPart> of_sm, Sm& sm) {
   const std::size_t enough = context_.l1_bytes / kLineBytes;
   std::vector<StepsInTime::Step> steps;
-  StepsInTime order(of_sm, {}, -kForEver, until);
+  StepsInTime order(of_sm, {}, -kForEver, kForEver);
   for (StepsInTime::Step step; order.next(step);) steps.push_back(step);
   const auto lines_of = [&](const StepsInTime::Step& step) {
-    const Footprint& known = *footprint(context_.classes.class_of(of_sm[step.part].block));
-    return std::span(known.lines).subspan(known.begin[step.step], known.begin[step.step + 1] - known.begin[step.step]);
+    const RestPart& part = of_sm[step.part];
+    return footprint(context_.classes.class_of(part.block))->of_step(step.step, part);
   };
   std::size_t first = steps.size();
   for (std::size_t lines = 0; first > 0 && lines < enough; --first) lines += lines_of(steps[first - 1]).size();

@@ -46,9 +46,9 @@ class BlockFootprint {
   FollowedRest follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
 
   /// Lines that a block writes on a part of its way.
-  std::uint64_t stored(std::uint64_t block, double from, double to);
-  /// L1 of an SM holds what the last lines leave in it that blocks of the SM ask for until some time.
-  void fill_l1(std::span<const RestPart> of_sm, double until, Sm&);
+  double stored(std::uint64_t block, double from, double to);
+  /// L1 of an SM holds what the last lines leave in it that parts of its blocks ask for.
+  void fill_l1(std::span<const RestPart> of_sm, Sm&);
 
  private:
   struct Line {
@@ -66,6 +66,11 @@ class BlockFootprint {
     std::vector<std::uint32_t> begin;
     BlockSteps steps;                   ///< that have lines
     std::vector<std::uint32_t> stored;  ///< lines written before each step, and in all
+
+    /// Lines before a place on its way.
+    std::uint32_t before(double position) const;
+    /// Those of a step that lie in a part.
+    std::span<const Line> of_step(std::uint32_t step, const RestPart&) const;
   };
   struct Running {
     std::shared_ptr<const Footprint> footprint;
@@ -90,7 +95,7 @@ class BlockFootprint {
     const Running* block = nullptr;
     std::span<const Line> lines;
   };
-  void add(const Running&, std::uint32_t step);
+  void add(const Running&, std::span<const Line>);
   /// Is much due? Then it may as well be touched now. `every`: one in so many slices.
   bool much_due(std::uint32_t every) const { return lines_due_ >= kAtOnce * every; }
   /// Touches what is due.

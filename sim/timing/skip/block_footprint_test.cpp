@@ -138,6 +138,25 @@ TEST_CASE("blocks that are all but done when the rest begins still store, once")
   CHECK(memory.dirty_bytes() == 2 * kLineBytes);
 }
 
+TEST_CASE("what a part of a way asks for ends where it does, and the next part goes on from there") {
+  const GpuModel gpu = model();
+  const Launch launch(gpu, false);
+  BlockFootprint footprint = launch.footprint();
+  const auto read = [&](std::span<const RestPart> parts, MemorySystem& memory) {
+    return footprint.follow(parts, kAll, memory).traffic.read;
+  };
+  MemorySystem whole(gpu);
+  const std::uint64_t all = read(std::vector<RestPart>{{0, 0, 1, 0, 20, 0}}, whole);
+  for (double cut = 0.003; cut < 1; cut += 0.0073) {
+    INFO(cut);
+    MemorySystem memory(gpu);
+    const std::uint64_t first = read(std::vector<RestPart>{{0, 0, cut, 0, 10, 0}}, memory);
+    // The first half of its way reads, the second writes.
+    CHECK(static_cast<double>(first) <= 2 * cut * static_cast<double>(all));
+    CHECK(first + read(std::vector<RestPart>{{0, cut, 1, 10, 20, 0}}, memory) == all);
+  }
+}
+
 TEST_CASE("nothing is written to memory while L2 holds it all, whoever looked at it") {
   GpuModel gpu = model();
   gpu.l2.bytes *= 32;

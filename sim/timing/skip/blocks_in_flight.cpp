@@ -53,14 +53,13 @@ std::vector<std::vector<Leads>> leads_in_flight(const Gpu& gpu, const KernelTrac
   return leads;
 }
 
-L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint32_t steps, std::uint64_t most_lines) {
+L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint64_t most_lines) {
   L2Traffic traffic;
   for (std::uint16_t id = 0; id < gpu.sms(); ++id) {
     const Sm& sm = gpu.sm(id);
     std::uint64_t touched = 0;
     for (const ResidentBlock block : sm.residents()) {
-      const auto until = std::min(static_cast<std::uint64_t>(std::ceil(done(sm, block, context.trace) * steps)),
-                                  std::uint64_t{steps} - 1);
+      const double until = done(sm, block, context.trace);
       for (const std::uint16_t index : block.warps) {
         const Warp& warp = sm.warp(index);
         const std::uint64_t all = context.trace.classes[warp.cls].paths[warp.path].instructions,
@@ -69,7 +68,8 @@ L2Traffic catch_up(Gpu& gpu, const LaunchContext& context, std::uint32_t steps, 
         const std::uint64_t behind = all - ahead;
         warp.cursor.for_each_record(context.program.events(), [&](std::uint32_t, const TraceEvent&,
                                                                   std::span<const Access> records, std::uint64_t at) {
-          if ((behind + at) * steps >= until * all || touched >= most_lines / gpu.sms()) return false;
+          if (static_cast<double>(behind + at) >= until * static_cast<double>(all) || touched >= most_lines / gpu.sms())
+            return false;
           for (const Access& access : records) {
             const AccessEffect effect = context.patterns.effect(access.pattern);
             if (!effect.to_lines()) continue;

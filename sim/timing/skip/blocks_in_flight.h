@@ -17,8 +17,8 @@ using Leads = std::vector<double>;
 /// Those of the blocks in flight, by SM, the oldest block first.
 std::vector<std::vector<Leads>> leads_in_flight(const Gpu&, const KernelTrace&);
 
-/// What warps have not asked for yet of the first so many of `steps` equal parts of their block's way; a block has gone
-/// as far as its warps in the mean, rounded up. L2 is touched for it, for at most so many lines.
-L2Traffic catch_up(Gpu&, const LaunchContext&, std::uint32_t steps, std::uint64_t most_lines);
+/// What warps have not asked for yet of the way that their block has gone, which is as far as they are in the mean. L2
+/// is touched for it, for at most so many lines.
+L2Traffic catch_up(Gpu&, const LaunchContext&, std::uint64_t most_lines);
 
 }  // namespace forewarp

@@ -43,7 +43,6 @@ constexpr double kPlaces = 4, kMostPlaces = 512;
 constexpr std::size_t kMostToPlace = 50'000;
 // Of a window: where little is to be stored, and in which part of it much is.
 constexpr double kAbout = 1.25, kFromStores = 0.55, kToStores = 0.8;
-constexpr double kNearStart = 0.125;              // of what is left until the end, which the start is nearest to
 constexpr double kSomeWaves = 2, kManyWaves = 6;  // that say more of a launch than windows do
 constexpr double kLateEnd = 2;                    // times what the end was to take, after which it is left
 constexpr double kWarmUp = 0.5;                   // of a window, until pipelines and L1 are as they would be
@@ -357,7 +356,7 @@ class Sampler {
     const bool listed = lists_lines();
     if (listed) {
       // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
-      traffic += catch_up(gpu_, context_, kBlockSteps, effort.touched);
+      traffic += catch_up(gpu_, context_, effort.touched);
       footprint_.emplace(context_, gpu_.crew());
     } else {
       result.warnings.push_back(
@@ -433,10 +432,8 @@ class Sampler {
         const double share = share_of_stores(first, second, left / end);
         const double pace = (1 - share) * first.pace() + share * second.pace();
         paces.insert(paces.end(), {first.pace(), pace});
-        cycles += (1 - kNearStart) * pace * end;
-        add(start, kNearStart, 1);
-        add(first.warm, (1 - kNearStart) * (1 - share), 0);
-        add(second.warm, (1 - kNearStart) * share, 0);
+        add(first.warm, 1 - share, first.pace());
+        add(second.warm, share, second.pace());
       }
       const Window last = look_from(end, kLateEnd * kForEnd * all);
       // What it did not come to goes on as its last part did.
@@ -480,7 +477,7 @@ class Sampler {
       double sum = 0;
       for (const RestPart& p : rest.parts) {
         if (p.until <= from || p.at >= until) continue;
-        sum += static_cast<double>(footprint_->stored(p.block, p.position(from), p.position(until)));
+        sum += footprint_->stored(p.block, p.position(from), p.position(until));
       }
       return sum;
     };
@@ -504,12 +501,12 @@ class Sampler {
   Window look_at(const RestTime& rest, const WorkInTime& work, double at, double most) {
     const std::size_t sms = gpu_.sms();
     std::vector<std::vector<RestPart>> of_sm(sms);  // what each did while a block takes: L1 may still hold it
+    for (const RestPart& part : parts_between(rest.parts, at - block_time(rest), at)) of_sm[part.sm].push_back(part);
     std::vector<BlockProgress> placed;
     std::uint64_t next = gpu_.dispatcher().dispatched();
     for (const RestPart& part : rest.parts) {
       if (part.at > at) continue;
       next = std::max(next, part.block + 1);
-      if (part.until > at - block_time(rest)) of_sm[part.sm].push_back(part);
       if (part.until > at) placed.push_back({part.block, part.sm, part.position(at)});
     }
     std::sort(placed.begin(), placed.end(),
@@ -525,7 +522,7 @@ class Sampler {
     context.recorder = nullptr;
     Gpu gpu(context, &gpu_.memory(), options_.threads, {next, blocks_, 0, blocks});
     for (std::size_t sm = 0; sm < sms && footprint_; ++sm)
-      footprint_->fill_l1(of_sm[sm], at, gpu.sm(static_cast<std::uint16_t>(sm)));
+      footprint_->fill_l1(of_sm[sm], gpu.sm(static_cast<std::uint16_t>(sm)));
     Window window = run_for(gpu, most, kWarmUp * static_cast<double>(gpu_.now()) * most / seconds_of(gpu_.counters()));
     const Seen& seen = window.warm;
     const double first = work.by(at) + static_cast<double>(seen.from.instructions);

@@ -6,6 +6,8 @@
 namespace forewarp {
 namespace {
 
+constexpr double kRounding = 1e-6;  // of a step
+
 /// When a step of a part begins.
 double begins(const RestPart& part, std::uint32_t step) {
   const double share = (static_cast<double>(step) / kBlockSteps - part.from) / (part.to - part.from);
@@ -14,11 +16,12 @@ double begins(const RestPart& part, std::uint32_t step) {
 
 }  // namespace
 
-std::uint32_t step_at(double position) { return static_cast<std::uint32_t>(std::ceil(position * kBlockSteps - 1e-6)); }
-
 std::uint32_t first_step(const RestPart& part) {
-  const std::uint32_t step = step_at(part.from);
-  return part.at == 0 && part.from < 1 ? std::min(step, kBlockSteps - 1) : step;
+  return std::min(kBlockSteps - 1, static_cast<std::uint32_t>(std::floor(part.from * kBlockSteps + kRounding)));
+}
+
+std::uint32_t end_step(const RestPart& part) {
+  return static_cast<std::uint32_t>(std::ceil(part.to * kBlockSteps - kRounding));
 }
 
 StepsInTime::StepsInTime(std::span<const RestPart> parts, std::span<const BlockSteps* const> wanted, double from,
@@ -28,7 +31,7 @@ StepsInTime::StepsInTime(std::span<const RestPart> parts, std::span<const BlockS
     const RestPart& part = parts[i];
     if (part.until < from || part.at >= until) continue;
     Start start{part.at, i, first_step(part)};
-    const std::uint32_t end = step_at(part.to);
+    const std::uint32_t end = end_step(part);
     while (start.step < end && begins(part, start.step) < from) ++start.step;
     start.step = wanted_from(i, start.step);
     if (start.step < end) by_start_.push_back(start);
@@ -56,7 +59,7 @@ std::uint32_t StepsInTime::wanted_from(std::size_t part, std::uint32_t step) con
 }
 
 void StepsInTime::push(std::size_t part, std::uint32_t step) {
-  const std::uint32_t end = step_at(parts_[part].to);
+  const std::uint32_t end = end_step(parts_[part]);
   step = wanted_from(part, step);
   if (step >= end) return;
   const double at = begins(parts_[part], step);

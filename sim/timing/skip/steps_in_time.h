@@ -17,11 +17,9 @@ namespace forewarp {
 inline constexpr std::uint32_t kBlockSteps = 128;
 using BlockSteps = std::bitset<kBlockSteps>;
 
-/// First step that begins at or after a part of a block's way.
-std::uint32_t step_at(double position);
-/// The first step of a part. Blocks that are in their last step when the rest begins have the end of it before them,
-/// where their stores lie.
+/// The step that a part of a block's way begins in, and the one before which it ends.
 std::uint32_t first_step(const RestPart&);
+std::uint32_t end_step(const RestPart&);
 
 /// Steps of parts of blocks that begin from a time on and before another, in their order.
 class StepsInTime {
