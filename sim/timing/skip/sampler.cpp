@@ -31,7 +31,8 @@ constexpr std::uint64_t kCheckpoints = 4;  // while the instructions are simulat
 // Slices between two looks at what has been spent: at most so many, and no more than that part of the seconds takes.
 constexpr double kSlicesALook = 32, kSpentALook = 1. / 64;
 // Of what is left out, what nothing that was seen shows, where the launch was looked at in its middle and where it was
-// not: with these the cycles of --full lie in the interval in 32 of 35 launches (FINDINGS.md, windows).
+// not: with these the cycles of --full lay in the interval in 32 of 35 launches, before launches by TMA had windows
+// (FINDINGS.md, windows).
 constexpr double kUnseen = 0.04, kUnseenAhead = 0.1;
 // Of the seconds, where windows follow a launch's start: for the start, and for the end.
 constexpr double kForStart = 0.3, kForEnd = 0.2, kForWindows = 1 - kForStart - kForEnd;
@@ -363,12 +364,13 @@ class Sampler {
           "listing the lines that the rest of the launch reads and writes would take longer than the seconds given: "
           "what it moves is taken in proportion to what was simulated (a larger --budget lists them)");
     }
+    traced_ = traced_sectors(context_.trace, context_.patterns);
     const std::vector<double> paces = follow(rest, seen, effort, traffic, result.counters);
     if (!begins_anywhere()) add_scaled(result.counters, seen.to.counters, seen.from.counters, left_of(seen));
     if (listed) set_traffic(result.counters.memory, before, traffic);
     set_residence(result.counters, seen.to.counters, rest,
                   observed_warps(seen.to.counters, seen.from.counters, context_.warps_per_block, held.blocks));
-    set_sectors(result.counters, traced_sectors(context_.trace, context_.patterns), listed);
+    set_sectors(result.counters, traced_, listed);
     // Atomic operations that pile up in L2 outlast the blocks: L2 serves them one after the other.
     const double now = static_cast<double>(seen.to.backlog), grew = now - static_cast<double>(seen.from.backlog);
     const double served = grew > kUnseen * seen.cycles() ? now + left_of(seen) * (seen.cycles() + grew) : 0;
@@ -459,9 +461,8 @@ class Sampler {
   /// much as is left to be stored. Blocks that went off together store at the same time, and what they do then is
   /// another thing than what they do in their loops. Where stores do not tell windows apart, each has its half.
   double share_of_stores(const Window& fewer, const Window& more, double instructions) const {
-    const AccessSectors traced = traced_sectors(context_.trace, context_.patterns);
     const double part = static_cast<double>(blocks_) / static_cast<double>(context_.trace.launch.grid.count());
-    const double all = part * static_cast<double>(traced.stores + traced.box_stores);
+    const double all = part * static_cast<double>(traced_.stores + traced_.box_stores);
     const double left = (all - static_cast<double>(stored_sectors(gpu_.counters()))) /
                         std::max(1.0, left_instructions()) * instructions;
     if (left < fewer.stores() || left >= more.stores()) return 0.5;
@@ -671,6 +672,7 @@ class Sampler {
   std::vector<Mark> checkpoints_;          ///< the first is the launch's start
   std::vector<std::vector<Leads>> leads_;  ///< of the warps that were in flight when the start ended
   std::optional<BlockFootprint> footprint_;
+  AccessSectors traced_;  ///< of all the launch, once its rest is extrapolated
 };
 
 }  // namespace
