@@ -1,14 +1,16 @@
 // Types and constants that every stage shares.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace forewarp {
 
 inline constexpr int kWarpLanes = 32;
-inline constexpr int kWarpSlots = 16;    ///< most warps a sub-partition of the model holds
-inline constexpr int kSectorBytes = 32;  ///< unit of L1, L2 and DRAM transfers
-inline constexpr int kLineBytes = 128;   ///< unit of L1 and L2 tags: four sectors
+inline constexpr std::size_t kGroupWarps = 4;  ///< of a warpgroup
+inline constexpr int kWarpSlots = 16;          ///< most warps a sub-partition of the model holds
+inline constexpr int kSectorBytes = 32;        ///< unit of L1, L2 and DRAM transfers
+inline constexpr int kLineBytes = 128;         ///< unit of L1 and L2 tags: four sectors
 
 using Cycle = std::uint64_t;     ///< SM clock cycles since the launch
 using LaneMask = std::uint32_t;  ///< bit i = lane i of a warp

@@ -12,8 +12,6 @@ namespace {
 
 bool returns_at_once(std::string_view name) { return name == "vprintf" || name == "free"; }
 
-constexpr std::size_t kGroupWarps = 4;
-
 std::size_t lane_index(LaneMask m) { return static_cast<std::size_t>(std::countr_zero(m)); }
 
 class Controller {

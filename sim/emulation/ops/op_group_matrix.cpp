@@ -26,7 +26,6 @@ using u64 = std::uint64_t;
 enum class Factor : std::uint8_t { Half, Brain, Tensor32, Signed8, Unsigned8, E4m3, E5m2 };
 
 constexpr int kWarpRows = 16, kMostColumns = 256, kMostDepth = 64, kChunkBytes = 16;
-constexpr u32 kGroupWarps = 4;
 
 u32 bytes_of(Factor f) { return f == Factor::Tensor32 ? 4 : f >= Factor::Signed8 ? 1 : 2; }
 
@@ -147,7 +146,7 @@ void multiply_group(Exec& x, const Op& op) {
     throw InputError(place_text(*x.block, *x.warp, std::countr_zero(x.enabled), x.pc) +
                          ": descriptors with a base offset are not emulated",
                      "align the factors to 1024 bytes");
-  const u32 first = static_cast<u32>(x.warp->index) % kGroupWarps * kWarpRows;
+  const u32 first = static_cast<u32>(x.warp->index) % u32{kGroupWarps} * kWarpRows;
   std::array<std::array<double, kMostDepth>, kWarpRows> a{};
   std::array<std::array<double, kMostDepth>, kMostColumns> b{};
   const SparseFactor metadata(sparse ? x.row(op.d) : nullptr, static_cast<int>(bytes) * 8, static_cast<int>(kept),

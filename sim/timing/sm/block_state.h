@@ -10,8 +10,6 @@
 
 namespace forewarp {
 
-inline constexpr std::size_t kGroupWarps = 4;  ///< of a warpgroup
-
 /// A barrier of a block's warps.
 struct BlockBarrier {
   std::uint16_t arrived = 0;  ///< warps
