@@ -180,7 +180,9 @@ class Colour(Base):
         self.assertNotIn("\x1b[2J", result.stderr)
 
     def test_progress_is_drawn_where_the_terminal_can_take_it_back(self):
-        words = ["whatif", CUBIN, "--launch", self.path("launch.yaml", GOOD), "--case", "small", "--gpu", GPU, "--threads", "1"]
+        # Progress is drawn after a second; products of 128 take some.
+        launch = self.path("launch.yaml", GOOD.replace("16384", "65536").replace("[2, 2, 1]", "[4, 4, 1]").replace("64}", "128}"))
+        words = ["whatif", CUBIN, "--launch", launch, "--case", "small", "--gpu", GPU, "--threads", "1"]
         _, out, error = run_on_terminal(*words)
         self.assertIn("\x1b[1;36m", out)
         self.assertIn("\r\x1b[K\x1b[2m", error)
@@ -660,20 +662,16 @@ class Cache(Base):
 
 
 class Long(Base):
-    def test_a_launch_with_two_seconds_comes_near_one_with_three_and_with_one_it_is_in_the_interval(self):
+    def test_a_launch_with_one_second_comes_near_one_with_three(self):
         path = self.path("p.yaml", "p: {matmul: {type: f32, shape: [4096, 4096, 4096], tile: [128, 128, 8], thread: [8, 8]}}\n")
-        cycles, interval = {}, {}
-        for budget in ("1", "2", "3"):
+        cycles = {}
+        for budget in ("1", "3"):
             out = self.path("out.json")
             done = run("sketch", path, "--gpu", "h200-sxm", "--budget", budget, "--json", out)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(out, encoding="utf-8") as file:
-                case = json.load(file)["cases"][0]
-            cycles[budget] = case["metrics"]["gpc__cycles_elapsed.max"]
-            interval[budget] = case["coverage"]["cycles_interval_95"]
-        self.assertLess(abs(cycles["2"] / cycles["3"] - 1), 0.08, cycles)
-        self.assertLess(interval["1"][0], cycles["3"], interval)
-        self.assertLess(cycles["3"], interval["1"][1], interval)
+                cycles[budget] = json.load(file)["cases"][0]["metrics"]["gpc__cycles_elapsed.max"]
+        self.assertLess(abs(cycles["1"] / cycles["3"] - 1), 0.08, cycles)
 
     def test_a_watched_cluster_is_the_same_for_any_number_of_threads_and_changes_no_prediction(self):
         words = ["predict", os.path.join(TRACES, "sm_90", "matmul_24_cluster_multicast.cubin"), "--launch",

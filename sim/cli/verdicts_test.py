@@ -75,15 +75,16 @@ def named_rightly():
 
 def less_detail():
     """Where seconds do not reach for simulations like the launch's, those in less detail find the same fault and gain."""
-    def first(budget):
-        accounting = predict("faults_01_memory", "fault_store_pieces", "h200-sxm", "--budget", budget)[0]["accounting"]
+    def first(case, budget):
+        accounting = predict("faults_01_memory", case, "h200-sxm", "--budget", budget)[0]["accounting"]
         return accounting["causes"][0], "each in a part of its seconds" in accounting["method"]
 
-    whole, in_part = first("30")
-    assert not in_part
-    part, in_part = first("4")
-    assert in_part and part["cause"] == whole["cause"] == "uncoalesced", (whole, part)
-    assert abs(part["gain_cycles"] / whole["gain_cycles"] - 1) < 0.1, (whole, part)
+    for case in ("fault_store_pieces", "fault_column_store"):
+        whole, in_part = first(case, "30")
+        assert not in_part, case
+        part, in_part = first(case, "3")
+        assert in_part and part["cause"] == whole["cause"] == "uncoalesced", (whole, part)
+        assert abs(part["gain_cycles"] / whole["gain_cycles"] - 1) < 0.1, (whole, part)
 
 
 # Of each rule a launch made to trigger it, which must be among its first three causes or save a tenth of the time, and one made

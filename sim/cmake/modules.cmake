@@ -3,6 +3,7 @@
 find_package(Threads REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(tsl-robin-map REQUIRED)
 find_package(Boost REQUIRED COMPONENTS program_options)
 find_package(Eigen3 REQUIRED NO_MODULE)
 find_package(PkgConfig REQUIRED)

@@ -10,7 +10,6 @@ namespace forewarp {
 namespace {
 
 constexpr std::size_t kKept = 1'000'000;  // meetings (24 MB)
-constexpr std::size_t kStops = 64;        // on a block's way, from which walks begin
 
 /// An instruction by which warps wait for others or others for them.
 struct Meeting {
@@ -199,11 +198,12 @@ class BlockCuts::Walk {
   int live_;
 };
 
-/// A class's block, at its stops.
+/// A class's block, and how far a walk has come that others begin from.
 struct BlockCuts::Way {
-  std::vector<std::uint64_t> instructions;  ///< by warp
-  Meetings meetings;
-  std::vector<Walk> stops;
+  Way(const LaunchContext& context, const BlockClass& cls)
+      : meetings(meetings_of(cls, context.program)), walk(context, meetings) {
+    for (const WarpTrace& warp : cls.warps) instructions.push_back(cls.paths[warp.path].instructions);
+  }
 
   /// Where warps are that have such parts of their ways behind them.
   template <class Part>
@@ -214,34 +214,34 @@ struct BlockCuts::Way {
           std::min(instructions[w] - 1, static_cast<std::uint64_t>(part(w) * static_cast<double>(instructions[w]))));
     return targets;
   }
+
+  std::vector<std::uint64_t> instructions;  ///< by warp
+  Meetings meetings;
+  Walk walk;
+  double walked = 0;
 };
 
 BlockCuts::BlockCuts(const LaunchContext& context) : context_(context) {}
 BlockCuts::~BlockCuts() = default;
 
-const BlockCuts::Way& BlockCuts::way(std::uint32_t cls) {
+BlockCuts::Way& BlockCuts::way(std::uint32_t cls) {
   if (const auto known = ways_.find(cls); known != ways_.end()) return *known->second;
   if (kept_ >= kKept) ways_.clear(), kept_ = 0;
-  const BlockClass& of = context_.trace.classes[cls];
-  Way& way = *ways_.emplace(cls, std::make_unique<Way>()).first->second;
-  for (const WarpTrace& warp : of.warps) way.instructions.push_back(of.paths[warp.path].instructions);
-  way.meetings = meetings_of(of, context_.program);
-  Walk walk(context_, way.meetings);
-  for (std::size_t stop = 0; stop < kStops; ++stop) {
-    walk.go(way.targets([&](std::size_t) { return static_cast<double>(stop) / kStops; }));
-    way.stops.push_back(walk);
-  }
-  for (const std::vector<Meeting>& meetings : way.meetings) kept_ += meetings.size() + kStops;
+  Way& way = *ways_.emplace(cls, std::make_unique<Way>(context_, context_.trace.classes[cls])).first->second;
+  for (const std::vector<Meeting>& meetings : way.meetings) kept_ += meetings.size();
   return way;
 }
 
 BlockState BlockCuts::at(std::uint32_t cls, double done, std::span<const double> leads) {
-  const Way& of = way(cls);
+  Way& of = way(cls);
   const bool lead = leads.size() == of.instructions.size();
   const auto part = [&](std::size_t w) { return std::clamp(done + (lead ? leads[w] : 0), 0.0, 1.0); };
   double least = 1;
   for (std::size_t w = 0; w < of.instructions.size(); ++w) least = std::min(least, part(w));
-  Walk walk = of.stops[std::min(kStops - 1, static_cast<std::size_t>(least * kStops))];
+  if (least < of.walked) of.walk = Walk(context_, of.meetings);
+  of.walk.go(of.targets([&](std::size_t) { return least; }));
+  of.walked = least;
+  Walk walk = of.walk;
   walk.go(of.targets(part));
   return walk.state();
 }

@@ -1,8 +1,11 @@
 #include "timing/skip/block_footprint.h"
 
+#include <tsl/robin_map.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -19,55 +22,53 @@ constexpr double kUncounted = 4;           // a fourth of each, until L2 is what
 constexpr std::size_t kLookedThrough = 4;  // lines, for what one takes to touch
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 
-/// A sum at a place on a block's way, of which `steps` has what it is before each step and in the end; and of a member.
+/// A sum, or a member of it, at a place on a block's way; `steps`: before each step, and in the end.
 template <class T, class Get>
-double between_steps(const std::vector<T>& steps, double position, Get&& get) {
+double at_position(const std::vector<T>& steps, double position, Get&& get) {
   const double place = position * kBlockSteps;
   const auto step = static_cast<std::size_t>(std::clamp(place, 0.0, kBlockSteps - 1.0));
-  const auto from = static_cast<double>(get(steps[step])), to = static_cast<double>(get(steps[step + 1]));
+  const auto from = static_cast<double>(std::invoke(get, steps[step])),
+             to = static_cast<double>(std::invoke(get, steps[step + 1]));
   return from + std::clamp(place - static_cast<double>(step), 0.0, 1.0) * (to - from);
 }
-double at_position(const std::vector<std::uint32_t>& steps, double position) {
-  return between_steps(steps, position, [](std::uint32_t sum) { return sum; });
-}
-double at_position(const std::vector<Asked>& steps, double position, std::uint64_t Asked::*count) {
-  return between_steps(steps, position, [&](const Asked& sum) { return sum.*count; });
-}
 
-/// Which lines a block has touched lately, and where in its list they stand.
-class RecentLines {
- public:
-  struct Entry {
-    std::uint64_t key = 0;
-    std::uint32_t place = 0;       ///< index + 1 of the line in the list; 0: empty
-    std::uint32_t touched_at = 0;  ///< length of the list then
-  };
-
-  Entry& find(std::uint64_t key) {
-    if (used_ * 2 >= slots_.size()) grow();
-    Entry& entry = slots_[slot_of(key)];
-    used_ += entry.place == 0;
-    entry.key = key;
-    return entry;
-  }
-
- private:
-  std::size_t slot_of(std::uint64_t key) const {
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t slot = (key * 0x9E3779B97F4A7C15ull >> 20) & mask;
-    while (slots_[slot].place != 0 && slots_[slot].key != key) slot = (slot + 1) & mask;
-    return slot;
-  }
-  void grow() {
-    std::vector<Entry> old(std::max<std::size_t>(32, slots_.size() * 4));
-    old.swap(slots_);
-    for (const Entry& entry : old)
-      if (entry.place != 0) slots_[slot_of(entry.key)] = entry;
-  }
-
-  std::vector<Entry> slots_;
-  std::size_t used_ = 0;
+/// A line that a block has touched, by where it stands in its list, and how long that was then.
+struct Touched {
+  std::uint32_t place = 0, at = 0;
 };
+struct SpreadBits {
+  std::size_t operator()(std::uint64_t key) const { return key * 0x9E3779B97F4A7C15ull >> 20; }
+};
+
+/// Steps that begin from a time on are touched in one of `every` slices, and counted from another on.
+struct Stretch {
+  std::uint32_t every = 1;
+  double from = 0, count = 0, until = 0;
+};
+
+/// One in how many slices is looked at, and when.
+std::vector<Stretch> stretches(std::span<const RestPart> parts, double lines, const TouchEffort& effort) {
+  const double seen = lines <= static_cast<double>(effort.seen) ? lines : static_cast<double>(effort.in_stretches);
+  std::uint32_t every = 1;
+  while (every < kMostApart && lines > static_cast<double>(effort.touched) * every) every *= 2;
+  if (every == 1 && seen == lines) return {{1, 0, 0, kForEver}};
+  const WorkInTime work(parts, [](std::uint64_t) { return 1.0; });
+  const auto at = [&](double share) { return work.when(share * work.all()); };
+  // The sample has to be as it would be in the end.
+  const double last = std::max(0.0, 1 - static_cast<double>(effort.at_the_end) / lines);
+  std::vector<Stretch> all;
+  if (seen == lines) {
+    all.push_back({every, 0, 0, at(last)});
+  } else {
+    const double span = last / kStretches, length = std::min(span, seen / lines / kStretches);
+    for (std::uint32_t i = 0; i < kStretches; ++i) {
+      const double begin = i * span + (span - length) / 2;
+      all.push_back({every, at(begin), at(begin + length / kUncounted), at(begin + length)});
+    }
+  }
+  all.push_back({1, at(last), kForEver, kForEver});
+  return all;
+}
 
 }  // namespace
 
@@ -114,21 +115,21 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
   const std::uint32_t window =
       context_.l1_bytes / kLineBytes / static_cast<std::uint32_t>(std::max(1, context_.blocks_per_sm));
   Footprint made;
-  RecentLines recent;
+  tsl::robin_map<std::uint64_t, Touched, SpreadBits> touched;
   const auto add = [&](std::uint64_t line, std::uint32_t slope, const LineSectors& part, RequestKind kind, bool by_l1) {
-    RecentLines::Entry& entry = recent.find((line * 0x100000001B3ull ^ slope) * 4 + static_cast<std::uint64_t>(kind));
+    const std::uint64_t key = (line * 0x100000001B3ull ^ slope) * 4 + static_cast<std::uint64_t>(kind);
     const auto now = static_cast<std::uint32_t>(made.lines.size());
-    if (entry.place != 0 && now - entry.touched_at <= window) {
-      Line& known = made.lines[entry.place - 1];
-      known.sectors = static_cast<std::uint8_t>(known.sectors | part.sectors);
-      known.bytes = static_cast<std::uint8_t>(std::min(known.bytes + part.bytes, kLineBytes));
-      known.by_l1 |= by_l1;
-      entry.touched_at = now;
+    const auto [found, is_new] = touched.try_emplace(key, Touched{now, now});
+    const Touched before = std::exchange(found.value(), Touched{now, now});
+    if (is_new || now - before.at > window) {
+      made.lines.push_back({line, slope, part.sectors, kind, part.bytes, part.fetch, by_l1});
       return;
     }
-    made.lines.push_back({line, slope, part.sectors, kind, part.bytes, part.fetch, by_l1});
-    entry.place = now + 1;
-    entry.touched_at = now;
+    found.value().place = before.place;
+    Line& known = made.lines[before.place];
+    known.sectors = static_cast<std::uint8_t>(known.sectors | part.sectors);
+    known.bytes = static_cast<std::uint8_t>(std::min(known.bytes + part.bytes, kLineBytes));
+    known.by_l1 |= by_l1;
   };
   made.begin.reserve(kBlockSteps + 1);
   auto next = accesses.begin();
@@ -144,12 +145,6 @@ BlockFootprint::Footprint BlockFootprint::gather(const BlockClass& cls) const {
     }
   }
   made.begin.push_back(static_cast<std::uint32_t>(made.lines.size()));
-  made.stored.assign(kBlockSteps + 1, 0);
-  for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
-    made.stored[s + 1] = made.stored[s];
-    for (std::uint32_t i = made.begin[s]; i < made.begin[s + 1]; ++i)
-      made.stored[s + 1] += made.lines[i].kind == RequestKind::Write;
-  }
   for (std::uint32_t s = 0; s < kBlockSteps; ++s) made.steps[s] = made.begin[s] < made.begin[s + 1];
   return made;
 }
@@ -174,7 +169,7 @@ void BlockFootprint::start(std::uint64_t block, std::uint16_t sm, Running& runni
 }
 
 std::uint32_t BlockFootprint::Footprint::before(double position) const {
-  return static_cast<std::uint32_t>(std::floor(at_position(begin, position) + kRounding));
+  return static_cast<std::uint32_t>(std::floor(at_position(begin, position, std::identity{}) + kRounding));
 }
 
 std::span<const BlockFootprint::Line> BlockFootprint::Footprint::of_step(std::uint32_t step,
@@ -182,12 +177,6 @@ std::span<const BlockFootprint::Line> BlockFootprint::Footprint::of_step(std::ui
   const std::uint32_t first = std::max(begin[step], before(part.from)),
                       end = std::min(begin[step + 1], before(part.to));
   return std::span(lines).subspan(first, std::max(first, end) - first);
-}
-
-void BlockFootprint::add(const Running& block, std::span<const Line> lines) {
-  if (lines.empty()) return;
-  due_.push_back({&block, lines});
-  lines_due_ += lines.size();
 }
 
 TouchLists::Counted BlockFootprint::touch_due(std::uint32_t every, MemorySystem& memory) {
@@ -210,57 +199,26 @@ TouchLists::Counted BlockFootprint::touch_due(std::uint32_t every, MemorySystem&
   return counted;
 }
 
-Asked BlockFootprint::asked(std::span<const RestPart> parts) {
-  std::unordered_map<std::uint32_t, std::vector<Asked>> before;  // the steps of a class
-  double read = 0, written = 0;
-  for (const RestPart& part : parts) {
-    const std::uint32_t cls = context_.classes.class_of(part.block);
-    if (before.size() >= kSummed && !before.contains(cls)) before.clear();
-    std::vector<Asked>& sums = before[cls];
-    if (sums.empty()) {
-      const std::shared_ptr<const Footprint> lines = footprint(cls);
-      sums.emplace_back();
-      for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
-        sums.push_back(sums.back());
-        for (std::uint32_t i = lines->begin[s]; i < lines->begin[s + 1]; ++i)
-          sums.back().add(lines->lines[i].kind, lines->lines[i].sectors);
-      }
-    }
-    const auto in_part = [&](std::uint64_t Asked::*count) {
-      return at_position(sums, part.to, count) - at_position(sums, part.from, count);
-    };
-    read += in_part(&Asked::read);
-    written += in_part(&Asked::written);
+const std::vector<Asked>& BlockFootprint::asked_by_step(std::uint32_t cls) {
+  if (asked_.size() >= kSummed && !asked_.contains(cls)) asked_.clear();
+  std::vector<Asked>& sums = asked_[cls];
+  if (!sums.empty()) return sums;
+  const std::shared_ptr<const Footprint> lines = footprint(cls);
+  sums.emplace_back();
+  for (std::uint32_t s = 0; s < kBlockSteps; ++s) {
+    sums.push_back(sums.back());
+    for (std::uint32_t i = lines->begin[s]; i < lines->begin[s + 1]; ++i)
+      sums.back().add(lines->lines[i].kind, lines->lines[i].sectors);
   }
-  return {static_cast<std::uint64_t>(std::llround(read)), static_cast<std::uint64_t>(std::llround(written))};
+  return sums;
 }
 
-/// One in how many slices is looked at, and when.
-std::vector<BlockFootprint::Stretch> BlockFootprint::stretches(std::span<const RestPart> parts, double lines,
-                                                               const TouchEffort& effort) {
-  const double seen = lines <= static_cast<double>(effort.seen) ? lines : static_cast<double>(effort.in_stretches);
-  std::uint32_t every = 1;
-  while (every < kMostApart && lines > static_cast<double>(effort.touched) * every) every *= 2;
-  if (every == 1 && seen == lines) return {{1, 0, 0, kForEver}};
-  const WorkInTime work(parts, [](std::uint64_t) { return 1.0; });
-  const auto at = [&](double share) { return work.when(share * work.all()); };
-  // The sample has to be as it would be in the end.
-  const double last = std::max(0.0, 1 - static_cast<double>(effort.at_the_end) / lines);
-  std::vector<Stretch> all;
-  if (seen == lines) {
-    all.push_back({every, 0, 0, at(last)});
-  } else {
-    const double span = last / kStretches, length = std::min(span, seen / lines / kStretches);
-    for (std::uint32_t i = 0; i < kStretches; ++i) {
-      const double begin = i * span + (span - length) / 2;
-      all.push_back({every, at(begin), at(begin + length / kUncounted), at(begin + length)});
-    }
-  }
-  all.push_back({1, at(last), kForEver, kForEver});
-  return all;
+double BlockFootprint::asked(const RestPart& part, std::uint64_t Asked::*count) {
+  const std::vector<Asked>& sums = asked_by_step(context_.classes.class_of(part.block));
+  return at_position(sums, part.to, count) - at_position(sums, part.from, count);
 }
 
-FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
+L2Traffic BlockFootprint::follow(std::span<const RestPart> parts, const TouchEffort& effort, MemorySystem& memory) {
   double lines = 0;
   for (const RestPart& part : parts) lines += (part.to - part.from) * static_cast<double>(lines_per_block_);
   const std::uint64_t dirty_before = memory.dirty_bytes();
@@ -292,9 +250,11 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
         counted = true;
         dirty -= memory.dirty_bytes(stretch.every);
       }
-      add(found->second, found->second.footprint->of_step(now.step, parts[now.part]));
+      const std::span<const Line> lines_now = found->second.footprint->of_step(now.step, parts[now.part]);
+      if (!lines_now.empty()) due_.push_back({&found->second, lines_now});
+      lines_due_ += lines_now.size();
       if (now.last) over.push_back(now.part);
-      if (much_due(stretch.every)) touch_now();
+      if (lines_due_ >= kAtOnce * stretch.every) touch_now();
     }
     touch_now();
     if (counted) dirty += memory.dirty_bytes(stretch.every);
@@ -302,11 +262,11 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   const L2Traffic& traffic = all.traffic;
   const Asked& touched = all.asked;
   const std::uint32_t every = stretches_of.front().every;
+  if (stretches_of.size() == 1) return traffic;
   const std::uint64_t dirty_after = memory.dirty_bytes(every) * every;
-  if (stretches_of.size() == 1) return {traffic, dirty_after};
-  const Asked whole = asked(parts);
-  L2Traffic scaled =
-      traffic.scaled(static_cast<double>(whole.read) / static_cast<double>(std::max<std::uint64_t>(1, touched.read)));
+  double read = 0, written = 0;
+  for (const RestPart& part : parts) read += asked(part, &Asked::read), written += asked(part, &Asked::written);
+  L2Traffic scaled = traffic.scaled(read / static_cast<double>(std::max<std::uint64_t>(1, touched.read)));
   // What becomes dirty is written to memory, but for what is dirty in the end. Stores come in bunches, at the ends of
   // blocks, which a part of the time may have more or less of than the rest.
   const auto sectors = [](std::uint64_t bytes) {
@@ -315,18 +275,13 @@ FollowedRest BlockFootprint::follow(std::span<const RestPart> parts, const Touch
   // Where nothing has been written back and L2 can keep it all, it does, also what was stored to where nobody looked.
   const L2Spec& l2 = context_.gpu.l2;
   const double kept = l2.dirty_share * static_cast<double>(l2.bytes);
-  const double stored = static_cast<double>(whole.written * kSectorBytes + dirty_before);
-  if (traffic.written + ignored.traffic.written == 0 && stored < kept) return {scaled, dirty_after};
+  const double stored = written * kSectorBytes + static_cast<double>(dirty_before);
+  if (traffic.written + ignored.traffic.written == 0 && stored < kept) return scaled;
   const double became = static_cast<double>(traffic.written) + sectors(dirty);
   const double share = touched.written > 0 ? std::max(0.0, became) / static_cast<double>(touched.written) : 1;
-  const double written = share * static_cast<double>(whole.written) + sectors(dirty_before - dirty_after);
-  scaled.written = static_cast<std::uint64_t>(std::llround(std::max(0.0, written)));
-  return {scaled, dirty_after};
-}
-
-double BlockFootprint::stored(std::uint64_t block, double from, double to) {
-  const std::vector<std::uint32_t>& before = footprint(context_.classes.class_of(block))->stored;
-  return at_position(before, to) - at_position(before, from);
+  const double passed_on = share * written + sectors(dirty_before - dirty_after);
+  scaled.written = static_cast<std::uint64_t>(std::llround(std::max(0.0, passed_on)));
+  return scaled;
 }
 
 void BlockFootprint::fill_l1(std::span<const RestPart> of_sm, Sm& sm) {

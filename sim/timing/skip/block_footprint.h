@@ -23,12 +23,6 @@ struct TouchEffort {
   std::uint64_t touched = 0, seen = 0, in_stretches = 0, at_the_end = 0;
 };
 
-/// What parts of blocks moved, and the bytes of L2 that are dirty after them.
-struct FollowedRest {
-  L2Traffic traffic;
-  std::uint64_t dirty_bytes = 0;
-};
-
 class BlockFootprint {
  public:
   /// The crew's threads share what is touched.
@@ -43,10 +37,10 @@ class BlockFootprint {
   std::uint64_t lines_per_block() const { return lines_per_block_; }
   /// Touches L2 for parts of blocks as time passes, or for as much of them as the effort allows: then what some slices
   /// do in the middle of the time stands for all, and only those of the last sample are as all would be afterwards.
-  FollowedRest follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
+  L2Traffic follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
 
-  /// Lines that a block writes on a part of its way.
-  double stored(std::uint64_t block, double from, double to);
+  /// What a part of a block asks L2 for: lines to read, sectors to write.
+  double asked(const RestPart&, std::uint64_t Asked::*count);
   /// L1 of an SM holds what the last lines leave in it that parts of its blocks ask for.
   void fill_l1(std::span<const RestPart> of_sm, Sm&);
 
@@ -64,8 +58,7 @@ class BlockFootprint {
   struct Footprint {
     std::vector<Line> lines;
     std::vector<std::uint32_t> begin;
-    BlockSteps steps;                   ///< that have lines
-    std::vector<std::uint32_t> stored;  ///< lines written before each step, and in all
+    BlockSteps steps;  ///< that have lines
 
     /// Lines before a place on its way.
     std::uint32_t before(double position) const;
@@ -82,28 +75,21 @@ class BlockFootprint {
   Footprint gather(const BlockClass&) const;
   /// The last kKeptClasses that were asked for are kept, but for all of them now and then.
   std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
-  /// Steps that begin from a time on are touched in one of `every` slices, and counted from another on.
-  struct Stretch {
-    std::uint32_t every = 1;
-    double from = 0, count = 0, until = 0;
-  };
-  static std::vector<Stretch> stretches(std::span<const RestPart>, double lines, const TouchEffort&);
-  Asked asked(std::span<const RestPart>);
+  /// Before each step of a class, and in all.
+  const std::vector<Asked>& asked_by_step(std::uint32_t cls);
   void start(std::uint64_t block, std::uint16_t sm, Running&);
   /// A block's lines of a step.
   struct Due {
     const Running* block = nullptr;
     std::span<const Line> lines;
   };
-  void add(const Running&, std::span<const Line>);
-  /// Is much due? Then it may as well be touched now. `every`: one in so many slices.
-  bool much_due(std::uint32_t every) const { return lines_due_ >= kAtOnce * every; }
   /// Touches what is due.
   TouchLists::Counted touch_due(std::uint32_t every, MemorySystem&);
 
   LaunchContext context_;
   std::uint64_t lines_per_block_ = 0, work_ = 0;
   std::unordered_map<std::uint32_t, std::shared_ptr<const Footprint>> by_class_;
+  std::unordered_map<std::uint32_t, std::vector<Asked>> asked_;
   std::vector<Due> due_;
   std::size_t lines_due_ = 0;
   TouchLists lists_;

@@ -5,12 +5,9 @@
 
 namespace forewarp {
 
-/// The value that Student's t stays below in 97.5 of 100 cases; 1.96 with many degrees of freedom.
-double student_975(double degrees);
-
 /// Half of the 95 % confidence interval of the mean of rates that were seen one after another, evenly over a launch, in
-/// parts of it. The variance comes from the differences of neighbours (Wolter's estimator for systematic samples), so
-/// that a drift over the launch does not count as noise; infinite with fewer than two.
+/// parts of it, by Student's t. The variance comes from the differences of neighbours (Wolter's estimator for
+/// systematic samples), so that a drift over the launch does not count as noise; infinite with fewer than two.
 double half_interval(std::span<const double> rates);
 
 }  // namespace forewarp

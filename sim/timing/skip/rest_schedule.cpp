@@ -15,176 +15,34 @@ namespace {
 constexpr Stall kShared[] = {Stall::NotSelected, Stall::MathPipeThrottle, Stall::LgThrottle, Stall::MioThrottle,
                              Stall::TexThrottle, Stall::DispatchStall,    Stall::Barrier};
 
-constexpr double kDone = 0.5;         // instructions left of a block that has ended, but for rounding
-constexpr double kSameRate = 1e-9;    // rates that differ by rounding alone
-constexpr double kNoProgress = 1e-3;  // of its way: a block that has gone less has waited
+constexpr double kDone = 0.5;  // instructions left of a block that has ended, but for rounding
 // Parts of ways are kept for as many as this (200 MB): of more blocks a part is a longer piece of the way, up to all.
 constexpr double kMostParts = 4e6;
-
-/// A block of an SM ends, unless its rate has changed since `plan`.
-struct Event {
-  double at = 0;
-  std::size_t sm = 0;
-  std::uint64_t plan = 0;
-  bool operator>(const Event& other) const { return at != other.at ? at > other.at : sm > other.sm; }
-};
-
-/// Instructions a cycle of so many warps (the last may be there for a part of the time) that go round one queue, each
-/// served for `service` of the `own` cycles that it takes by itself: mean value analysis of a closed network, in which
-/// one that comes finds the queue as it would be without it. The one served goes on until it has to wait, so that how
-/// long it is served varies and says nothing of when it will be done.
-double closed_queue(double warps, double service, double own) {
-  const double elsewhere = std::max(0.0, own - service);
-  double rate = 0, queued = 0;
-  for (double n = 1;; ++n) {
-    const double before = rate, stay = service * (1 + queued);
-    rate = n / (elsewhere + stay);
-    queued = rate * stay;
-    if (n >= warps) return before + (rate - before) * (warps - (n - 1));
-  }
-}
-
-/// What those that go round a queue take.
-struct QueueTimes {
-  double service = 0, own = 0;
-};
-
-/// The queue that gives one rate when `many` go round it and another when `few` do.
-QueueTimes fitted(double many, double rate_of_many, double few, double rate_of_few) {
-  constexpr int kHalvings = 40, kRounds = 64;
-  QueueTimes times;
-  times.own = few / rate_of_few;
-  for (int round = 0; round < kRounds; ++round) {
-    double less = 0, more = 1 / rate_of_many;
-    for (int i = 0; i < kHalvings; ++i) {
-      times.service = (less + more) / 2;
-      (closed_queue(many, times.service, times.own) > rate_of_many ? less : more) = times.service;
-    }
-    // The few queue a little, too.
-    times.own *= closed_queue(few, times.service, times.own) / rate_of_few;
-  }
-  return times;
-}
-
-/// Rates of an SM's blocks, the oldest first, by how many it holds; of an SM that goes as the mean.
-class RatesByCount {
- public:
-  explicit RatesByCount(const SmRate& rate) : rate_(rate) {}
-
-  const std::vector<double>& with(std::size_t blocks) {
-    if (blocks >= known_.size()) known_.resize(blocks + 1);
-    std::vector<double>& rates = known_[blocks];
-    if (rates.size() == blocks) return rates;
-    double left = rate_.with(blocks), shares = 0;
-    for (std::size_t k = 0; k < blocks; ++k) shares += share(k);
-    for (std::size_t k = 0; k < blocks; ++k) {
-      const double part = shares > 0 ? share(k) / shares : 1 / static_cast<double>(blocks - k);
-      rates.push_back(std::min(rate_.alone, left * part));
-      shares -= share(k);
-      left -= rates.back();
-    }
-    return rates;
-  }
-
- private:
-  double share(std::size_t k) const { return k < rate_.shares.size() ? rate_.shares[k] : 1.0; }
-
-  const SmRate& rate_;
-  std::vector<std::vector<double>> known_;
-};
 
 /// A block in flight: since `at` it has gone on from `from` at an even rate.
 struct Going {
   RestBlock block;
-  double rate = 0, from = 0, at = 0;
+  double from = 0, at = 0;
 
   double position() const { return block.left < kDone ? 1 : 1 - block.left / block.all; }
 };
 
+/// An SM, whose blocks have gone at an even rate since a time.
+struct Working {
+  std::vector<Going> blocks;
+  double rate = 0, since = 0;
+};
+
 }  // namespace
-
-SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
-                     const SmShape& shape, double held, const FewSms& few) {
-  const auto done = static_cast<double>(std::max<std::uint64_t>(1, instructions));
-  const double active = std::max(1.0, static_cast<double>(later.sm_active_cycles - earlier.sm_active_cycles));
-  const auto warp_cycles = static_cast<double>(later.warp_cycles - earlier.warp_cycles);
-  SmRate rate;
-  rate.most = done / active;
-  const double warps = shape.warps_per_block, blocks = std::max(1.0, warp_cycles / active / warps);
-  // Some of a block's warps may have ended before the others.
-  const double parts = shape.sub_partitions, in_turn = warps / parts * blocks / std::max(blocks, held);
-  const bool known = few.full > rate.most;
-  const double many = known ? shape.blocks * in_turn : blocks * warps / parts, full = known ? few.full : rate.most;
-  // A block is at least as fast by itself as among others.
-  rate.alone = std::max(full * in_turn / many, few.alone);
-  const QueueTimes in_sm = fitted(many, full / parts, in_turn, rate.alone / parts);
-  const auto with = [&](double n) { return closed_queue(n * in_turn, in_sm.service, in_sm.own) * parts; };
-  for (int n = 1; n <= shape.blocks; ++n) rate.by_blocks.push_back(with(n));
-  if (!known) return rate;
-  const double left = std::min(1.0, rate.most / with(held)), some = static_cast<double>(few.sms);
-  const double all = std::ceil(held * static_cast<double>(shape.sms) / shape.blocks);
-  if (some >= all) {
-    rate.by_sms = {left};
-    return rate;
-  }
-  const QueueTimes below = fitted(all, all * left, some, some);
-  for (double n = 1; n <= all; ++n) rate.by_sms.push_back(closed_queue(n, below.service, below.own) / n);
-  return rate;
-}
-
-std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier) {
-  const auto by_sm = [](std::span<const BlockProgress> blocks) {
-    std::vector<BlockProgress> sorted(blocks.begin(), blocks.end());
-    std::sort(sorted.begin(), sorted.end(), [](const BlockProgress& a, const BlockProgress& b) {
-      return a.sm != b.sm ? a.sm < b.sm : a.block < b.block;
-    });
-    return sorted;
-  };
-  const std::vector<BlockProgress> now = by_sm(later), then = by_sm(earlier);
-  std::size_t most = 0;
-  for (std::size_t n = 0, first = 0; n < now.size(); ++n) {
-    if (now[n].sm != now[first].sm) first = n;
-    most = std::max(most, n - first + 1);
-  }
-  std::vector<double> shares(most, 0);
-  std::size_t full = 0, stayed = 0;  // SMs
-  for (std::size_t n = 0, t = 0; n < now.size();) {
-    std::size_t end = n, until = t;
-    while (end < now.size() && now[end].sm == now[n].sm) ++end;
-    while (t < then.size() && then[t].sm < now[n].sm) ++t;
-    for (until = t; until < then.size() && then[until].sm == now[n].sm;) ++until;
-    const auto same = [](const BlockProgress& a, const BlockProgress& b) { return a.block == b.block; };
-    const bool is_full = end - n == shares.size();
-    full += is_full;
-    if (is_full &&
-        std::equal(now.begin() + static_cast<std::ptrdiff_t>(n), now.begin() + static_cast<std::ptrdiff_t>(end),
-                   then.begin() + static_cast<std::ptrdiff_t>(t), then.begin() + static_cast<std::ptrdiff_t>(until),
-                   same)) {
-      ++stayed;
-      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] += now[n + i].done - then[t + i].done;
-    }
-    n = end;
-  }
-  // Where most SMs have other blocks by now, those that have not are slow ones: they say nothing of the others.
-  return 2 * stayed >= full ? shares : std::vector<double>{};
-}
 
 RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
                        const SmRate& rate, const std::function<RestBlock(std::uint64_t)>& next) {
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue;
-  std::vector<double> since(in_flight.size(), 0);
-  std::vector<std::vector<Going>> sms(in_flight.size());
-  RatesByCount rates(rate);
+  using End = std::pair<double, std::size_t>;  // of the first block of an SM
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+  std::vector<Working> sms(in_flight.size());
   std::uint64_t taken = 0;
   RestTime rest;
-  std::vector<std::uint64_t> plans(sms.size(), 0);
-  // As many as are there would fill so many SMs.
-  std::size_t there = 0, full = 0;
-  double least = 0;  // of its way, that a part takes a block on
-  const auto count_full = [&] {
-    const auto room = static_cast<std::size_t>(blocks_per_sm);
-    return std::exchange(full, (there + room - 1) / room) != full;
-  };
+  const double least = static_cast<double>(waiting) / kMostParts;  // of its way, that a part takes a block on
   const auto end_part = [&](Going& going, std::size_t sm, double now) {
     const double to = going.position();
     if (to > going.from)
@@ -192,63 +50,44 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
     going.from = to;
     going.at = now;
   };
-  const auto plan = [&](std::size_t sm, double now) {
-    since[sm] = now;
-    double first = std::numeric_limits<double>::infinity();
-    std::vector<Going>& blocks = sms[sm];
-    const std::vector<double>& of_mean = rates.with(blocks.size());
-    const double pace = rate.left(full);
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const double goes = of_mean[i] * pace;
-      const bool changes = std::abs(goes - blocks[i].rate) > kSameRate * goes;
-      const double part = blocks[i].position() - blocks[i].from;
-      if (changes && part >= least) end_part(blocks[i], sm, now);
-      if (changes && part < std::min(least, kNoProgress)) blocks[i].at = now;
-      blocks[i].rate = goes;
-      if (goes > 0) first = std::min(first, blocks[i].block.left / goes);
-    }
-    if (!blocks.empty()) queue.push({now + first, sm, ++plans[sm]});
-  };
-  const auto go_on = [&](std::size_t sm, double now) {
-    const double passed = now - since[sm];
-    rest.block_cycles += passed * static_cast<double>(sms[sm].size());
-    rest.sm_cycles += passed;
-    for (Going& going : sms[sm]) going.block.left -= passed * going.rate;
-  };
   const auto begin = [&](const RestBlock& block, std::size_t sm, double now) {
-    sms[sm].push_back({block, 0, 1 - block.left / block.all, now});
-    ++there;
+    sms[sm].blocks.push_back({block, 1 - block.left / block.all, now});
+  };
+  const auto plan = [&](std::size_t id, double now) {
+    Working& sm = sms[id];
+    const double before = std::exchange(sm.rate, rate.of_each(sm.blocks.size()));
+    sm.since = now;
+    if (sm.blocks.empty()) return;
+    double left = std::numeric_limits<double>::infinity();
+    for (Going& going : sm.blocks) {
+      if (sm.rate != before && going.position() - going.from >= least) end_part(going, id, now);
+      left = std::min(left, going.block.left);
+    }
+    ends.emplace(now + left / sm.rate, id);
   };
   for (std::size_t sm = 0; sm < sms.size(); ++sm)
     for (const RestBlock& block : in_flight[sm]) begin(block, sm, 0);
-  least = static_cast<double>(there + waiting) / kMostParts;
   // Free slots are filled in turn, as the dispatcher does.
   for (int slot = 0; slot < blocks_per_sm; ++slot)
     for (std::size_t sm = 0; sm < sms.size(); ++sm)
-      if (sms[sm].size() <= static_cast<std::size_t>(slot) && taken < waiting) begin(next(taken++), sm, 0);
-  count_full();
+      if (sms[sm].blocks.size() <= static_cast<std::size_t>(slot) && taken < waiting) begin(next(taken++), sm, 0);
   for (std::size_t sm = 0; sm < sms.size(); ++sm) plan(sm, 0);
-  while (!queue.empty()) {
-    const Event event = queue.top();
-    queue.pop();
-    if (event.plan != plans[event.sm]) continue;
-    rest.cycles = event.at;
-    go_on(event.sm, event.at);
-    const std::size_t ended = std::erase_if(sms[event.sm], [&](Going& going) {
+  while (!ends.empty()) {
+    const auto [now, id] = ends.top();
+    ends.pop();
+    Working& sm = sms[id];
+    const double passed = now - sm.since;
+    rest.cycles = now;
+    rest.block_cycles += passed * static_cast<double>(sm.blocks.size());
+    rest.sm_cycles += passed;
+    for (Going& going : sm.blocks) going.block.left -= passed * sm.rate;
+    const std::size_t ended = std::erase_if(sm.blocks, [&](Going& going) {
       if (going.block.left >= kDone) return false;
-      end_part(going, event.sm, event.at);
+      end_part(going, id, now);
       return true;
     });
-    there -= ended;
-    for (std::size_t i = 0; i < ended && taken < waiting; ++i) begin(next(taken++), event.sm, event.at);
-    if (count_full() && !rate.by_sms.empty()) {
-      for (std::size_t sm = 0; sm < sms.size(); ++sm) {
-        if (sm != event.sm && !sms[sm].empty()) go_on(sm, event.at);
-        plan(sm, event.at);
-      }
-    } else {
-      plan(event.sm, event.at);
-    }
+    for (std::size_t i = 0; i < ended && taken < waiting; ++i) begin(next(taken++), id, now);
+    plan(id, now);
   }
   return rest;
 }

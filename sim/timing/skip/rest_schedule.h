@@ -1,6 +1,6 @@
 // How long the rest of a launch takes, block by block, once its rate is known: each SM works on its blocks side by
-// side, the older ones first, and takes the next when one is done, so that unequal blocks, blocks that end one after
-// another and a last wave that is not full are seen.
+// side, and takes the next when one is done, so that unequal blocks, blocks that end one after another and a last wave
+// that is not full are seen.
 #pragma once
 
 #include <algorithm>
@@ -13,57 +13,15 @@
 
 namespace forewarp {
 
-/// How far a block in flight is.
-struct BlockProgress {
-  std::uint64_t block = 0;  ///< linear index in the grid
-  std::uint16_t sm = 0;
-  double done = 0;  ///< of its warp instructions
-};
-
-/// Warp instructions a cycle of one SM: those of one block that nobody is in the way of, and what the SM (or what it
-/// shares with others) gives when it holds as many blocks as it was seen to.
+/// Warp instructions a cycle of an SM: no more than its blocks do with nobody in their way, nor than it gives when it
+/// is full.
 struct SmRate {
-  double alone = 0;
+  double alone = 0;  ///< of one block
   double most = 0;
-  /// What the oldest block of an SM, the next, ... get of it, where all want more; empty: as much each.
-  std::vector<double> shares;
-  /// What the SM gives when it holds one block, two, ... and few others are busy; with more than are listed, `most`.
-  std::vector<double> by_blocks;
-  /// What is left of that when as many blocks are there as fill one SM, two, ..., since they share L2 and memory; with
-  /// more, the last; empty: all.
-  std::vector<double> by_sms;
 
-  double with(std::size_t blocks) const {
-    return blocks > 0 && blocks <= by_blocks.size() ? by_blocks[blocks - 1] : most;
-  }
-
-  /// What is left when so many are full.
-  double left(std::size_t full) const {
-    return by_sms.empty() ? 1 : by_sms[std::clamp<std::size_t>(full, 1, by_sms.size()) - 1];
-  }
+  /// Of each of so many blocks.
+  double of_each(std::size_t blocks) const { return std::min(alone, most / static_cast<double>(blocks)); }
 };
-
-struct SmShape {
-  int warps_per_block = 0, blocks = 0, sub_partitions = 0;  ///< `blocks`: at most
-  std::uint64_t sms = 0;                                    ///< with any blocks
-};
-
-/// Instructions a cycle of an SM when so few are busy, with one block and with as many as it has room for.
-struct FewSms {
-  std::uint64_t sms = 0;
-  double alone = 0, full = 0;  ///< full 0: not known, as when all are busy
-};
-
-/// The rate that a part of a launch shows. `later` and `earlier` bound it. `held`: places for blocks that were taken on
-/// an SM with any, in the mean. With other numbers of blocks an SM gives what a queue would that the warps of a
-/// sub-partition go round, and with other numbers of SMs busy what one would that they go round; both give what was
-/// seen here, and what was with few SMs.
-SmRate observed_rate(const TimingCounters& later, const TimingCounters& earlier, std::uint64_t instructions,
-                     const SmShape&, double held, const FewSms&);
-
-/// How far blocks of one SM came side by side, from the oldest on: of the SMs that hold the most blocks, and the same
-/// ones at both times. Empty where most do not.
-std::vector<double> observed_shares(std::span<const BlockProgress> later, std::span<const BlockProgress> earlier);
 
 /// A block that has still to run, or to run on.
 struct RestBlock {
@@ -92,8 +50,7 @@ struct RestTime {
 };
 
 /// `in_flight[sm]`: its blocks, the oldest first; `next(i)`: the i-th of `waiting` blocks that have not been handed
-/// out. An SM's blocks share its rate as observed, none faster than it can go by itself: where the scheduler decides,
-/// the older ones come first (sm_issue.cpp), where queues do, all come in turn. Fewer blocks than were seen give less.
+/// out. An SM's blocks share its rate evenly.
 RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
                        const SmRate&, const std::function<RestBlock(std::uint64_t)>& next);
 
@@ -105,7 +62,8 @@ std::vector<RestPart> parts_between(std::span<const RestPart>, double from, doub
 /// others are there takes up what remains.
 void set_residence(TimingCounters& counters, const TimingCounters& before, const RestTime&, double warps_per_block);
 
-/// Warps in flight of a block in flight, in the mean: some may end before the others. `held` as for observed_rate().
+/// Warps in flight of a block in flight, in the mean: some may end before the others. `held`: places for blocks that
+/// were taken on an SM with any.
 double observed_warps(const TimingCounters& later, const TimingCounters& earlier, int warps_per_block, double held);
 
 }  // namespace forewarp

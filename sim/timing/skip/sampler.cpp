@@ -8,6 +8,7 @@
 
 #include "hardware/occupancy.h"
 #include "timing/gpu/gpu.h"
+#include "timing/host_cost.h"
 #include "timing/skip/block_cuts.h"
 #include "timing/skip/block_footprint.h"
 #include "timing/skip/blocks_in_flight.h"
@@ -45,30 +46,20 @@ constexpr std::size_t kMostToPlace = 50'000;
 // Of a window: where little is to be stored, and in which part of it much is.
 constexpr double kAbout = 1.25, kFromStores = 0.55, kToStores = 0.8;
 constexpr double kSomeWaves = 2, kManyWaves = 6;  // that say more of a launch than windows do
-constexpr double kLateEnd = 2;                    // times what the end was to take, after which it is left
-constexpr double kWarmUp = 0.5;                   // of a window, until pipelines and L1 are as they would be
-constexpr std::uint64_t kBatches = 8;             // parts of what a rest is taken to be like, for its variance
+// A launch is simulated whole that takes no more than so many times what leaving out a part of it does.
+constexpr double kWholeForPart = 2;
+constexpr double kLateEnd = 2;         // times what the end was to take, after which it is left
+constexpr double kWarmUp = 0.5;        // of a window, until pipelines and L1 are as they would be
+constexpr std::uint64_t kBatches = 8;  // parts of what a rest is taken to be like, for its variance
 
-// Processor seconds for a warp instruction, a line looked up in L1, a request below it, a sector of an atomic operation
-// and one of DRAM, at a nominal speed, and for a line of BlockFootprint::work() (FINDINGS.md: what a prediction costs).
-constexpr double kSecondsAnInstruction = 1 / 5.4e6, kSecondsALookup = 1 / 4e6, kSecondsARequest = 1 / 0.95e6,
-                 kSecondsAnAtomic = 1 / 2.5e6, kSecondsASector = 1 / 1.2e6, kSecondsALine = 1 / 10e6;
-constexpr double kFewSms = 1. / 16;  // of the seconds, that each of the two looks at few SMs may take
+constexpr double kFewSms = 1. / 16;  // of the seconds, that a look at few SMs may take
 constexpr std::size_t kFewOf = 8;    // ... which are at most one of so many
-// ... that is kept for what follows a launch which stops early: those looks, and touching L2 for the rest. What listing
+// ... that is kept for what follows a launch which stops early: that look, and touching L2 for the rest. What listing
 // its lines takes comes to that.
 constexpr double kForRest = 0.1;
 // ... that listing the lines of blocks may take; where it would take more, the rest moves in proportion to what was
 // seen.
 constexpr double kForLines = 0.5;
-
-double seconds_of(const TimingCounters& c) {
-  return static_cast<double>(c.instructions_issued) * kSecondsAnInstruction +
-         static_cast<double>(c.l1_tag_lookups) * kSecondsALookup +
-         static_cast<double>(c.memory.read_requests + c.memory.write_requests) * kSecondsARequest +
-         static_cast<double>(c.memory.atomic_sectors + c.memory.reduction_sectors) * kSecondsAnAtomic +
-         static_cast<double>(c.memory.dram_read_bytes + c.memory.dram_write_bytes) / kSectorBytes * kSecondsASector;
-}
 
 /// How far a launch was at some time.
 struct Mark {
@@ -76,13 +67,6 @@ struct Mark {
   std::uint64_t instructions = 0;
   TimingCounters counters;
   Cycle backlog = 0;  ///< that L2's atomic units had before them
-  std::vector<BlockProgress> in_flight;
-
-  std::size_t sms() const {  ///< that hold any block
-    std::size_t sms = 0;
-    for (std::size_t i = 0; i < in_flight.size(); ++i) sms += i == 0 || in_flight[i].sm != in_flight[i - 1].sm;
-    return sms;
-  }
 };
 
 /// What was seen between two times.
@@ -152,7 +136,10 @@ class Sampler {
     result.coverage.cycles_low = over ? cycles : std::max(cycles - half, static_cast<double>(gpu_.now()));
     result.coverage.cycles_high = std::min(cycles + half, 2 * cycles);
     result.instruction_stalls = gpu_.instruction_stalls();
-    if (recorder_) hand_over_record(result);
+    if (recorder_) {
+      for (std::uint16_t id = 0; id < gpu_.sms(); ++id) gpu_.sm(id).close_record(gpu_.now());
+      recorder_->hand_over(result, gpu_.now(), blocks_, wave_);
+    }
     result.host_seconds = seconds();
     result.host_seconds_of_lines = seconds_of_lines();
     return result;
@@ -179,31 +166,11 @@ class Sampler {
   double seconds() const { return seconds_of(gpu_.counters()) + aside_ + seconds_of_lines(); }
   double seconds_of_lines() const { return footprint_ ? static_cast<double>(footprint_->work()) * kSecondsALine : 0; }
 
-  /// What was watched of a block; or why there is nothing.
-  void hand_over_record(TimingResult& result) {
-    for (std::uint16_t id = 0; id < gpu_.sms(); ++id) gpu_.sm(id).close_record(gpu_.now());
-    BlockRecord record = recorder_->finish(gpu_.now());
-    const std::string block = std::to_string(record.request.block);
-    if (record.request.block >= blocks_)
-      result.warnings.push_back("block " + block + " is to be watched, but the launch has " + std::to_string(blocks_) +
-                                " blocks: their numbers begin at 0");
-    else if (record.blocks.empty())
-      result.warnings.push_back("block " + block +
-                                " is to be watched, but it is among those that were extrapolated: watch one of the "
-                                "first wave, below block " +
-                                std::to_string(wave_) + ", or simulate all with --full");
-    else {
-      const bool cut = result.coverage.extrapolated && record.end == gpu_.now();
-      if (cut && result.elapsed_cycles > gpu_.now())
-        record.left_out.push_back({record.end, result.elapsed_cycles - gpu_.now()});
-      result.record = std::make_shared<const BlockRecord>(std::move(record));
-    }
-  }
-
   // --- What is simulated ---------------------------------------------------------------------------------------------
   /// Whether the launch was followed to its end before what was seen was enough.
   bool run_in_time() {
-    const double checkpoint_every = static_cast<double>(options_.detailed_instructions) / kCheckpoints;
+    const std::uint64_t every = options_.detailed_instructions / kCheckpoints;
+    const double wave = wave_instructions();
     std::uint64_t last_look = 0, next_look = 0;
     double spent = 0;
     for (std::uint64_t slice = 0; !gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice); ++slice) {
@@ -217,28 +184,22 @@ class Sampler {
         spent = now;
       }
       // After so many instructions, and after each wave where those are more.
+      const auto waves = [&](std::uint64_t done) { return std::floor(static_cast<double>(done) / wave); };
       const std::uint64_t before = checkpoints_.back().instructions;
-      const auto waves = [&](std::uint64_t done) {
-        return std::floor(static_cast<double>(done) / wave_instructions());
-      };
-      if (static_cast<double>(gpu_.issued() - before) < checkpoint_every &&
-          (waves(gpu_.issued()) == waves(before) || checkpoint_every > wave_instructions()))
-        continue;
+      if (gpu_.issued() - before < every && (wave < every || waves(gpu_.issued()) == waves(before))) continue;
       checkpoints_.push_back(mark(gpu_));
       if (gpu_.issued() < options_.detailed_instructions || !is_precise()) continue;
       plan_windows();
+      if (whole_is_cheap()) continue;
       const bool by_waves = windows_ && !*windows_;
-      if (!by_waves || static_cast<double>(gpu_.issued()) >= kSomeWaves * wave_instructions()) return false;
+      if (!by_waves || static_cast<double>(gpu_.issued()) >= kSomeWaves * wave) return false;
     }
     return true;
   }
 
-  Mark mark(const Gpu& gpu) const {
-    return {gpu.now(), gpu.issued(), gpu.counters(), gpu.memory().atomic_backlog(gpu.now()),
-            blocks_in_flight(gpu, context_.trace)};
+  static Mark mark(const Gpu& gpu) {
+    return {gpu.now(), gpu.issued(), gpu.counters(), gpu.memory().atomic_backlog(gpu.now())};
   }
-  /// The same without backlog and blocks in flight.
-  static Mark brief_mark(const Gpu& gpu) { return {gpu.now(), gpu.issued(), gpu.counters(), 0, {}}; }
 
   /// The seconds are spent but for what the rest takes, and what is ahead takes more than is left of them, with the
   /// verdict's: a launch that has been simulated whole needs no extrapolation.
@@ -249,6 +210,12 @@ class Sampler {
       return false;
     plan_windows();
     return spent > all * for_start();
+  }
+
+  /// To simulate the launch whole takes no more than twice what leaving out a part of it does.
+  bool whole_is_cheap() const {
+    const double whole = static_cast<double>(instructions_) / static_cast<double>(gpu_.issued());
+    return whole * for_start() <= kWholeForPart && whole * seconds() <= seconds_ + for_verdict_;
   }
 
   double wave_instructions() const {
@@ -343,22 +310,24 @@ class Sampler {
   double extrapolate_rest(TimingResult& result) {
     const Seen seen = last_part(mark(gpu_));
     const MemoryCounters before = result.counters.memory;
-    const Held held = held_in(seen);
-    leads_ = leads_in_flight(gpu_, context_.trace);
+    // Places for blocks that are taken on an SM with any.
+    const double held = static_cast<double>(wave_) / static_cast<double>(std::min<std::uint64_t>(wave_, sms_in_use()));
+    in_flight_ = blocks_in_flight(gpu_, context_.trace);
     L2Traffic traffic = gpu_.drain();
-    SmRate rate =
-        observed_rate(seen.to.counters, seen.from.counters, seen.instructions(),
-                      {context_.warps_per_block, context_.blocks_per_sm, context_.gpu.issue.sub_partitions, held.sms},
-                      held.blocks, few_sms());
-    rate.shares = shares_so_far(seen.to);
-    RestTime rest = schedule(rate);
+    const auto active = static_cast<double>(seen.to.counters.sm_active_cycles - seen.from.counters.sm_active_cycles);
+    const double most = static_cast<double>(seen.instructions()) / std::max(1.0, active);
+    RestTime rest = schedule({std::max(most / held, rate_alone()), most});
     expect_fetches(seen);
     const TouchEffort effort = effort_of_rest();
     const bool listed = lists_lines();
     if (listed) {
-      // Blocks go on from where their warps are in the mean: what some of them have left behind them comes first.
-      traffic += catch_up(gpu_, context_, effort.touched);
       footprint_.emplace(context_, gpu_.crew());
+      // Blocks go on from where their warps are in the mean: what the slowest have left behind them comes first.
+      std::vector<RestPart> behind;
+      for (std::uint16_t sm = 0; sm < gpu_.sms(); ++sm)
+        for (const BlockProgress& b : in_flight_[sm])
+          behind.push_back({b.block, b.done + std::ranges::min(b.leads), b.done, 0, 1, sm});
+      traffic += footprint_->follow(behind, effort, gpu_.memory());
     } else {
       result.warnings.push_back(
           "listing the lines that the rest of the launch reads and writes would take longer than the seconds given: "
@@ -369,7 +338,7 @@ class Sampler {
     if (!begins_anywhere()) add_scaled(result.counters, seen.to.counters, seen.from.counters, left_of(seen));
     if (listed) set_traffic(result.counters.memory, before, traffic);
     set_residence(result.counters, seen.to.counters, rest,
-                  observed_warps(seen.to.counters, seen.from.counters, context_.warps_per_block, held.blocks));
+                  observed_warps(seen.to.counters, seen.from.counters, context_.warps_per_block, held));
     set_sectors(result.counters, traced_, listed);
     // Atomic operations that pile up in L2 outlast the blocks: L2 serves them one after the other.
     const double now = static_cast<double>(seen.to.backlog), grew = now - static_cast<double>(seen.from.backlog);
@@ -389,11 +358,12 @@ class Sampler {
   struct Window {
     Seen all, warm;  ///< `warm`: without what it takes to warm up
     bool over = false;
-    double scheduled = 1;  ///< cycles of the schedule, for what it did once warm
+    double from = 0, until = 1;  ///< in the schedule, what it did once warm
 
-    double pace() const { return warm.cycles() / scheduled; }
+    double scheduled() const { return until - from; }
+    double pace() const { return warm.cycles() / scheduled(); }
     double stores() const {  ///< sectors in a cycle of the schedule
-      return static_cast<double>(stored_sectors(warm.to.counters) - stored_sectors(warm.from.counters)) / scheduled;
+      return static_cast<double>(stored_sectors(warm.to.counters) - stored_sectors(warm.from.counters)) / scheduled();
     }
   };
 
@@ -403,7 +373,7 @@ class Sampler {
     double touched = 0;
     const auto touch_until = [&](double time) {
       if (!footprint_) return;
-      traffic += footprint_->follow(parts_between(rest.parts, touched, time), effort, gpu_.memory()).traffic;
+      traffic += footprint_->follow(parts_between(rest.parts, touched, time), effort, gpu_.memory());
       touched = time;
     };
     std::vector<double> paces;
@@ -428,10 +398,9 @@ class Sampler {
       } else {
         const double each = kForWindows / kWindows;
         const auto [one, other] = places_of_windows(rest, end, static_cast<double>(gpu_.now()) * each / for_start());
-        Window first = look_from(std::min(one, other), each * all),
-               second = look_from(std::max(one, other), each * all);
-        if (first.stores() > second.stores()) std::swap(first, second);
-        const double share = share_of_stores(first, second, left / end);
+        const Window first = look_from(std::min(one, other), each * all),
+                     second = look_from(std::max(one, other), each * all);
+        const double share = share_of_stores(first, second, left / end, rest, end);
         const double pace = (1 - share) * first.pace() + share * second.pace();
         paces.insert(paces.end(), {first.pace(), pace});
         add(first.warm, 1 - share, first.pace());
@@ -457,16 +426,32 @@ class Sampler {
     return std::max(c.l1_store_sectors, c.memory.write_sectors);
   }
 
-  /// The share of the second of two windows in the schedule, at so many instructions a cycle, with which they store as
-  /// much as is left to be stored. Blocks that went off together store at the same time, and what they do then is
-  /// another thing than what they do in their loops. Where stores do not tell windows apart, each has its half.
-  double share_of_stores(const Window& fewer, const Window& more, double instructions) const {
+  /// The share of the second of two windows in the rest, with which they store as much as is left to be stored, at so
+  /// many instructions a cycle of the schedule. Blocks that went off together store at the same time, and what they do
+  /// then is another thing than what they do in their loops. Where what they stored does not tell windows apart, what
+  /// they were to store does, by the schedule up to a time; or each has its half.
+  double share_of_stores(const Window& one, const Window& other, double instructions, const RestTime& rest,
+                         double end) {
     const double part = static_cast<double>(blocks_) / static_cast<double>(context_.trace.launch.grid.count());
     const double all = part * static_cast<double>(traced_.stores + traced_.box_stores);
     const double left = (all - static_cast<double>(stored_sectors(gpu_.counters()))) /
                         std::max(1.0, left_instructions()) * instructions;
-    if (left < fewer.stores() || left >= more.stores()) return 0.5;
-    return (left - fewer.stores()) / (more.stores() - fewer.stores());
+    const auto share = [](double of_one, double of_other, double mean) -> std::optional<double> {
+      const double apart = of_other - of_one, exact = (mean - of_one) / apart;
+      if (!(exact >= 0 && exact <= 1)) return std::nullopt;
+      return 0.5 + (exact - 0.5) * apart * apart / (apart * apart + mean * mean);
+    };
+    const auto planned = [&](double from, double until) { return stored(rest, from, until) / (until - from); };
+    if (const auto seen = share(one.stores(), other.stores(), left)) return *seen;
+    return share(planned(one.from, one.until), planned(other.from, other.until), planned(0, end)).value_or(0.5);
+  }
+
+  /// Sectors stored between two times of a schedule; 0: not known.
+  double stored(const RestTime& rest, double from, double until) {
+    if (!footprint_ || !footprint_->keeps_all()) return 0;
+    double sum = 0;
+    for (const RestPart& part : parts_between(rest.parts, from, until)) sum += footprint_->asked(part, &Asked::written);
+    return sum;
   }
 
   /// Where two windows of so many cycles begin, before a time: near the middles of both halves, one where no more is
@@ -474,25 +459,17 @@ class Sampler {
   std::pair<double, double> places_of_windows(const RestTime& rest, double end, double cycles) {
     std::pair<double, double> best{end / 4, 3 * end / 4};
     if (!footprint_ || !footprint_->keeps_all() || rest.parts.size() > kMostToPlace) return best;
-    const auto stored = [&](double from, double until) {
-      double sum = 0;
-      for (const RestPart& p : rest.parts) {
-        if (p.until <= from || p.at >= until) continue;
-        sum += footprint_->stored(p.block, p.position(from), p.position(until));
-      }
-      return sum;
-    };
-    const double mean = stored(0, end) / end;
+    const double mean = stored(rest, 0, end) / end;
     bool calm = false, busy = false;
     const auto places = static_cast<std::uint64_t>(std::clamp(kPlaces * end / cycles, 1.0, kMostPlaces));
     for (std::uint64_t i = 0; i < places; ++i) {
       const double at = end * (static_cast<double>(i) + 0.5) / static_cast<double>(places);
       if (at + kAbout * cycles > end) break;
       const auto nearer = [&](double to, double before) { return std::abs(at - to) < std::abs(before - to); };
-      if ((!calm || nearer(end / 4, best.first)) && stored(at, at + kAbout * cycles) <= mean * kAbout * cycles)
+      if ((!calm || nearer(end / 4, best.first)) && stored(rest, at, at + kAbout * cycles) <= mean * kAbout * cycles)
         calm = true, best.first = at;
       if ((!busy || nearer(3 * end / 4, best.second)) &&
-          stored(at + kFromStores * cycles, at + kToStores * cycles) >= mean * (kToStores - kFromStores) * cycles)
+          stored(rest, at + kFromStores * cycles, at + kToStores * cycles) >= mean * (kToStores - kFromStores) * cycles)
         busy = true, best.second = at;
     }
     return best;
@@ -503,22 +480,31 @@ class Sampler {
     const std::size_t sms = gpu_.sms();
     std::vector<std::vector<RestPart>> of_sm(sms);  // what each did while a block takes: L1 may still hold it
     for (const RestPart& part : parts_between(rest.parts, at - block_time(rest), at)) of_sm[part.sm].push_back(part);
-    std::vector<BlockProgress> placed;
+    std::vector<RestPart> placed;
     std::uint64_t next = gpu_.dispatcher().dispatched();
     for (const RestPart& part : rest.parts) {
       if (part.at > at) continue;
       next = std::max(next, part.block + 1);
-      if (part.until > at) placed.push_back({part.block, part.sm, part.position(at)});
+      if (part.until > at) placed.push_back(part);
     }
-    std::sort(placed.begin(), placed.end(),
-              [](const BlockProgress& a, const BlockProgress& b) { return a.block < b.block; });
-    std::vector<std::size_t> held(sms);
+    std::ranges::sort(placed, {}, &RestPart::block);
+    // Its warps are as far apart as those of the block that was in its place when the start ended.
     std::vector<BlockUnderWay> blocks;
-    for (const BlockProgress& p : placed) {
-      const std::size_t rank = held[p.sm]++;
-      const Leads none, &leads = rank < leads_[p.sm].size() ? leads_[p.sm][rank] : none;
-      blocks.push_back({p.block, p.sm, cuts_.at(context_.classes.class_of(p.block), p.done, leads)});
+    std::vector<std::vector<double>> leads;
+    std::vector<std::size_t> held(sms), by_progress;
+    const auto slowest = [&](std::size_t i) {
+      return placed[i].position(at) + (leads[i].empty() ? 0 : std::ranges::min(leads[i]));
+    };
+    for (const RestPart& part : placed) {
+      const std::size_t rank = held[part.sm]++;
+      const std::vector<BlockProgress>& then = in_flight_[part.sm];
+      leads.push_back(rank < then.size() ? then[rank].leads : std::vector<double>{});
+      by_progress.push_back(blocks.size());
+      blocks.push_back({part.block, part.sm, {}});
     }
+    std::ranges::stable_sort(by_progress, {}, slowest);
+    for (const std::size_t i : by_progress)
+      blocks[i].state = cuts_.at(context_.classes.class_of(placed[i].block), placed[i].position(at), leads[i]);
     LaunchContext context = context_;
     context.recorder = nullptr;
     Gpu gpu(context, &gpu_.memory(), options_.threads, {next, blocks_, 0, blocks});
@@ -528,8 +514,10 @@ class Sampler {
     const Seen& seen = window.warm;
     const double first = work.by(at) + static_cast<double>(seen.from.instructions);
     const double done = first + static_cast<double>(seen.instructions());
-    window.scheduled = std::max(
-        1.0, done <= work.all() ? work.when(done) - work.when(first) : (done - first) / work.all() * rest.cycles);
+    window.from = work.when(first);
+    const double scheduled =
+        done <= work.all() ? work.when(done) - window.from : (done - first) / work.all() * rest.cycles;
+    window.until = window.from + std::max(1.0, scheduled);
     issued_aside_ += gpu.issued();
     return window;
   }
@@ -537,16 +525,16 @@ class Sampler {
   /// Simulates so many seconds of it, or to its end. It warms up for half of them, or for so many cycles.
   Window run_for(Gpu& gpu, double most, double warm_up) {
     Window window;
-    window.all.from = window.warm.from = brief_mark(gpu);
+    window.all.from = window.warm.from = mark(gpu);
     while (!window.over) {
       window.over = gpu.run(~std::uint64_t{0}, gpu.now() + kSlice);
       gpu.advance_to(gpu.now() + kSlice);
       const double spent = seconds_of(gpu.counters()) / most;
       if (spent >= 1) break;
-      if (spent < kWarmUp && static_cast<double>(gpu.now()) < warm_up) window.warm.from = brief_mark(gpu);
+      if (spent < kWarmUp && static_cast<double>(gpu.now()) < warm_up) window.warm.from = mark(gpu);
       if (window.warm.from.instructions == 0) window.all.from = window.warm.from;
     }
-    window.all.to = window.warm.to = brief_mark(gpu);
+    window.all.to = window.warm.to = mark(gpu);
     if (window.over) window.all.to.at = window.warm.to.at = std::max(gpu.last_end(), window.warm.from.at);
     aside_ += seconds_of(window.all.to.counters);
     return window;
@@ -561,38 +549,6 @@ class Sampler {
     return static_cast<double>(instructions_ - std::min(instructions_, gpu_.issued()));
   }
 
-  struct Held {
-    double blocks = 0;    ///< on an SM that holds any
-    std::size_t sms = 0;  ///< that hold any
-  };
-  /// In the mean of what was seen: its rate is theirs, not that of the few that may be left. A place that is filled
-  /// again counts as taken all the time.
-  Held held_in(const Seen& seen) const {
-    if (!gpu_.dispatcher().exhausted()) return {static_cast<double>(context_.blocks_per_sm), sms_in_use()};
-    double blocks = 0, sms = 0, looks = 0;
-    const auto add = [&](const Mark& mark) {
-      blocks += static_cast<double>(mark.in_flight.size());
-      sms += static_cast<double>(mark.sms());
-      ++looks;
-    };
-    for (const Mark& mark : checkpoints_)
-      if (mark.at >= seen.from.at) add(mark);
-    add(seen.to);
-    return {blocks / std::max(1.0, sms), static_cast<std::size_t>(std::max(1.0, std::round(sms / looks)))};
-  }
-
-  /// What the blocks of an SM got of it, the oldest first, between all checkpoints that found the same ones there.
-  std::vector<double> shares_so_far(const Mark& now) const {
-    std::vector<double> sum;
-    for (std::size_t i = 0; i < checkpoints_.size(); ++i) {
-      const Mark& later = i + 1 < checkpoints_.size() ? checkpoints_[i + 1] : now;
-      const std::vector<double> shares = observed_shares(later.in_flight, checkpoints_[i].in_flight);
-      sum.resize(std::max(sum.size(), shares.size()), 0);
-      for (std::size_t k = 0; k < shares.size(); ++k) sum[k] += shares[k];
-    }
-    return sum;
-  }
-
   /// Sectors on their way from DRAM in the mean of a time, by its rate and how long a read takes (Little).
   void expect_fetches(const Seen& seen) {
     const MemoryCounters &l = seen.to.counters.memory, &e = seen.from.counters.memory;
@@ -604,29 +560,17 @@ class Sampler {
                                  std::max(1.0, seen.cycles()));
   }
 
-  /// As at the end of the launch: as many SMs as a last wave leaves busy, up to an eighth of all. Those hardly share
-  /// anything, and the fewer they are, the further their blocks come in the seconds of a look.
-  FewSms few_sms() {
-    const std::uint64_t begun = gpu_.dispatcher().exhausted() ? 0 : gpu_.dispatcher().dispatched();
-    const std::uint64_t left = (blocks_ - begun) % wave_, last_wave = left == 0 ? wave_ : left;
-    if (cluster() > 1) return {last_wave, rate_of_few(last_wave, 1), 0};
-    const std::uint64_t sms = std::clamp<std::uint64_t>(last_wave, 1, std::max<std::size_t>(1, sms_in_use() / kFewOf));
-    const double alone = rate_of_few(sms, 1);
-    return {sms, alone, context_.blocks_per_sm > 1 ? rate_of_few(sms, context_.blocks_per_sm) : alone};
-  }
-
-  /// Warp instructions a cycle of an SM that holds so many blocks, when so many SMs do, as at the end of a launch.
-  /// Nothing that was simulated shows it, so the next blocks are run so, for as long as is cheap: from one on that does
-  /// no less than the mean, since those at the edges of a grid may have little to do. Where none is left it is the last
-  /// ones.
-  double rate_of_few(std::uint64_t sms, int blocks_per_sm) {
-    sms = std::min(sms, static_cast<std::uint64_t>(context_.gpu.chip.sm_count));
-    const std::uint64_t most = std::min(blocks_, sms * static_cast<std::uint64_t>(blocks_per_sm));
-    const std::uint64_t count = std::max(cluster(), most / cluster() * cluster());
+  /// Warp instructions a cycle of a block that has an SM for itself. What was simulated may not show it, so the next
+  /// blocks are run so, for as long as is cheap: from one on that does no less than the mean, since those at the edges
+  /// of a grid may have little to do. Where none is left it is the last ones. Few SMs hardly share anything, and the
+  /// fewer they are, the further their blocks come.
+  double rate_alone() {
+    const std::uint64_t sms = std::max<std::size_t>(1, sms_in_use() / kFewOf);
+    const std::uint64_t count = std::max(cluster(), std::min(blocks_, sms) / cluster() * cluster());
     std::uint64_t first = std::min(gpu_.dispatcher().dispatched(), blocks_ - count) / cluster() * cluster();
     while (first + count < blocks_ && instructions_of(first) < instructions_ / blocks_) first += cluster();
     LaunchContext context = context_;
-    context.blocks_per_sm = blocks_per_sm;
+    context.blocks_per_sm = 1;
     Gpu gpu(context, &gpu_.memory(), options_.threads,
             {first, first + count, cluster() > 1 ? 0 : static_cast<int>(sms)});
     const Window window = run_for(gpu, kFewSms * seconds_, std::numeric_limits<double>::infinity());
@@ -645,11 +589,11 @@ class Sampler {
       const auto all = static_cast<double>(instructions_of(block));
       return RestBlock{block, all, all * (1 - done)};
     };
-    std::vector<std::vector<RestBlock>> left(static_cast<std::size_t>(context_.gpu.chip.sm_count));
-    for (const BlockProgress& block : blocks_in_flight(gpu_, context_.trace))
-      left[block.sm].push_back(rest_block(block.block, block.done));
-    for (std::vector<RestBlock>& of_sm : left)
-      std::sort(of_sm.begin(), of_sm.end(), [](const RestBlock& a, const RestBlock& b) { return a.block < b.block; });
+    std::vector<std::vector<RestBlock>> left;
+    for (const std::vector<BlockProgress>& of_sm : in_flight_) {
+      left.emplace_back();
+      for (const BlockProgress& b : of_sm) left.back().push_back(rest_block(b.block, b.done));
+    }
     // SMs on which no cluster fits stay empty.
     for (std::size_t sm = left.size(); sm-- > 0 && left.size() > sms_in_use();)
       if (left[sm].empty()) left.erase(left.begin() + static_cast<std::ptrdiff_t>(sm));
@@ -669,8 +613,8 @@ class Sampler {
   std::optional<bool> windows_;                    ///< are there any, once planned
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, lines_of_classes_ = 0;
-  std::vector<Mark> checkpoints_;          ///< the first is the launch's start
-  std::vector<std::vector<Leads>> leads_;  ///< of the warps that were in flight when the start ended
+  std::vector<Mark> checkpoints_;                      ///< the first is the launch's start
+  std::vector<std::vector<BlockProgress>> in_flight_;  ///< by SM, when the start ended
   std::optional<BlockFootprint> footprint_;
   AccessSectors traced_;  ///< of all the launch, once its rest is extrapolated
 };

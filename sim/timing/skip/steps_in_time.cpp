@@ -14,15 +14,16 @@ double begins(const RestPart& part, std::uint32_t step) {
   return part.at + std::max(0.0, share) * (part.until - part.at);
 }
 
-}  // namespace
-
 std::uint32_t first_step(const RestPart& part) {
   return std::min(kBlockSteps - 1, static_cast<std::uint32_t>(std::floor(part.from * kBlockSteps + kRounding)));
 }
 
+/// The one before which it ends.
 std::uint32_t end_step(const RestPart& part) {
   return static_cast<std::uint32_t>(std::ceil(part.to * kBlockSteps - kRounding));
 }
+
+}  // namespace
 
 StepsInTime::StepsInTime(std::span<const RestPart> parts, std::span<const BlockSteps* const> wanted, double from,
                          double until)

@@ -17,10 +17,6 @@ namespace forewarp {
 inline constexpr std::uint32_t kBlockSteps = 128;
 using BlockSteps = std::bitset<kBlockSteps>;
 
-/// The step that a part of a block's way begins in, and the one before which it ends.
-std::uint32_t first_step(const RestPart&);
-std::uint32_t end_step(const RestPart&);
-
 /// Steps of parts of blocks that begin from a time on and before another, in their order.
 class StepsInTime {
  public:

@@ -187,4 +187,22 @@ BlockRecord BlockRecorder::finish(Cycle now) {
   return std::move(record_);
 }
 
+void BlockRecorder::hand_over(TimingResult& result, Cycle now, std::uint64_t blocks, std::uint64_t wave) {
+  BlockRecord record = finish(now);
+  const std::string block = std::to_string(record.request.block);
+  if (record.request.block >= blocks)
+    result.warnings.push_back("block " + block + " is to be watched, but the launch has " + std::to_string(blocks) +
+                              " blocks: their numbers begin at 0");
+  else if (record.blocks.empty())
+    result.warnings.push_back("block " + block +
+                              " is to be watched, but it is among those that were extrapolated: watch one of the "
+                              "first wave, below block " +
+                              std::to_string(wave) + ", or simulate all with --full");
+  else {
+    if (result.coverage.extrapolated && record.end == now && result.elapsed_cycles > now)
+      record.left_out.push_back({record.end, result.elapsed_cycles - now});
+    result.record = std::make_shared<const BlockRecord>(std::move(record));
+  }
+}
+
 }  // namespace forewarp

@@ -47,10 +47,13 @@ class BlockRecorder {
   /// Takes over which of the sub-partition's products have ended.
   void settle(std::uint16_t row, const GroupProducts&);
 
-  /// All that is known by `now`; who calls it has closed the rows of warps that are still there.
-  BlockRecord finish(Cycle now);
+  /// The result gets all that is known by `now`, when its simulation ended, or a warning why there is nothing. Who
+  /// calls it has closed the rows of warps that are still there. `blocks`: of the launch, `wave`: its first.
+  void hand_over(TimingResult&, Cycle now, std::uint64_t blocks, std::uint64_t wave);
 
  private:
+  BlockRecord finish(Cycle now);
+
   static constexpr std::size_t kMostStretches = 100'000;  ///< of all warps
   static constexpr std::size_t kMostOthers = 20'000;      ///< copies, and of every other kind
 
