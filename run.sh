@@ -12,7 +12,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 packages=(g++ cmake ninja-build pkg-config libyaml-cpp-dev nlohmann-json3-dev libboost-dev libboost-program-options-dev
-  libeigen3-dev libzstd-dev libxxhash-dev robin-map-dev libsqlite3-dev libmuparser-dev catch2 libbenchmark-dev python3 valgrind)
+  libeigen3-dev libzstd-dev libxxhash-dev robin-map-dev libsqlite3-dev libmuparser-dev catch2
+  libbenchmark-dev python3 valgrind)
 browser_packages=(chromium)
 font_packages=(fonts-liberation fontconfig)  # the pictures name Liberation Sans
 mpi_packages=(libopenmpi-dev openmpi-bin libboost-mpi-dev)  # optional: sweeps under mpirun

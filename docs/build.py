@@ -153,13 +153,14 @@ def faults(schema, value, at="result"):
 # Small launches that between them hold every part of a result.
 _SAMPLES = (("matmul_03_shared_tiled", "sgemm_shared_tiled_check_64"), ("divergence_01_branch_ways", "divergence_by_lane_2_check_1000"),
             ("matmul_12_tensor", "tensor_f16_check_64x64x64"), ("elementwise_04_relu", "relu_f32_1mi"),
-            ("reduce_02_layer_norm_rows", "layer_norm_rows_1024x768"), ("faults_01_memory", "fault_column_store"))
+            ("reduce_02_layer_norm_rows", "layer_norm_rows_1024x768"), ("faults_01_memory", "fault_column_store"),
+            ("copy_01_row_column", "copy_along_rows_1024", "--budget", "0.1"))
 
 
 def sample_results(tool):
-    for stem, case in _SAMPLES:
+    for stem, case, *more in _SAMPLES:
         yield json.loads(tool.say("predict", f"traces/sm_90/{stem}.cubin", "--launch", f"traces/{stem}.yaml", "--gpu", "h200-sxm", "--case", case,
-                                  "--json", "-"))
+                                  *more, "--json", "-"))
     yield json.loads(tool.say("predict", "traces/sm_90/matmul_24_cluster_multicast.cubin", "--launch", "traces/matmul_24_cluster_multicast.yaml", "--gpu",
                               "h200-sxm", "--case", "multicast_bf16_check_136x264x104", "--warps", "0", "--json", "-"))
     yield json.loads(tool.say("sketch", "docs/examples/fusion.yaml", "--gpu", "h200-sxm", "--case", "relu_f16", "--json", "-"))
