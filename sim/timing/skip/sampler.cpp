@@ -46,14 +46,14 @@ constexpr std::size_t kMostToPlace = 50'000;
 // Of a window: where little is to be stored, and in which part of it much is.
 constexpr double kAbout = 1.25, kFromStores = 0.55, kToStores = 0.8;
 constexpr double kSomeWaves = 2, kManyWaves = 6;  // that say more of a launch than windows do
-// A launch is simulated whole that takes no more than so many times what leaving out a part of it does.
+// A launch is simulated whole where that takes no more than so many times what leaving out a part of it does: the rule
+// of ski rental, whose cost is never more than twice the least.
 constexpr double kWholeForPart = 2;
 constexpr double kLateEnd = 2;         // times what the end was to take, after which it is left
 constexpr double kWarmUp = 0.5;        // of a window, until pipelines and L1 are as they would be
 constexpr std::uint64_t kBatches = 8;  // parts of what a rest is taken to be like, for its variance
-
-constexpr double kFewSms = 1. / 16;  // of the seconds, that a look at few SMs may take
-constexpr std::size_t kFewOf = 8;    // ... which are at most one of so many
+constexpr double kFewSms = 1. / 16;    // of the seconds, that a look at few SMs may take
+constexpr std::size_t kFewOf = 8;      // ... which are at most one of so many
 // ... that is kept for what follows a launch which stops early: that look, and touching L2 for the rest. What listing
 // its lines takes comes to that.
 constexpr double kForRest = 0.1;
@@ -490,7 +490,7 @@ class Sampler {
     std::ranges::sort(placed, {}, &RestPart::block);
     // Its warps are as far apart as those of the block that was in its place when the start ended.
     std::vector<BlockUnderWay> blocks;
-    std::vector<std::vector<double>> leads;
+    std::vector<std::span<const double>> leads;
     std::vector<std::size_t> held(sms), by_progress;
     const auto slowest = [&](std::size_t i) {
       return placed[i].position(at) + (leads[i].empty() ? 0 : std::ranges::min(leads[i]));
@@ -498,7 +498,7 @@ class Sampler {
     for (const RestPart& part : placed) {
       const std::size_t rank = held[part.sm]++;
       const std::vector<BlockProgress>& then = in_flight_[part.sm];
-      leads.push_back(rank < then.size() ? then[rank].leads : std::vector<double>{});
+      leads.push_back(rank < then.size() ? std::span<const double>(then[rank].leads) : std::span<const double>());
       by_progress.push_back(blocks.size());
       blocks.push_back({part.block, part.sm, {}});
     }
