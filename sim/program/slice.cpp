@@ -215,7 +215,11 @@ bool leads_to_slow_path(const Kernel& kernel, const ControlFlow& flow, std::uint
 class Slicer {
  public:
   Slicer(const Kernel& kernel, const SliceOptions& options)
-      : kernel_(kernel), flow_(kernel), leaves_stores_(options.stores == Stores::Left) {
+      : kernel_(kernel),
+        flow_(kernel),
+        stores_left_(options.stores == Stores::Left),
+        leaves_stores_(stores_left_),
+        left_(kernel.instructions.size(), 0) {
     steps_.reserve(kernel.instructions.size());
     const bool slots = has_slots(kernel);
     for (const Instruction& instruction : kernel.instructions) {
@@ -236,6 +240,7 @@ class Slicer {
 
   ProgramSlice run(Guards guards) {
     slice();
+    if (stores_left_ && needs_hard()) leave_hard_stores();
     if (guards == Guards::Every || !needs_hard()) return finish();
     const ProgramSlice followed = slice_;
     for (Step& step : steps_)
@@ -279,6 +284,7 @@ class Slicer {
   ProgramSlice finish() {
     slice_.unfollowed.assign(steps_.size(), GuardTaken::Followed);
     slice_.leaves_stores = leaves_stores_ && slice_.needs_global_values;
+    slice_.left = left_;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       if (goes_fast(steps_[i]))
         slice_.unfollowed[i] = steps_[i].to_fast_path;
@@ -294,6 +300,42 @@ class Slicer {
       if (hard_[i] && slice_.needed[i]) return true;
     }
     return false;
+  }
+
+  /// A tile's number is handed on by way of the memory in which products wait to be copied out: where the stores of
+  /// what hangs on hard instructions are all that asks for those, they are left out.
+  void leave_hard_stores() {
+    std::vector<Locations> reached(steps_.size());  // behind each instruction, by way of registers
+    const auto in_front = [&](std::uint32_t i) {
+      Locations before;
+      for (const std::uint32_t from : flow_.predecessors(i)) before |= reached[from];
+      return before;
+    };
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (std::uint32_t i = 0; i < steps_.size(); ++i) {
+        Locations locations = in_front(i);
+        if (hard_[i] || (locations & steps_[i].values).any())
+          locations |= steps_[i].writes;
+        else if (!steps_[i].guarded)
+          locations &= ~steps_[i].writes;
+        grown |= (locations & ~reached[i]).any();
+        reached[i] |= locations;
+      }
+    }
+    const std::vector<Step> followed = steps_;
+    for (std::uint32_t i = 0; i < steps_.size(); ++i) {
+      if (kernel_.instructions[i].memory != MemoryKind::Store || steps_[i].writes_space != MemorySpace::Shared)
+        continue;
+      if ((in_front(i) & steps_[i].values).none()) continue;
+      left_[i] = 1;
+      steps_[i].writes_space = MemorySpace::None;
+    }
+    slice();
+    if (!needs_hard()) return;
+    steps_ = followed;
+    left_.assign(steps_.size(), 0);
+    slice();
   }
 
   /// Forward from the hard instructions that only guards ask for: what their results reach, by way of registers and of
@@ -447,7 +489,8 @@ class Slicer {
 
   const Kernel& kernel_;
   ControlFlow flow_;
-  bool leaves_stores_;
+  bool stores_left_, leaves_stores_;
+  std::vector<std::uint8_t> left_;
   std::vector<Step> steps_;
   std::vector<bool> hard_;
   std::vector<Demand> demand_;  ///< in front of each instruction

@@ -22,6 +22,9 @@ struct ProgramSlice {
   /// taken to hold; or it chooses between a quotient, reciprocal or root computed at once and a call of the compiler's
   /// slow path, which operands next to the ends of their range take: the slow path is left out.
   std::vector<GuardTaken> unfollowed;
+  /// By instruction: a store to shared memory of what hangs on `hard` instructions that nothing else needs, which is
+  /// left out although loads from there are needed (Stores::Left).
+  std::vector<std::uint8_t> left;
 
   // A needed load makes every store to its space needed, and the values stored.
   bool needs_shared_values = false;
@@ -35,9 +38,9 @@ struct ProgramSlice {
 
 /// Works backward, by instruction and location, from every guard, every operand of branches, barriers and convergence
 /// instructions, and every address of a memory instruction. Descriptors of global accesses do not count.
-/// With Guards::Known the guard of an instruction whose result nothing needs, and of a branch to a slow path, is no reason
-/// to compute what is hard. With
-/// Stores::Left a launch is taken to load for its slice only what it does not store; an emulator has to watch that.
+/// With Guards::Known the guard of an instruction whose result nothing needs, and of a branch to a slow path, is no
+/// reason to compute what is hard. With Stores::Left a launch is taken to load for its slice only what it does not
+/// store in global memory, and of shared memory only what does not hang on what is hard; an emulator has to watch that.
 enum class Guards : std::uint8_t { Known, Every };
 enum class Stores : std::uint8_t { Followed, Left };
 struct SliceOptions {

@@ -254,6 +254,15 @@ void move_global(Exec& x, const Op& op, LaneMask lanes) {
   }
 }
 
+/// What is read must not be what was left out.
+void check_left(const Exec& x, const Op& op, LaneMask lanes, const BlockState& block, std::uint64_t origin) {
+  if (block.left.empty() || op.memory == MemoryKind::Store) return;
+  for (LaneMask m = lanes; m != 0; m &= m - 1) {
+    const std::uint64_t offset = x.address[static_cast<std::size_t>(first_lane(m))] - origin;
+    if (was_left(block, static_cast<std::uint32_t>(offset), op.bytes)) throw StoresMatter();
+  }
+}
+
 /// Lanes in shared memory of other blocks, one block after another.
 void move_remote(Exec& x, const Op& op, LaneMask lanes) {
   x.full = false;
@@ -268,6 +277,7 @@ void move_remote(Exec& x, const Op& op, LaneMask lanes) {
     block.written_by_others |= op.memory != MemoryKind::Load;
     x.data = block.shared.data();
     x.origin = remote_address(static_cast<std::uint32_t>(rank), 0);
+    check_left(x, op, x.enabled, block, x.origin);
     op.run(x, op);
   }
 }
@@ -288,6 +298,7 @@ void move_in(Exec& x, const Op& op, LaneMask lanes, MemorySpace space) {
   const bool shared = space == MemorySpace::Shared;
   x.data = shared ? x.block->shared.data() : local_frame(x);
   x.stride = shared ? 0 : x.block->local_bytes;
+  if (shared) check_left(x, op, lanes, *x.block, 0);
   op.run(x, op);
 }
 
@@ -329,7 +340,25 @@ void move_data(Exec& x, const Op& op) {
   x.full = full;
 }
 
+void leave_shared(BlockState& block, std::uint32_t offset, std::uint32_t bytes) {
+  block.left.resize(block.shared.size() / kLeftBytes + 2, 0);
+  for (std::uint32_t i = offset / kLeftBytes; i <= (offset + bytes - 1) / kLeftBytes && i < block.left.size(); ++i)
+    block.left[i] = 1;
+}
+
+bool was_left(const BlockState& block, std::uint32_t offset, std::uint32_t bytes) {
+  for (std::uint32_t i = offset / kLeftBytes; i <= (offset + bytes - 1) / kLeftBytes && i < block.left.size(); ++i)
+    if (block.left[i] != 0) return true;
+  return false;
+}
+
 void leave_store(Exec& x, const Op& op) {
+  if (op.space == MemorySpace::Shared) {
+    if (x.remote != 0) throw StoresMatter();
+    for (LaneMask m = x.enabled; m != 0; m &= m - 1)
+      leave_shared(*x.block, static_cast<std::uint32_t>(x.address[static_cast<std::size_t>(first_lane(m))]), op.bytes);
+    return;
+  }
   GlobalView& global = *x.block->global;
   const bool generic = op.space == MemorySpace::Generic;
   const LaneMask lanes = generic ? x.generic[0] : x.space == MemorySpace::Global ? x.enabled : 0;

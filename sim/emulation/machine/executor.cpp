@@ -46,6 +46,7 @@ void BlockExecutor::reset(const Dim3& block) {
   // Memory and registers a real block finds are undefined; zeros make every run the same.
   std::fill(state_.rows.begin(), state_.rows.end(), Row{});
   std::fill(state_.shared.begin(), state_.shared.end(), std::uint8_t{0});
+  state_.left.clear();
   for (Warp& warp : state_.warps) {
     warp.predicates.fill(0);
     warp.predicates[kPredicateTrue] = ~LaneMask{0};

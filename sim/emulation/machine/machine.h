@@ -115,6 +115,8 @@ struct BlockState {
   std::uint64_t clock = 0;          ///< warp instructions executed: what the clock registers show
   std::uint32_t shared_base = 0;    ///< address of the first byte
   std::vector<std::uint8_t> shared;
+  std::vector<std::uint8_t>
+      left;  ///< by kLeftBytes of that: a store was left out there (ProgramSlice::left); empty: none
   std::uint32_t local_bytes = 0;  ///< per thread
   GlobalView* global = nullptr;
   const DecodedKernel* kernel = nullptr;
@@ -125,6 +127,12 @@ struct BlockState {
   std::vector<PhaseBarrier> phase_barriers;
   std::vector<Row> rows;  ///< register files of all warps
 };
+
+inline constexpr std::uint32_t kLeftBytes = 16;
+/// A store to so many bytes of shared memory is left out.
+void leave_shared(BlockState&, std::uint32_t offset, std::uint32_t bytes);
+/// Whether one was.
+bool was_left(const BlockState&, std::uint32_t offset, std::uint32_t bytes);
 
 /// The block that has so many before it in the cluster of `block`; null: there is none.
 inline BlockState* cluster_block(const BlockState& block, std::uint32_t rank) {

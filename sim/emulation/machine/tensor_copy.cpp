@@ -249,8 +249,12 @@ void reduce_row(std::uint8_t* into, const std::uint8_t* from, u64 bytes, BulkOpe
   }
 }
 
-/// A row of what leaves shared memory.
+/// A row of what leaves shared memory; nullptr: of what has been left out there.
 void write_row(Exec& x, const CopiedBox& box, u64 address, const std::uint8_t* from, u64 bytes) {
+  if (from == nullptr) {
+    if (GlobalMemory::Region* region = x.block->global->find(address, bytes)) x.block->global->leave(*region);
+    return;
+  }
   const bool reduces = box.kind == MemoryKind::Reduction;
   const std::uint8_t how = reduces ? GlobalMemory::kRead | GlobalMemory::kWritten : GlobalMemory::kWritten;
   std::uint8_t* into = open(x, address, bytes, how);
@@ -290,15 +294,18 @@ void move_tensor(Exec& x, const CopiedBox& box, BlockState& block) {
           std::memcpy(row.data() + skipped, from, bytes);
       }
     }
+    bool left = false;
     for (u32 chunk = 0; chunk < row_bytes; chunk += 16) {
-      std::uint8_t* place = block.shared.data() + (swizzled(to + chunk, map.swizzle) - block.shared_base);
+      const u32 offset = static_cast<u32>(swizzled(to + chunk, map.swizzle) - block.shared_base);
+      std::uint8_t* place = block.shared.data() + offset;
+      left |= was_left(block, offset, std::min(16u, row_bytes - chunk));
       const u32 part = std::min(16u, row_bytes - chunk);
       if (box.inward())
         std::memcpy(place, row.data() + chunk, part);
       else
         std::memcpy(row.data() + chunk, place, part);
     }
-    if (box.outward() && bytes > 0) write_row(x, box, address, row.data() + skipped, bytes);
+    if (box.outward() && bytes > 0) write_row(x, box, address, left ? nullptr : row.data() + skipped, bytes);
     for (std::size_t d = 1; d < static_cast<std::size_t>(map.rank); ++d) {
       if (++at[d] < map.extent(static_cast<int>(d))) break;
       at[d] = 0;
@@ -310,7 +317,7 @@ void move_stretch(Exec& x, const CopiedBox& box, BlockState& block) {
   if (!box.any) return;
   std::uint8_t* place = block.shared.data() + box.shared;
   if (box.outward()) {
-    write_row(x, box, box.base, place, box.bytes);
+    write_row(x, box, box.base, was_left(block, box.shared, static_cast<u32>(box.bytes)) ? nullptr : place, box.bytes);
   } else if (const std::uint8_t* data = open(x, box.base, box.bytes, GlobalMemory::kRead)) {
     std::memcpy(place, data, box.bytes);
   }
@@ -414,6 +421,8 @@ void move_copy(Exec& x, const Op& op, const CopiedBox& box) {
   for (unsigned m = blocks; m != 0; m &= m - 1) {
     BlockState& block = *cluster_block(*x.block, static_cast<u32>(std::countr_zero(m)));
     block.written_by_others |= &block != x.block;
+    if (op.clusterwide && was_left(*x.block, static_cast<u32>(box.base), static_cast<u32>(box.bytes)))
+      throw StoresMatter();
     if (op.clusterwide)
       std::memcpy(block.shared.data() + box.shared, x.block->shared.data() + box.base, box.bytes);
     else if (tensor)

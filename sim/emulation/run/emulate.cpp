@@ -57,7 +57,7 @@ void LaunchSetup::apply(const ProgramSlice& slice) {
     if (slice.needed[i] != 0) continue;
     if (op.kind == OpKind::Plain) op.kind = OpKind::Skip;
     op.value_needed = false;
-    op.leaves_store = slice.leaves_stores && stores(op) && op.space != MemorySpace::Shared;
+    op.leaves_store = slice.left[i] != 0 || (slice.leaves_stores && stores(op) && op.space != MemorySpace::Shared);
   }
 }
 

@@ -2,6 +2,7 @@
 // must be those of every block followed in order, for any number of threads.
 #include "emulation/tracing/block_counter.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
@@ -10,6 +11,8 @@
 #include "emulation/emulation.h"
 #include "emulation/launch_example.h"
 #include "emulation/run/launch_setup.h"
+#include "program/slice.h"
+#include "program/traits.h"
 
 using namespace forewarp;
 using emulation::GlobalMemory;
@@ -279,4 +282,34 @@ TEST_CASE("a block that never ends is named with the option that would give it m
 TEST_CASE("a grid that no GPU would finish is refused", "[counter]") {
   const test::Example made(test::kStart + "EXIT", {2147483647, 65535, 65535});
   CHECK_THROWS_AS(trace_launch(made.program, made.item, 0), InputError);
+}
+
+TEST_CASE("products that wait in shared memory beside what decides are left out, unless they decide", "[counter]") {
+  // R7: the thread's word. Its product is stored a kilobyte on, or where what decides is taken from.
+  const std::string product = "IMAD.SHL.U32 R7, R0, 0x4, RZ\nHMMA.16816.F32 R20, R16, R14, RZ\nSTS [R7+0x400], R20\n";
+  const auto with_memory = [](const std::string& source) {
+    test::Example made = example(source);
+    made.item.launches[0].dynamic_shared_bytes = 2048;
+    return made;
+  };
+  const auto same = [&](const std::string& from, int times) {
+    const test::Example made = with_memory(kLoad + product + "STS [R7], R10\nLDS R10, [R7+" + from + "]" + kDecide);
+    const ProgramSlice slice = control_slice(made.program.kernels[0], {.stores = Stores::Left});
+    CHECK(std::count(slice.left.begin(), slice.left.end(), 1) == 1);
+    CHECK(std::count_if(slice.needed.begin(), slice.needed.end(), [&](const std::uint8_t& needed) {
+            return needed != 0 &&
+                   multiplies_matrices(made.program.kernels[0]
+                                           .instructions[static_cast<std::size_t>(&needed - slice.needed.data())]
+                                           .opcode);
+          }) == 0);
+    TraceOptions each;
+    each.block_classes = false;
+    each.all_values = true;
+    const auto truth = trace_launch(made.program, made.item, 0, each);
+    const Traced one = trace(made, 1);
+    CHECK(one.trace->totals() == truth->totals());
+    CHECK(one.begun == times);
+  };
+  same("0x0", 1);
+  same("0x400", 1 + kStoresMatter);
 }
