@@ -14,22 +14,23 @@ namespace {
 constexpr Stall kShared[] = {Stall::NotSelected, Stall::MathPipeThrottle, Stall::LgThrottle, Stall::MioThrottle,
                              Stall::TexThrottle, Stall::DispatchStall,    Stall::Barrier};
 
-constexpr double kDone = 0.5;  // instructions left of a block that has ended, but for rounding
+constexpr double kDone = 0.5;       // instructions left of a block that has ended, but for rounding
+constexpr double kSameRate = 1e-9;  // rates that differ by rounding alone
 // Parts of ways are kept for as many as this (200 MB): of more blocks a part is a longer piece of the way, up to all.
 constexpr double kMostParts = 4e6;
 
 /// A block in flight: since `at` it has gone on from `from` at an even rate.
 struct Going {
   RestBlock block;
-  double from = 0, at = 0;
+  double from = 0, at = 0, rate = 0;
 
-  double position() const { return block.left < kDone ? 1 : 1 - block.left / block.all; }
+  double position() const { return block.left < kDone ? 1 : block.done(); }
 };
 
-/// An SM, whose blocks have gone at an even rate since a time.
+/// An SM, whose blocks have gone at even rates since a time.
 struct Working {
   std::vector<Going> blocks;
-  double rate = 0, since = 0;
+  double since = 0;
 };
 
 }  // namespace
@@ -50,19 +51,23 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
     going.at = now;
   };
   const auto begin = [&](const RestBlock& block, std::size_t sm, double now) {
-    sms[sm].blocks.push_back({block, 1 - block.left / block.all, now});
+    sms[sm].blocks.push_back({block, block.done(), now, 0});
   };
   const auto plan = [&](std::size_t id, double now) {
     Working& sm = sms[id];
-    const double before = std::exchange(sm.rate, rate.of_each(sm.blocks.size()));
     sm.since = now;
-    if (sm.blocks.empty()) return;
-    double left = std::numeric_limits<double>::infinity();
-    for (Going& going : sm.blocks) {
-      if (sm.rate != before && going.position() - going.from >= least) end_part(going, id, now);
-      left = std::min(left, going.block.left);
+    double first = std::numeric_limits<double>::infinity(), left = rate.most, shares = 0;
+    for (std::size_t k = 0; k < sm.blocks.size(); ++k) shares += rate.share(k);
+    for (std::size_t k = 0; k < sm.blocks.size(); ++k) {
+      Going& going = sm.blocks[k];
+      const double goes = std::min(rate.alone, left * rate.share(k) / shares);
+      left -= goes, shares -= rate.share(k);
+      const bool changes = std::abs(goes - going.rate) > kSameRate * goes;
+      if (changes && going.position() - going.from >= least) end_part(going, id, now);
+      going.rate = goes;
+      first = std::min(first, going.block.left / goes);
     }
-    ends.emplace(now + left / sm.rate, id);
+    if (!sm.blocks.empty()) ends.emplace(now + first, id);
   };
   for (std::size_t sm = 0; sm < sms.size(); ++sm)
     for (const RestBlock& block : in_flight[sm]) begin(block, sm, 0);
@@ -79,7 +84,7 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
     rest.cycles = now;
     rest.block_cycles += passed * static_cast<double>(sm.blocks.size());
     rest.sm_cycles += passed;
-    for (Going& going : sm.blocks) going.block.left -= passed * sm.rate;
+    for (Going& going : sm.blocks) going.block.left -= passed * going.rate;
     const std::size_t ended = std::erase_if(sm.blocks, [&](Going& going) {
       if (going.block.left >= kDone) return false;
       end_part(going, id, now);

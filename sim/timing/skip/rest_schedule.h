@@ -18,15 +18,18 @@ namespace forewarp {
 struct SmRate {
   double alone = 0;  ///< of one block
   double most = 0;
+  std::vector<double> shares = {};  ///< of the oldest block of an SM in it, the next, ...; empty: as much each
 
-  /// Of each of so many blocks.
-  double of_each(std::size_t blocks) const { return std::min(alone, most / static_cast<double>(blocks)); }
+  double share(std::size_t k) const { return k < shares.size() ? shares[k] : 1.0; }
 };
 
 /// A block that has still to run, or to run on.
 struct RestBlock {
   std::uint64_t block = 0;
-  double all = 0, left = 0;  ///< instructions
+  double all = 0, left = 0;        ///< instructions
+  std::vector<double> leads = {};  ///< by which its warps are ahead of it, in parts of their own ways; empty: none is
+
+  double done() const { return 1 - left / all; }
 };
 
 /// A block goes from one part of its way (0: its start, 1: its end) to another at an even rate.
@@ -50,7 +53,8 @@ struct RestTime {
 };
 
 /// `in_flight[sm]`: its blocks, the oldest first; `next(i)`: the i-th of `waiting` blocks that have not been handed
-/// out. An SM's blocks share its rate evenly.
+/// out. None is faster than it can
+/// go by itself; what those leave of their shares the younger ones have.
 RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint64_t waiting, int blocks_per_sm,
                        const SmRate&, const std::function<RestBlock(std::uint64_t)>& next);
 

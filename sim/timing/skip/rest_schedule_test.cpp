@@ -129,3 +129,16 @@ TEST_CASE("warps in flight and their waiting follow the schedule") {
   CHECK(counters.stalls[static_cast<std::size_t>(Stall::Wait)] == 1000);
   CHECK(counters.stalls[static_cast<std::size_t>(Stall::NotSelected)] == 2000);
 }
+
+TEST_CASE("older blocks go first by as much as they were seen to, and what they cannot use others do") {
+  // Two to an SM: the older has three fourths of it.
+  const SmRate older_first{1, 1, {3, 1}};
+  CHECK(cycles({{75, 100}}, 0, 2, older_first) == Approx(100 + 75));
+  // The younger becomes the older, and the next has what is left.
+  CHECK(cycles({{75, 100}}, 1, 2, older_first) == Approx(275));
+  const RestTime r = rest({{75, 100}}, 1, 2, older_first);
+  CHECK(r.block_cycles == Approx(2 * 200 + 75));
+  const SmRate slow{0.5, 1, {3, 1}};
+  CHECK(rest({{50, 100}}, 0, 2, slow).block_cycles == Approx(2 * 100 + 100));
+  CHECK(cycles({{50, 100}}, 0, 2, slow) == Approx(200));
+}

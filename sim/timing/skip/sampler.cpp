@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <optional>
 #include <span>
 
@@ -11,7 +12,7 @@
 #include "timing/host_cost.h"
 #include "timing/skip/block_cuts.h"
 #include "timing/skip/block_footprint.h"
-#include "timing/skip/blocks_in_flight.h"
+#include "timing/skip/code_mix.h"
 #include "timing/skip/estimate.h"
 #include "timing/skip/rest_schedule.h"
 #include "timing/skip/scaled_counters.h"
@@ -29,8 +30,8 @@ constexpr std::uint64_t kSeenRest = 40'000'000, kSeenInStretches = 20'000'000;
 constexpr std::uint64_t kAtTheEnd = 2;
 constexpr Cycle kSlice = 128;              // cycles between two looks at the progress
 constexpr std::uint64_t kCheckpoints = 4;  // while the instructions are simulated that are in any case
-// Slices between two looks at what has been spent: at most so many, and no more than that part of the seconds takes.
-constexpr double kSlicesALook = 32, kSpentALook = 1. / 64;
+// Slices between two looks at what has been spent: at most so many, and no more than that part of those before.
+constexpr std::uint64_t kSlicesALook = 32;
 // Of what is left out, what nothing that was seen shows, where the launch was looked at in its middle and where it was
 // not: with these the cycles of --full lay in the interval in 32 of 35 launches, before launches by TMA had windows
 // (FINDINGS.md, windows).
@@ -40,11 +41,8 @@ constexpr double kForStart = 0.3, kForEnd = 0.2, kForWindows = 1 - kForStart - k
 // Few, since one has to be long: loops that copy some turns ahead, and lines that L1 keeps for some turns, take some
 // tens of thousands of cycles until they are as they would be (FINDINGS.md, windows).
 constexpr double kWindows = 2;
-// Places for a window that are tried, in the time that it takes and in all; of a schedule with more parts, none are.
-constexpr double kPlaces = 4, kMostPlaces = 512;
-constexpr std::size_t kMostToPlace = 50'000;
-// Of a window: where little is to be stored, and in which part of it much is.
-constexpr double kAbout = 1.25, kFromStores = 0.55, kToStores = 0.8;
+// Stretches of the rest that are compared, so as to choose windows that stand for all.
+constexpr double kStretches = 128;
 constexpr double kSomeWaves = 2, kManyWaves = 6;  // that say more of a launch than windows do
 // A launch is simulated whole where that takes no more than so many times what leaving out a part of it does: the rule
 // of ski rental, whose cost is never more than twice the least.
@@ -171,17 +169,11 @@ class Sampler {
   bool run_in_time() {
     const std::uint64_t every = options_.detailed_instructions / kCheckpoints;
     const double wave = wave_instructions();
-    std::uint64_t last_look = 0, next_look = 0;
-    double spent = 0;
-    for (std::uint64_t slice = 0; !gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice); ++slice) {
+    for (std::uint64_t slice = 0, next_look = 0; !gpu_.run(~std::uint64_t{0}, gpu_.now() + kSlice); ++slice) {
       gpu_.advance_to(gpu_.now() + kSlice);
       if (slice >= next_look) {
         if (overspent()) return false;
-        const double now = seconds(), of_slice = (now - spent) / static_cast<double>(slice - last_look + 1);
-        const double affords = kSpentALook * seconds_ / std::max(of_slice, 1e-9);
-        last_look = slice + 1;
-        next_look = last_look + static_cast<std::uint64_t>(std::min(kSlicesALook, affords));
-        spent = now;
+        next_look = slice + 1 + std::min(kSlicesALook, slice / kSlicesALook);
       }
       // After so many instructions, and after each wave where those are more.
       const auto waves = [&](std::uint64_t done) { return std::floor(static_cast<double>(done) / wave); };
@@ -232,8 +224,7 @@ class Sampler {
     if (windows_ || !begins_anywhere()) return;
     const double all = static_cast<double>(gpu_.issued()) / kForStart, wave = wave_instructions();
     const double start = all * (1 - kForEnd), window = all * kForWindows * (1 - kWarmUp) / kWindows;
-    const bool waves = start >= kManyWaves * wave || (start >= kSomeWaves * wave && window < wave);
-    windows_ = !waves;
+    windows_ = start < kManyWaves * wave && (start < kSomeWaves * wave || window >= wave);
   }
 
   /// Of the seconds, for the launch's start.
@@ -253,11 +244,12 @@ class Sampler {
     return half_interval_of(seen) * rest <= options_.effort.precision * (static_cast<double>(gpu_.now()) + rest);
   }
 
-  /// What is left, in times of what was seen.
-  double left_of(const Seen& seen) const {
-    return static_cast<double>(instructions_ - std::min(instructions_, seen.to.instructions)) /
-           static_cast<double>(seen.instructions());
+  double left_instructions() const {
+    return static_cast<double>(instructions_ - std::min(instructions_, gpu_.issued()));
   }
+
+  /// What is left, in times of what was seen.
+  double left_of(const Seen& seen) const { return left_instructions() / static_cast<double>(seen.instructions()); }
 
   /// The last half of what was simulated, or the whole waves nearest to half, so that blocks begin and end in it as
   /// often as they do in the rest.
@@ -265,41 +257,28 @@ class Sampler {
     const double wave = wave_instructions();
     const auto done = static_cast<double>(now.instructions);
     const double part = std::max(1.0, std::round(done / 2 / wave)) * wave;
-    return {mark_at(static_cast<std::uint64_t>(part < done ? done - part : done / 2), now), now};
+    return {mark_at(static_cast<std::uint64_t>(part < done ? done - part : done / 2)), now};
   }
 
-  /// How far the launch was when it had done so many instructions, between the checkpoints (and `now`).
-  Mark mark_at(std::uint64_t instructions, const Mark& now) const {
-    const auto after = std::upper_bound(checkpoints_.begin(), checkpoints_.end(), instructions,
-                                        [](std::uint64_t done, const Mark& m) { return done < m.instructions; });
-    Mark mark = *std::prev(after);  // the launch's start is one
-    const Mark& next = after == checkpoints_.end() ? now : *after;
-    if (next.instructions == mark.instructions) return mark;
-    const double part = static_cast<double>(instructions - mark.instructions) /
-                        static_cast<double>(next.instructions - mark.instructions);
-    const TimingCounters before = mark.counters;
-    add_scaled(mark.counters, next.counters, before, part);
-    const auto between = [&](Cycle a, Cycle b) {
-      return static_cast<Cycle>((1 - part) * static_cast<double>(a) + part * static_cast<double>(b));
-    };
-    mark.at = between(mark.at, next.at);
-    mark.backlog = between(mark.backlog, next.backlog);
-    mark.instructions = instructions;
-    return mark;
+  /// How far the launch was at the checkpoint that is nearest to so many instructions.
+  const Mark& mark_at(std::uint64_t instructions) const {
+    const auto after = std::ranges::upper_bound(checkpoints_, instructions, {}, &Mark::instructions);
+    const auto before = std::prev(after);  // the launch's start is one
+    const bool nearer =
+        after != checkpoints_.end() && after->instructions - instructions < instructions - before->instructions;
+    return nearer ? *after : *before;
   }
 
   /// Half of the 95 % interval of a rest that goes as what was seen, in parts of it: the rates of equal parts of that
   /// say how sure it is.
   double half_interval_of(const Seen& seen) const {
-    const auto looks = std::count_if(checkpoints_.begin(), checkpoints_.end(),
-                                     [&](const Mark& mark) { return mark.instructions > seen.from.instructions; });
-    const std::uint64_t batches = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(looks), 2, kBatches);
     std::vector<double> rates;
     Seen batch{seen.from, seen.from};
-    for (std::uint64_t i = 1; i <= batches; ++i) {
-      batch.from = batch.to;
-      batch.to = mark_at(seen.from.instructions + seen.instructions() * i / batches, seen.to);
+    for (std::uint64_t i = 1; i <= kBatches; ++i) {
+      batch.to = i == kBatches ? seen.to : mark_at(seen.from.instructions + seen.instructions() * i / kBatches);
+      if (batch.to.instructions == batch.from.instructions) continue;
       rates.push_back(batch.cycles() / static_cast<double>(batch.instructions()));
+      batch.from = batch.to;
     }
     return std::hypot(half_interval(rates), kUnseenAhead);
   }
@@ -312,11 +291,11 @@ class Sampler {
     const MemoryCounters before = result.counters.memory;
     // Places for blocks that are taken on an SM with any.
     const double held = static_cast<double>(wave_) / static_cast<double>(std::min<std::uint64_t>(wave_, sms_in_use()));
-    in_flight_ = blocks_in_flight(gpu_, context_.trace);
+    in_flight_ = blocks_in_flight();
     L2Traffic traffic = gpu_.drain();
     const auto active = static_cast<double>(seen.to.counters.sm_active_cycles - seen.from.counters.sm_active_cycles);
     const double most = static_cast<double>(seen.instructions()) / std::max(1.0, active);
-    RestTime rest = schedule({std::max(most / held, rate_alone()), most});
+    RestTime rest = schedule({std::max(most / held, rate_alone()), most, shares_by_age()});
     expect_fetches(seen);
     const TouchEffort effort = effort_of_rest();
     const bool listed = lists_lines();
@@ -325,8 +304,8 @@ class Sampler {
       // Blocks go on from where their warps are in the mean: what the slowest have left behind them comes first.
       std::vector<RestPart> behind;
       for (std::uint16_t sm = 0; sm < gpu_.sms(); ++sm)
-        for (const BlockProgress& b : in_flight_[sm])
-          behind.push_back({b.block, b.done + std::ranges::min(b.leads), b.done, 0, 1, sm});
+        for (const RestBlock& b : in_flight_[sm])
+          behind.push_back({b.block, b.done() + std::ranges::min(b.leads), b.done(), 0, 1, sm});
       traffic += footprint_->follow(behind, effort, gpu_.memory());
     } else {
       result.warnings.push_back(
@@ -358,13 +337,9 @@ class Sampler {
   struct Window {
     Seen all, warm;  ///< `warm`: without what it takes to warm up
     bool over = false;
-    double from = 0, until = 1;  ///< in the schedule, what it did once warm
+    double from = 0, scheduled = 1;  ///< in the schedule, what it did once warm
 
-    double scheduled() const { return until - from; }
-    double pace() const { return warm.cycles() / scheduled(); }
-    double stores() const {  ///< sectors in a cycle of the schedule
-      return static_cast<double>(stored_sectors(warm.to.counters) - stored_sectors(warm.from.counters)) / scheduled();
-    }
+    double pace() const { return warm.cycles() / scheduled; }
   };
 
   /// Touches L2 for the rest. On the way it simulates windows, and the end, which is what it is.
@@ -396,83 +371,68 @@ class Sampler {
       if (end <= 0 || !*windows_) {
         add(start, 1, 1);
       } else {
-        const double each = kForWindows / kWindows;
-        const auto [one, other] = places_of_windows(rest, end, static_cast<double>(gpu_.now()) * each / for_start());
-        const Window first = look_from(std::min(one, other), each * all),
-                     second = look_from(std::max(one, other), each * all);
-        const double share = share_of_stores(first, second, left / end, rest, end);
-        const double pace = (1 - share) * first.pace() + share * second.pace();
-        paces.insert(paces.end(), {first.pace(), pace});
-        add(first.warm, 1 - share, first.pace());
-        add(second.warm, share, second.pace());
+        const double each = kForWindows / kWindows, window = static_cast<double>(gpu_.now()) * each / for_start();
+        CodeOfBlocks code(context_);
+        const std::vector<double> starts = stretches(end, window);
+        const auto [one, other] = two_for_all(code.executed(rest.parts, starts, window));
+        const Window first = look_from(starts[one], each * all), second = look_from(starts[other], each * all);
+        const std::vector<CodeMix> mixes = code.executed(rest.parts, starts, (1 - kWarmUp) * window);
+        const auto mix = [&](const Window& w) {
+          return code.executed(rest.parts, std::span(&w.from, 1), w.scheduled).front();
+        };
+        const Eigen::Array3d share = shares(mixes, code.issued(gpu_.instruction_stalls()), mix(first), mix(second));
+        paces.insert(paces.end(), {first.pace(), share[0] + share[1] * first.pace() + share[2] * second.pace()});
+        add(start, share[0], 1);
+        add(first.warm, share[1], first.pace());
+        add(second.warm, share[2], second.pace());
       }
+      const double before_end = cycles;
       const Window last = look_from(end, kLateEnd * kForEnd * all);
       // What it did not come to goes on as its last part did.
-      const double unseen =
-          last.over ? 0 : std::max(0.0, work.all() - left - static_cast<double>(last.all.instructions()));
+      const double unseen = std::max(0.0, work.all() - left - static_cast<double>(last.all.instructions()));
       const double times = unseen / static_cast<double>(last.warm.instructions());
       cycles += last.all.cycles() + times * last.warm.cycles();
       add_scaled(counters, last.all.to.counters, last.all.from.counters, 1);
       add_scaled(counters, last.warm.to.counters, last.warm.from.counters, times);
-      const double pace = rest.cycles > 0 ? cycles / rest.cycles : 1;
-      rest.cycles *= pace, rest.block_cycles *= pace, rest.sm_cycles *= pace;
+      rest = paced(rest, end, before_end, cycles);
     }
     touch_until(std::numeric_limits<double>::infinity());
     return paces;
   }
 
-  /// Sectors that are stored, by way of L1 or as boxes.
-  static std::uint64_t stored_sectors(const TimingCounters& c) {
-    return std::max(c.l1_store_sectors, c.memory.write_sectors);
+  /// A schedule that takes so many cycles up to a time, and in all.
+  static RestTime paced(RestTime rest, double end, double before_end, double all) {
+    const double before = end > 0 ? before_end / end : 1, after = (all - before_end) / std::max(1.0, rest.cycles - end);
+    double block_cycles = 0;
+    for (const RestPart& part : parts_between(rest.parts, 0, end)) block_cycles += part.until - part.at;
+    rest.block_cycles = before * block_cycles + after * (rest.block_cycles - block_cycles);
+    rest.sm_cycles *= all / std::max(1.0, rest.cycles);
+    rest.cycles = all;
+    return rest;
   }
 
-  /// The share of the second of two windows in the rest, with which they store as much as is left to be stored, at so
-  /// many instructions a cycle of the schedule. Blocks that went off together store at the same time, and what they do
-  /// then is another thing than what they do in their loops. Where what they stored does not tell windows apart, what
-  /// they were to store does, by the schedule up to a time; or each has its half.
-  double share_of_stores(const Window& one, const Window& other, double instructions, const RestTime& rest,
-                         double end) {
-    const double part = static_cast<double>(blocks_) / static_cast<double>(context_.trace.launch.grid.count());
-    const double all = part * static_cast<double>(traced_.stores + traced_.box_stores);
-    const double left = (all - static_cast<double>(stored_sectors(gpu_.counters()))) /
-                        std::max(1.0, left_instructions()) * instructions;
-    const auto share = [](double of_one, double of_other, double mean) -> std::optional<double> {
-      const double apart = of_other - of_one, exact = (mean - of_one) / apart;
-      if (!(exact >= 0 && exact <= 1)) return std::nullopt;
-      return 0.5 + (exact - 0.5) * apart * apart / (apart * apart + mean * mean);
-    };
-    const auto planned = [&](double from, double until) { return stored(rest, from, until) / (until - from); };
-    if (const auto seen = share(one.stores(), other.stores(), left)) return *seen;
-    return share(planned(one.from, one.until), planned(other.from, other.until), planned(0, end)).value_or(0.5);
+  /// Stretches of a schedule before a time, each as long as a window: in steps of the golden ratio, which do
+  /// not fall into step with its waves.
+  static std::vector<double> stretches(double end, double length) {
+    std::vector<double> starts;
+    for (double i = 0.5; i < kStretches; ++i)
+      starts.push_back(std::fmod(i * std::numbers::phi, 1.0) * std::max(0.0, end - length));
+    std::ranges::sort(starts);
+    return starts;
   }
 
-  /// Sectors stored between two times of a schedule; 0: not known.
-  double stored(const RestTime& rest, double from, double until) {
-    if (!footprint_ || !footprint_->keeps_all()) return 0;
-    double sum = 0;
-    for (const RestPart& part : parts_between(rest.parts, from, until)) sum += footprint_->asked(part, &Asked::written);
-    return sum;
-  }
-
-  /// Where two windows of so many cycles begin, before a time: near the middles of both halves, one where no more is
-  /// stored than in the mean and one where no less is.
-  std::pair<double, double> places_of_windows(const RestTime& rest, double end, double cycles) {
-    std::pair<double, double> best{end / 4, 3 * end / 4};
-    if (!footprint_ || !footprint_->keeps_all() || rest.parts.size() > kMostToPlace) return best;
-    const double mean = stored(rest, 0, end) / end;
-    bool calm = false, busy = false;
-    const auto places = static_cast<std::uint64_t>(std::clamp(kPlaces * end / cycles, 1.0, kMostPlaces));
-    for (std::uint64_t i = 0; i < places; ++i) {
-      const double at = end * (static_cast<double>(i) + 0.5) / static_cast<double>(places);
-      if (at + kAbout * cycles > end) break;
-      const auto nearer = [&](double to, double before) { return std::abs(at - to) < std::abs(before - to); };
-      if ((!calm || nearer(end / 4, best.first)) && stored(rest, at, at + kAbout * cycles) <= mean * kAbout * cycles)
-        calm = true, best.first = at;
-      if ((!busy || nearer(3 * end / 4, best.second)) &&
-          stored(rest, at + kFromStores * cycles, at + kToStores * cycles) >= mean * (kToStores - kFromStores) * cycles)
-        busy = true, best.second = at;
+  /// The shares of the start and of two windows in some stretches. Each goes as the one that executes what it does, or
+  /// as several where those hardly differ (kernel regression); as the start only where no window is alike.
+  static Eigen::Array3d shares(std::span<const CodeMix> stretches, const CodeMix& start, const CodeMix& first,
+                               const CodeMix& second) {
+    Eigen::Array3d sum = Eigen::Array3d::Zero();
+    for (const CodeMix& mix : stretches) {
+      Eigen::Array3d far{apart(mix, start), apart(mix, first), apart(mix, second)};
+      if (far.tail(2).minCoeff() <= kAlike) far[0] = std::numeric_limits<double>::infinity();
+      const Eigen::Array3d weights = ((far.minCoeff() * far.minCoeff() - far.square()) / (kAlike * kAlike)).exp();
+      sum += weights / weights.sum();
     }
-    return best;
+    return sum / sum.sum();
   }
 
   /// So many seconds of the launch from a time of its schedule on.
@@ -480,31 +440,31 @@ class Sampler {
     const std::size_t sms = gpu_.sms();
     std::vector<std::vector<RestPart>> of_sm(sms);  // what each did while a block takes: L1 may still hold it
     for (const RestPart& part : parts_between(rest.parts, at - block_time(rest), at)) of_sm[part.sm].push_back(part);
-    std::vector<RestPart> placed;
+    struct Placed {
+      RestPart part;
+      std::span<const double> leads;
+    };
+    std::vector<Placed> placed;
     std::uint64_t next = gpu_.dispatcher().dispatched();
     for (const RestPart& part : rest.parts) {
       if (part.at > at) continue;
       next = std::max(next, part.block + 1);
-      if (part.until > at) placed.push_back(part);
+      if (part.until > at) placed.push_back({part, {}});
     }
-    std::ranges::sort(placed, {}, &RestPart::block);
     // Its warps are as far apart as those of the block that was in its place when the start ended.
+    std::ranges::sort(placed, {}, [](const Placed& p) { return p.part.block; });
+    std::vector<std::size_t> held(sms);
+    for (Placed& p : placed)
+      if (const std::size_t rank = held[p.part.sm]++; rank < in_flight_[p.part.sm].size())
+        p.leads = in_flight_[p.part.sm][rank].leads;
+    std::ranges::stable_sort(placed, {}, [&](const Placed& p) {
+      return p.part.position(at) + (p.leads.empty() ? 0 : std::ranges::min(p.leads));
+    });
     std::vector<BlockUnderWay> blocks;
-    std::vector<std::span<const double>> leads;
-    std::vector<std::size_t> held(sms), by_progress;
-    const auto slowest = [&](std::size_t i) {
-      return placed[i].position(at) + (leads[i].empty() ? 0 : std::ranges::min(leads[i]));
-    };
-    for (const RestPart& part : placed) {
-      const std::size_t rank = held[part.sm]++;
-      const std::vector<BlockProgress>& then = in_flight_[part.sm];
-      leads.push_back(rank < then.size() ? std::span<const double>(then[rank].leads) : std::span<const double>());
-      by_progress.push_back(blocks.size());
-      blocks.push_back({part.block, part.sm, {}});
-    }
-    std::ranges::stable_sort(by_progress, {}, slowest);
-    for (const std::size_t i : by_progress)
-      blocks[i].state = cuts_.at(context_.classes.class_of(placed[i].block), placed[i].position(at), leads[i]);
+    for (const auto& [part, leads] : placed)
+      blocks.push_back(
+          {part.block, part.sm, cuts_.at(context_.classes.class_of(part.block), part.position(at), leads)});
+    std::ranges::sort(blocks, {}, &BlockUnderWay::block);
     LaunchContext context = context_;
     context.recorder = nullptr;
     Gpu gpu(context, &gpu_.memory(), options_.threads, {next, blocks_, 0, blocks});
@@ -513,11 +473,8 @@ class Sampler {
     Window window = run_for(gpu, most, kWarmUp * static_cast<double>(gpu_.now()) * most / seconds_of(gpu_.counters()));
     const Seen& seen = window.warm;
     const double first = work.by(at) + static_cast<double>(seen.from.instructions);
-    const double done = first + static_cast<double>(seen.instructions());
     window.from = work.when(first);
-    const double scheduled =
-        done <= work.all() ? work.when(done) - window.from : (done - first) / work.all() * rest.cycles;
-    window.until = window.from + std::max(1.0, scheduled);
+    window.scheduled = std::max(1.0, work.when(first + static_cast<double>(seen.instructions())) - window.from);
     issued_aside_ += gpu.issued();
     return window;
   }
@@ -543,10 +500,6 @@ class Sampler {
   /// That a block is in flight, in the mean.
   double block_time(const RestTime& rest) const {
     return rest.block_cycles * wave_instructions() / static_cast<double>(wave_) / std::max(1.0, left_instructions());
-  }
-
-  double left_instructions() const {
-    return static_cast<double>(instructions_ - std::min(instructions_, gpu_.issued()));
   }
 
   /// Sectors on their way from DRAM in the mean of a time, by its rate and how long a read takes (Little).
@@ -584,22 +537,60 @@ class Sampler {
     return class_instructions_[context_.classes.class_of(block)];
   }
 
-  RestTime schedule(const SmRate& rate) const {
-    const auto rest_block = [&](std::uint64_t block, double done) {
-      const auto all = static_cast<double>(instructions_of(block));
-      return RestBlock{block, all, all * (1 - done)};
-    };
-    std::vector<std::vector<RestBlock>> left;
-    for (const std::vector<BlockProgress>& of_sm : in_flight_) {
-      left.emplace_back();
-      for (const BlockProgress& b : of_sm) left.back().push_back(rest_block(b.block, b.done));
+  RestBlock whole_block(std::uint64_t block) const {
+    const auto all = static_cast<double>(instructions_of(block));
+    return {block, all, all, {}};
+  }
+
+  std::vector<std::vector<RestBlock>> blocks_in_flight() const {
+    std::vector<std::vector<RestBlock>> in_flight(gpu_.sms());
+    for (std::uint16_t id = 0; id < gpu_.sms(); ++id) {
+      for (const ResidentBlock resident : gpu_.sm(id).residents()) {
+        RestBlock& block = in_flight[id].emplace_back(whole_block(resident.linear));
+        for (const std::uint16_t index : resident.warps) {
+          const Warp& warp = gpu_.sm(id).warp(index);
+          const auto way = static_cast<double>(context_.trace.classes[warp.cls].paths[warp.path].instructions);
+          const double behind = warp.alive ? way - static_cast<double>(warp.cursor.ahead()) : way;
+          block.left -= behind;
+          block.leads.push_back(behind / way);
+        }
+        for (double& lead : block.leads) lead -= block.done();
+      }
+      std::ranges::sort(in_flight[id], {}, &RestBlock::block);
     }
+    return in_flight;
+  }
+
+  /// How far blocks of one SM came side by side, from the oldest on, while none had ended, and one instruction more, so
+  /// that none stands still. Nothing, where some have: then those in flight are as far apart as they stay; or where the
+  /// blocks of an SM differ by less than SMs do (standard deviation): then which one ends first is chance.
+  std::vector<double> shares_by_age() const {
+    std::vector<double> shares;
+    if (gpu_.dispatcher().dispatched() > wave_) return shares;
+    double sum = 0, squares = 0, sms = 0;
+    for (const std::vector<RestBlock>& of_sm : in_flight_) {
+      shares.resize(std::max(shares.size(), of_sm.size()), 0);
+      double done = 0;
+      for (std::size_t k = 0; k < of_sm.size(); ++k) {
+        shares[k] += of_sm[k].done() + 1 / of_sm[k].all;
+        done += of_sm[k].done() / static_cast<double>(of_sm.size());
+      }
+      if (of_sm.empty()) continue;
+      sum += done, squares += done * done, sms += 1;
+    }
+    const double deviation = std::sqrt(std::max(0.0, squares / sms - sum / sms * sum / sms));
+    if (shares.front() - shares.back() < deviation * sms) shares.clear();
+    return shares;
+  }
+
+  RestTime schedule(const SmRate& rate) const {
     // SMs on which no cluster fits stay empty.
+    std::vector<std::vector<RestBlock>> left = in_flight_;
     for (std::size_t sm = left.size(); sm-- > 0 && left.size() > sms_in_use();)
       if (left[sm].empty()) left.erase(left.begin() + static_cast<std::ptrdiff_t>(sm));
     const std::uint64_t first = gpu_.dispatcher().dispatched();
     return schedule_rest(std::move(left), blocks_ - first, context_.blocks_per_sm, rate,
-                         [&](std::uint64_t i) { return rest_block(first + i, 0); });
+                         [&](std::uint64_t i) { return whole_block(first + i); });
   }
 
   std::optional<BlockRecorder> recorder_;
@@ -613,8 +604,8 @@ class Sampler {
   std::optional<bool> windows_;                    ///< are there any, once planned
   std::vector<std::uint64_t> class_instructions_;  ///< of a block
   std::uint64_t blocks_ = 0, wave_ = 0, instructions_ = 0, lines_of_classes_ = 0;
-  std::vector<Mark> checkpoints_;                      ///< the first is the launch's start
-  std::vector<std::vector<BlockProgress>> in_flight_;  ///< by SM, when the start ended
+  std::vector<Mark> checkpoints_;                  ///< the first is the launch's start
+  std::vector<std::vector<RestBlock>> in_flight_;  ///< by SM, the oldest first, when the start ended
   std::optional<BlockFootprint> footprint_;
   AccessSectors traced_;  ///< of all the launch, once its rest is extrapolated
 };

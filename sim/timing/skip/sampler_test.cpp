@@ -321,12 +321,12 @@ TEST_CASE("blocks whose loops take unequally long end one after the other, left 
   INFO("warps " << full.counters.warp_cycles << " / " << part.counters.warp_cycles);
   CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions);
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.06);
-  CHECK(error(part.counters.warp_cycles, full.counters.warp_cycles) < 0.08);
+  CHECK(error(part.counters.warp_cycles, full.counters.warp_cycles) < 0.07);
   CHECK(part.coverage.cycles_low < static_cast<double>(full.elapsed_cycles));
   CHECK(part.coverage.cycles_high > static_cast<double>(full.elapsed_cycles));
 }
 
-TEST_CASE("blocks that are served one after the other take as long, extrapolated or not") {
+TEST_CASE("warps that are served one after the other leave one after the other, extrapolated or not") {
   // Sixteen blocks fill an SM's issue slots four times over: the older ones end first.
   const GpuModel gpu = sm_model(4);
   std::vector<Instruction> code(6000, plain(Pipe::Fma, 4));
@@ -336,8 +336,10 @@ TEST_CASE("blocks that are served one after the other take as long, extrapolated
   made.occupancy().blocks_per_sm = 16;
   const TimingResult full = made.simulate(gpu, true), part = made.simulate(gpu, false, 30000);
   INFO("cycles " << full.elapsed_cycles << " / " << part.elapsed_cycles << " " << part.coverage.method);
+  INFO("warps " << full.counters.warp_cycles << " / " << part.counters.warp_cycles);
   CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions * 2 / 3);
   CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.01);
+  CHECK(error(part.counters.warp_cycles, full.counters.warp_cycles) < 0.12);
 }
 
 TEST_CASE("what warps have left behind them when a launch is extrapolated is read, too") {

@@ -1,0 +1,93 @@
+#include "timing/skip/code_mix.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "timing/skip/steps_in_time.h"
+
+namespace forewarp {
+namespace {
+
+int kind_of(const TimedInstruction& in) {
+  constexpr int kPipes = static_cast<int>(Pipe::Count), kSpaces = 6;
+  if (in.memory == MemoryKind::None) return static_cast<int>(in.pipe);
+  return kPipes + (static_cast<int>(in.memory) - 1) * kSpaces + static_cast<int>(in.space);
+}
+
+/// What lies before a place on a block's way.
+CodeMix before(const std::vector<CodeMix>& steps, double position) {
+  const double place = position * kBlockSteps;
+  const auto step = static_cast<std::size_t>(std::clamp(place, 0.0, kBlockSteps - 1.0));
+  return steps[step] + (place - static_cast<double>(step)) * (steps[step + 1] - steps[step]);
+}
+
+}  // namespace
+
+double apart(const CodeMix& a, const CodeMix& b) {
+  return (a / std::max(a.sum(), 1.0) - b / std::max(b.sum(), 1.0)).abs().sum() / 2;
+}
+
+CodeOfBlocks::CodeOfBlocks(const LaunchContext& context) : context_(context) {
+  for (const InstructionCount& count : context.trace.totals())
+    passes_.push_back(1 + static_cast<double>(count.sectors + count.wavefronts) /
+                              static_cast<double>(std::max<std::uint64_t>(1, count.executed)));
+}
+
+CodeMix CodeOfBlocks::issued(std::span<const StallCycles> instructions) const {
+  CodeMix mix = CodeMix::Zero();
+  for (std::uint32_t pc = 0; pc < instructions.size(); ++pc)
+    mix[kind_of(context_.program[pc])] +=
+        passes_[pc] * static_cast<double>(instructions[pc][static_cast<std::size_t>(Stall::Selected)]);
+  return mix;
+}
+
+const CodeOfBlocks::Steps& CodeOfBlocks::steps_of(std::uint32_t cls) {
+  if (const auto known = by_class_.find(cls); known != by_class_.end()) return known->second;
+  if (by_class_.size() >= kKept) by_class_.clear();
+  Steps& steps = by_class_[cls];
+  steps.assign(kBlockSteps + 1, CodeMix::Zero());
+  const BlockClass& of = context_.trace.classes[cls];
+  std::vector<double> warps(of.paths.size(), 0);
+  for (const WarpTrace& warp : of.warps) ++warps[warp.path];
+  for (std::size_t p = 0; p < of.paths.size(); ++p) {
+    std::uint64_t done = 0;
+    for (const Run& run : of.paths[p].runs)
+      for (std::uint32_t pc = run.first; pc < run.first + run.count; ++pc)
+        steps[done++ * kBlockSteps / of.paths[p].instructions + 1][kind_of(context_.program[pc])] +=
+            passes_[pc] * warps[p];
+  }
+  for (std::size_t s = 0; s < kBlockSteps; ++s) steps[s + 1] += steps[s];
+  return steps;
+}
+
+std::vector<CodeMix> CodeOfBlocks::executed(std::span<const RestPart> parts, std::span<const double> starts,
+                                            double length) {
+  std::vector<CodeMix> mixes(starts.size(), CodeMix::Zero());
+  for (const RestPart& part : parts) {
+    auto start = std::ranges::upper_bound(starts, part.at - length);
+    if (start == starts.end() || *start >= part.until) continue;
+    const Steps& steps = steps_of(context_.classes.class_of(part.block));
+    for (; start != starts.end() && *start < part.until; ++start)
+      mixes[static_cast<std::size_t>(start - starts.begin())] +=
+          before(steps, part.position(*start + length)) - before(steps, part.position(*start));
+  }
+  return mixes;
+}
+
+std::pair<std::size_t, std::size_t> two_for_all(std::span<const CodeMix> mixes) {
+  const auto n = static_cast<Eigen::Index>(mixes.size());
+  Eigen::ArrayXXd far(n, n);
+  for (Eigen::Index i = 0; i < n; ++i)
+    for (Eigen::Index j = 0; j <= i; ++j)
+      far(i, j) = far(j, i) = apart(mixes[static_cast<std::size_t>(i)], mixes[static_cast<std::size_t>(j)]) +
+                              kAlike * static_cast<double>(i - j) / static_cast<double>(n);
+  std::pair<std::size_t, std::size_t> best{0, 0};
+  double least = std::numeric_limits<double>::infinity();
+  for (Eigen::Index i = 0; i < n; ++i)
+    for (Eigen::Index j = i + 1; j < n; ++j)
+      if (const double sum = far.col(i).min(far.col(j)).sum(); sum < least)
+        least = sum, best = {static_cast<std::size_t>(i), static_cast<std::size_t>(j)};
+  return best;
+}
+
+}  // namespace forewarp
