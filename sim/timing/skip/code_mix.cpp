@@ -42,9 +42,9 @@ CodeMix CodeOfBlocks::issued(std::span<const StallCycles> instructions) const {
 }
 
 const CodeOfBlocks::Steps& CodeOfBlocks::steps_of(std::uint32_t cls) {
-  if (const auto known = by_class_.find(cls); known != by_class_.end()) return known->second;
-  if (by_class_.size() >= kKept) by_class_.clear();
+  cls -= cls % static_cast<std::uint32_t>(context_.trace.classes.size() / kMostClasses + 1);
   Steps& steps = by_class_[cls];
+  if (!steps.empty()) return steps;
   steps.assign(kBlockSteps + 1, CodeMix::Zero());
   const BlockClass& of = context_.trace.classes[cls];
   std::vector<double> warps(of.paths.size(), 0);

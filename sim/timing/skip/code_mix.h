@@ -41,7 +41,7 @@ class CodeOfBlocks {
 
   const Steps& steps_of(std::uint32_t cls);
 
-  static constexpr std::size_t kKept = 1024;  ///< classes (68 MB)
+  static constexpr std::size_t kMostClasses = 1024;  ///< that are looked at (68 MB); of more, each stands for some
 
   const LaunchContext& context_;
   std::vector<double> passes_;  ///< of an execution of each instruction, in the mean

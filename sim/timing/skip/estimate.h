@@ -10,4 +10,8 @@ namespace forewarp {
 /// systematic samples), so that a drift over the launch does not count as noise; infinite with fewer than two.
 double half_interval(std::span<const double> rates);
 
+/// The same of rates that stand for shares of a launch: the variance is that of their weighted mean, as the residuals
+/// show it.
+double half_interval(std::span<const double> rates, std::span<const double> shares);
+
 }  // namespace forewarp

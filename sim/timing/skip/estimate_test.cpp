@@ -1,5 +1,6 @@
 #include "timing/skip/estimate.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -40,4 +41,13 @@ TEST_CASE("without a second window nothing is known") {
   CHECK(std::isinf(half_interval({})));
   CHECK(std::isinf(half_interval(std::vector<double>{1})));
   CHECK(half_interval(std::vector<double>{2, 2, 2}) == 0);
+}
+
+TEST_CASE("what stands for little widens the interval little") {
+  const std::array alike{1.0, 1.1, 0.9};
+  // The residuals by hand: the mean is 1.
+  CHECK(half_interval(alike, std::array{0.0, 0.5, 0.5}) == Approx(4.303 * std::sqrt(2 * 0.05 * 0.05)).epsilon(0.001));
+  CHECK(half_interval(std::array{1.0, 1.0, 3.0}, std::array{0.0, 0.99, 0.01}) < 0.13);
+  CHECK(half_interval(std::array{1.0, 1.0, 3.0}, std::array{0.0, 0.5, 0.5}) > 1);
+  CHECK(half_interval(std::array{2.0, 2.0, 2.0}, std::array{0.2, 0.3, 0.5}) == Approx(0).margin(1e-12));
 }

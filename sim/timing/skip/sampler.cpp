@@ -1,6 +1,7 @@
 #include "timing/skip/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -313,7 +314,7 @@ class Sampler {
           "what it moves is taken in proportion to what was simulated (a larger --budget lists them)");
     }
     traced_ = traced_sectors(context_.trace, context_.patterns);
-    const std::vector<double> paces = follow(rest, seen, effort, traffic, result.counters);
+    const double half = follow(rest, seen, effort, traffic, result.counters);
     if (!begins_anywhere()) add_scaled(result.counters, seen.to.counters, seen.from.counters, left_of(seen));
     if (listed) set_traffic(result.counters.memory, before, traffic);
     set_residence(result.counters, seen.to.counters, rest,
@@ -324,8 +325,7 @@ class Sampler {
     const double served = grew > kUnseen * seen.cycles() ? now + left_of(seen) * (seen.cycles() + grew) : 0;
     result.elapsed_cycles += static_cast<Cycle>(std::max(rest.cycles, served));
     result.skipped.push_back({gpu_.now(), result.elapsed_cycles});
-    const double known = paces.size() < 2 ? half_interval_of(seen) : std::hypot(half_interval(paces), kUnseen);
-    return rest.cycles > 0 ? known * rest.cycles : 0;
+    return half * rest.cycles;
   }
 
   TouchEffort effort_of_rest() const {
@@ -342,16 +342,17 @@ class Sampler {
     double pace() const { return warm.cycles() / scheduled; }
   };
 
-  /// Touches L2 for the rest. On the way it simulates windows, and the end, which is what it is.
-  std::vector<double> follow(RestTime& rest, const Seen& start, const TouchEffort& effort, L2Traffic& traffic,
-                             TimingCounters& counters) {
+  /// Touches L2 for the rest. On the way it simulates windows, and the end, which is what it is. Half of the interval
+  /// of the rest's cycles, in parts of them.
+  double follow(RestTime& rest, const Seen& start, const TouchEffort& effort, L2Traffic& traffic,
+                TimingCounters& counters) {
     double touched = 0;
     const auto touch_until = [&](double time) {
       if (!footprint_) return;
       traffic += footprint_->follow(parts_between(rest.parts, touched, time), effort, gpu_.memory());
       touched = time;
     };
-    std::vector<double> paces;
+    double half = half_interval_of(start);
     if (begins_anywhere()) {
       const WorkInTime work(rest.parts, [&](std::uint64_t b) { return static_cast<double>(instructions_of(b)); });
       const double all = seconds_of(gpu_.counters()) / for_start();
@@ -367,7 +368,6 @@ class Sampler {
         touch_until(time);
         return look_at(rest, work, time, seconds);
       };
-      paces.push_back(1);
       if (end <= 0 || !*windows_) {
         add(start, 1, 1);
       } else {
@@ -381,10 +381,11 @@ class Sampler {
           return code.executed(rest.parts, std::span(&w.from, 1), w.scheduled).front();
         };
         const Eigen::Array3d share = shares(mixes, code.issued(gpu_.instruction_stalls()), mix(first), mix(second));
-        paces.insert(paces.end(), {first.pace(), share[0] + share[1] * first.pace() + share[2] * second.pace()});
-        add(start, share[0], 1);
-        add(first.warm, share[1], first.pace());
-        add(second.warm, share[2], second.pace());
+        const std::array paces{1.0, first.pace(), second.pace()};
+        add(start, share[0], paces[0]);
+        add(first.warm, share[1], paces[1]);
+        add(second.warm, share[2], paces[2]);
+        half = half_interval(paces, std::span(share.data(), paces.size()));
       }
       const double before_end = cycles;
       const Window last = look_from(end, kLateEnd * kForEnd * all);
@@ -394,10 +395,11 @@ class Sampler {
       cycles += last.all.cycles() + times * last.warm.cycles();
       add_scaled(counters, last.all.to.counters, last.all.from.counters, 1);
       add_scaled(counters, last.warm.to.counters, last.warm.from.counters, times);
+      if (*windows_) half = std::hypot(half * before_end / std::max(1.0, cycles), kUnseen);
       rest = paced(rest, end, before_end, cycles);
     }
     touch_until(std::numeric_limits<double>::infinity());
-    return paces;
+    return half;
   }
 
   /// A schedule that takes so many cycles up to a time, and in all.
