@@ -396,21 +396,20 @@ class Sampler {
       add_scaled(counters, last.all.to.counters, last.all.from.counters, 1);
       add_scaled(counters, last.warm.to.counters, last.warm.from.counters, times);
       if (*windows_) half = std::hypot(half * before_end / std::max(1.0, cycles), kUnseen);
-      rest = paced(rest, end, before_end, cycles);
+      set_pace(rest, end, before_end, cycles);
     }
     touch_until(std::numeric_limits<double>::infinity());
     return half;
   }
 
-  /// A schedule that takes so many cycles up to a time, and in all.
-  static RestTime paced(RestTime rest, double end, double before_end, double all) {
+  /// A schedule takes so many cycles up to a time, and in all.
+  static void set_pace(RestTime& rest, double end, double before_end, double all) {
     const double before = end > 0 ? before_end / end : 1, after = (all - before_end) / std::max(1.0, rest.cycles - end);
     double block_cycles = 0;
-    for (const RestPart& part : parts_between(rest.parts, 0, end)) block_cycles += part.until - part.at;
+    for (const RestPart& part : rest.parts) block_cycles += std::clamp(end - part.at, 0.0, part.until - part.at);
     rest.block_cycles = before * block_cycles + after * (rest.block_cycles - block_cycles);
     rest.sm_cycles *= all / std::max(1.0, rest.cycles);
     rest.cycles = all;
-    return rest;
   }
 
   /// Stretches of a schedule before a time, each as long as a window: in steps of the golden ratio, which do
