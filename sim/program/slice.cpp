@@ -302,15 +302,18 @@ class Slicer {
     return false;
   }
 
+  /// What is there in front of an instruction, of what is behind each.
+  Locations any_before(std::uint32_t i, const std::vector<Locations>& behind) const {
+    Locations before;
+    for (const std::uint32_t from : flow_.predecessors(i)) before |= behind[from];
+    return before;
+  }
+
   /// A tile's number is handed on by way of the memory in which products wait to be copied out: where the stores of
   /// what hangs on hard instructions are all that asks for those, they are left out.
   void leave_hard_stores() {
     std::vector<Locations> reached(steps_.size());  // behind each instruction, by way of registers
-    const auto in_front = [&](std::uint32_t i) {
-      Locations before;
-      for (const std::uint32_t from : flow_.predecessors(i)) before |= reached[from];
-      return before;
-    };
+    const auto in_front = [&](std::uint32_t i) { return any_before(i, reached); };
     for (bool grown = true; grown;) {
       grown = false;
       for (std::uint32_t i = 0; i < steps_.size(); ++i) {
@@ -347,11 +350,7 @@ class Slicer {
       if (space == MemorySpace::Generic) return std::any_of(spaces.begin(), spaces.end(), [](bool r) { return r; });
       return spaces[static_cast<std::size_t>(space)] || spaces[static_cast<std::size_t>(MemorySpace::Generic)];
     };
-    const auto in_front = [&](std::uint32_t i) {
-      Locations before;
-      for (const std::uint32_t from : flow_.predecessors(i)) before |= reached[from];
-      return before;
-    };
+    const auto in_front = [&](std::uint32_t i) { return any_before(i, reached); };
     for (bool grown = true; grown;) {
       grown = false;
       for (std::uint32_t i = 0; i < steps_.size(); ++i) {
