@@ -254,6 +254,11 @@ void move_global(Exec& x, const Op& op, LaneMask lanes) {
   }
 }
 
+/// Units of kLeftBytes that hold any of so many bytes.
+std::uint32_t units_of(std::uint32_t offset, std::uint32_t bytes) {
+  return (offset + bytes + kLeftBytes - 1) / kLeftBytes - offset / kLeftBytes;
+}
+
 /// What is read must not be what was left out.
 void check_left(const Exec& x, const Op& op, LaneMask lanes, const BlockState& block, std::uint64_t origin) {
   if (block.left.empty() || op.memory == MemoryKind::Store) return;
@@ -340,23 +345,21 @@ void move_data(Exec& x, const Op& op) {
   x.full = full;
 }
 
-void leave_shared(BlockState& block, std::uint32_t offset, std::uint32_t bytes) {
-  block.left.resize(block.shared.size() / kLeftBytes + 2, 0);
-  for (std::uint32_t i = offset / kLeftBytes; i <= (offset + bytes - 1) / kLeftBytes && i < block.left.size(); ++i)
-    block.left[i] = 1;
-}
-
 bool was_left(const BlockState& block, std::uint32_t offset, std::uint32_t bytes) {
-  for (std::uint32_t i = offset / kLeftBytes; i <= (offset + bytes - 1) / kLeftBytes && i < block.left.size(); ++i)
-    if (block.left[i] != 0) return true;
-  return false;
+  if (block.left.empty()) return false;
+  const auto first = block.left.begin() + offset / kLeftBytes;
+  return std::any_of(first, first + units_of(offset, bytes), [](std::uint8_t left) { return left != 0; });
 }
 
 void leave_store(Exec& x, const Op& op) {
   if (op.space == MemorySpace::Shared) {
     if (x.remote != 0) throw StoresMatter();
-    for (LaneMask m = x.enabled; m != 0; m &= m - 1)
-      leave_shared(*x.block, static_cast<std::uint32_t>(x.address[static_cast<std::size_t>(first_lane(m))]), op.bytes);
+    std::vector<std::uint8_t>& left = x.block->left;
+    left.resize(x.block->shared.size() / kLeftBytes + 1, 0);
+    for (LaneMask m = x.enabled; m != 0; m &= m - 1) {
+      const auto offset = static_cast<std::uint32_t>(x.address[static_cast<std::size_t>(first_lane(m))]);
+      std::fill_n(left.begin() + offset / kLeftBytes, units_of(offset, op.bytes), std::uint8_t{1});
+    }
     return;
   }
   GlobalView& global = *x.block->global;

@@ -115,8 +115,8 @@ struct BlockState {
   std::uint64_t clock = 0;          ///< warp instructions executed: what the clock registers show
   std::uint32_t shared_base = 0;    ///< address of the first byte
   std::vector<std::uint8_t> shared;
-  std::vector<std::uint8_t>
-      left;  ///< by kLeftBytes of that: a store was left out there (ProgramSlice::left); empty: none
+  /// By kLeftBytes of that: a store was left out there (ProgramSlice::left); empty: none was.
+  std::vector<std::uint8_t> left;
   std::uint32_t local_bytes = 0;  ///< per thread
   GlobalView* global = nullptr;
   const DecodedKernel* kernel = nullptr;
@@ -129,9 +129,7 @@ struct BlockState {
 };
 
 inline constexpr std::uint32_t kLeftBytes = 16;
-/// A store to so many bytes of shared memory is left out.
-void leave_shared(BlockState&, std::uint32_t offset, std::uint32_t bytes);
-/// Whether one was.
+/// Whether a store to any of so many bytes of shared memory was left out.
 bool was_left(const BlockState&, std::uint32_t offset, std::uint32_t bytes);
 
 /// The block that has so many before it in the cluster of `block`; null: there is none.

@@ -298,12 +298,13 @@ void move_tensor(Exec& x, const CopiedBox& box, BlockState& block) {
     for (u32 chunk = 0; chunk < row_bytes; chunk += 16) {
       const u32 offset = static_cast<u32>(swizzled(to + chunk, map.swizzle) - block.shared_base);
       std::uint8_t* place = block.shared.data() + offset;
-      left |= was_left(block, offset, std::min(16u, row_bytes - chunk));
       const u32 part = std::min(16u, row_bytes - chunk);
-      if (box.inward())
+      if (box.inward()) {
         std::memcpy(place, row.data() + chunk, part);
-      else
+      } else {
         std::memcpy(row.data() + chunk, place, part);
+        left |= was_left(block, offset, part);
+      }
     }
     if (box.outward() && bytes > 0) write_row(x, box, address, left ? nullptr : row.data() + skipped, bytes);
     for (std::size_t d = 1; d < static_cast<std::size_t>(map.rank); ++d) {
@@ -421,14 +422,14 @@ void move_copy(Exec& x, const Op& op, const CopiedBox& box) {
   for (unsigned m = blocks; m != 0; m &= m - 1) {
     BlockState& block = *cluster_block(*x.block, static_cast<u32>(std::countr_zero(m)));
     block.written_by_others |= &block != x.block;
-    if (op.clusterwide && was_left(*x.block, static_cast<u32>(box.base), static_cast<u32>(box.bytes)))
-      throw StoresMatter();
-    if (op.clusterwide)
+    if (op.clusterwide) {
+      if (was_left(*x.block, static_cast<u32>(box.base), static_cast<u32>(box.bytes))) throw StoresMatter();
       std::memcpy(block.shared.data() + box.shared, x.block->shared.data() + box.base, box.bytes);
-    else if (tensor)
+    } else if (tensor) {
       move_tensor(x, box, block);
-    else
+    } else {
       move_stretch(x, box, block);
+    }
   }
 }
 

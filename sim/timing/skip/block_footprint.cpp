@@ -22,16 +22,6 @@ constexpr double kUncounted = 4;           // a fourth of each, until L2 is what
 constexpr std::size_t kLookedThrough = 4;  // lines, for what one takes to touch
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 
-/// A sum, or a member of it, at a place on a block's way; `steps`: before each step, and in the end.
-template <class T, class Get>
-double at_position(const std::vector<T>& steps, double position, Get&& get) {
-  const double place = position * kBlockSteps;
-  const auto step = static_cast<std::size_t>(std::clamp(place, 0.0, kBlockSteps - 1.0));
-  const auto from = static_cast<double>(std::invoke(get, steps[step])),
-             to = static_cast<double>(std::invoke(get, steps[step + 1]));
-  return from + std::clamp(place - static_cast<double>(step), 0.0, 1.0) * (to - from);
-}
-
 /// A line that a block has touched, by where it stands in its list, and how long that was then.
 struct Touched {
   std::uint32_t place = 0, at = 0;
@@ -169,7 +159,7 @@ void BlockFootprint::start(std::uint64_t block, std::uint16_t sm, Running& runni
 }
 
 std::uint32_t BlockFootprint::Footprint::before(double position) const {
-  return static_cast<std::uint32_t>(std::floor(at_position(begin, position, std::identity{}) + kRounding));
+  return static_cast<std::uint32_t>(std::floor(at_position(begin, position) + kRounding));
 }
 
 std::span<const BlockFootprint::Line> BlockFootprint::Footprint::of_step(std::uint32_t step,

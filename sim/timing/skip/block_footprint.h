@@ -39,8 +39,6 @@ class BlockFootprint {
   /// do in the middle of the time stands for all, and only those of the last sample are as all would be afterwards.
   L2Traffic follow(std::span<const RestPart>, const TouchEffort&, MemorySystem&);
 
-  /// What a part of a block asks L2 for: lines to read, sectors to write.
-  double asked(const RestPart&, std::uint64_t Asked::*count);
   /// L1 of an SM holds what the last lines leave in it that parts of its blocks ask for.
   void fill_l1(std::span<const RestPart> of_sm, Sm&);
 
@@ -75,6 +73,8 @@ class BlockFootprint {
   Footprint gather(const BlockClass&) const;
   /// The last kKeptClasses that were asked for are kept, but for all of them now and then.
   std::shared_ptr<const Footprint> footprint(std::uint32_t cls);
+  /// What a part of a block asks L2 for: lines to read, sectors to write.
+  double asked(const RestPart&, std::uint64_t Asked::*count);
   /// Before each step of a class, and in all.
   const std::vector<Asked>& asked_by_step(std::uint32_t cls);
   void start(std::uint64_t block, std::uint16_t sm, Running&);

@@ -9,16 +9,10 @@ namespace forewarp {
 namespace {
 
 int kind_of(const TimedInstruction& in) {
-  constexpr int kPipes = static_cast<int>(Pipe::Count), kSpaces = 6;
+  constexpr int kPipes = static_cast<int>(Pipe::Count), kSpaces = static_cast<int>(MemorySpace::Generic) + 1;
+  static_assert(kPipes + static_cast<int>(MemoryKind::AsyncCopy) * kSpaces <= CodeMix::SizeAtCompileTime);
   if (in.memory == MemoryKind::None) return static_cast<int>(in.pipe);
   return kPipes + (static_cast<int>(in.memory) - 1) * kSpaces + static_cast<int>(in.space);
-}
-
-/// What lies before a place on a block's way.
-CodeMix before(const std::vector<CodeMix>& steps, double position) {
-  const double place = position * kBlockSteps;
-  const auto step = static_cast<std::size_t>(std::clamp(place, 0.0, kBlockSteps - 1.0));
-  return steps[step] + (place - static_cast<double>(step)) * (steps[step + 1] - steps[step]);
 }
 
 }  // namespace
@@ -69,7 +63,7 @@ std::vector<CodeMix> CodeOfBlocks::executed(std::span<const RestPart> parts, std
     const Steps& steps = steps_of(context_.classes.class_of(part.block));
     for (; start != starts.end() && *start < part.until; ++start)
       mixes[static_cast<std::size_t>(start - starts.begin())] +=
-          before(steps, part.position(*start + length)) - before(steps, part.position(*start));
+          at_position(steps, part.position(*start + length)) - at_position(steps, part.position(*start));
   }
   return mixes;
 }

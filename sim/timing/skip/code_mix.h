@@ -22,7 +22,8 @@ using CodeMix = Eigen::Array<double, 64, 1>;
 
 /// The share of the passes of one that are of other kinds than those of the other (total variation distance).
 double apart(const CodeMix&, const CodeMix&);
-/// Mixes that are no further apart hardly differ.
+/// Mixes that are no further apart hardly differ: stretches of one loop are 0.001 to 0.02 apart (FINDINGS.md,
+/// SimPoint).
 inline constexpr double kAlike = 0.05;
 
 /// What blocks execute on their ways.

@@ -313,13 +313,12 @@ class Sampler {
           "listing the lines that the rest of the launch reads and writes would take longer than the seconds given: "
           "what it moves is taken in proportion to what was simulated (a larger --budget lists them)");
     }
-    traced_ = traced_sectors(context_.trace, context_.patterns);
     const double half = follow(rest, seen, effort, traffic, result.counters);
     if (!begins_anywhere()) add_scaled(result.counters, seen.to.counters, seen.from.counters, left_of(seen));
     if (listed) set_traffic(result.counters.memory, before, traffic);
     set_residence(result.counters, seen.to.counters, rest,
                   observed_warps(seen.to.counters, seen.from.counters, context_.warps_per_block, held));
-    set_sectors(result.counters, traced_, listed);
+    set_sectors(result.counters, traced_sectors(context_.trace, context_.patterns), listed);
     // Atomic operations that pile up in L2 outlast the blocks: L2 serves them one after the other.
     const double now = static_cast<double>(seen.to.backlog), grew = now - static_cast<double>(seen.from.backlog);
     const double served = grew > kUnseen * seen.cycles() ? now + left_of(seen) * (seen.cycles() + grew) : 0;
@@ -412,8 +411,8 @@ class Sampler {
     rest.cycles = all;
   }
 
-  /// Stretches of a schedule before a time, each as long as a window: in steps of the golden ratio, which do
-  /// not fall into step with its waves.
+  /// Stretches of a schedule before a time, each as long as a window: in steps of the golden ratio, which do not fall
+  /// into step with its waves.
   static std::vector<double> stretches(double end, double length) {
     std::vector<double> starts;
     for (double i = 0.5; i < kStretches; ++i)
@@ -570,15 +569,16 @@ class Sampler {
     if (gpu_.dispatcher().dispatched() > wave_) return shares;
     double sum = 0, squares = 0, sms = 0;
     for (const std::vector<RestBlock>& of_sm : in_flight_) {
+      if (of_sm.empty()) continue;
       shares.resize(std::max(shares.size(), of_sm.size()), 0);
       double done = 0;
       for (std::size_t k = 0; k < of_sm.size(); ++k) {
         shares[k] += of_sm[k].done() + 1 / of_sm[k].all;
         done += of_sm[k].done() / static_cast<double>(of_sm.size());
       }
-      if (of_sm.empty()) continue;
       sum += done, squares += done * done, sms += 1;
     }
+    if (shares.empty()) return shares;  // all have ended, and the next are on their way
     const double deviation = std::sqrt(std::max(0.0, squares / sms - sum / sms * sum / sms));
     if (shares.front() - shares.back() < deviation * sms) shares.clear();
     return shares;
@@ -608,7 +608,6 @@ class Sampler {
   std::vector<Mark> checkpoints_;                  ///< the first is the launch's start
   std::vector<std::vector<RestBlock>> in_flight_;  ///< by SM, the oldest first, when the start ended
   std::optional<BlockFootprint> footprint_;
-  AccessSectors traced_;  ///< of all the launch, once its rest is extrapolated
 };
 
 }  // namespace

@@ -1,12 +1,14 @@
 // Parts of blocks' ways, cut into steps, in the order of time.
 #pragma once
 
+#include <algorithm>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <queue>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "timing/skip/rest_schedule.h"
@@ -16,6 +18,18 @@ namespace forewarp {
 /// Steps into which a block's way is cut: the blocks of a wave take turns step by step.
 inline constexpr std::uint32_t kBlockSteps = 128;
 using BlockSteps = std::bitset<kBlockSteps>;
+
+/// A sum, or a member of it, at a place on a block's way; `steps`: before each step, and in the end.
+template <class T, class Get = std::identity>
+auto at_position(const std::vector<T>& steps, double position, Get get = {}) {
+  using Held = std::remove_cvref_t<std::invoke_result_t<Get&, const T&>>;
+  using Value = std::conditional_t<std::is_arithmetic_v<Held>, double, Held>;
+  const double place = position * kBlockSteps;
+  const auto step = static_cast<std::size_t>(std::clamp(place, 0.0, kBlockSteps - 1.0));
+  const auto from = static_cast<Value>(std::invoke(get, steps[step])),
+             to = static_cast<Value>(std::invoke(get, steps[step + 1]));
+  return Value(from + std::clamp(place - static_cast<double>(step), 0.0, 1.0) * (to - from));
+}
 
 /// Steps of parts of blocks that begin from a time on and before another, in their order.
 class StepsInTime {
