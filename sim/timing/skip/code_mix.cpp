@@ -21,7 +21,9 @@ double apart(const CodeMix& a, const CodeMix& b) {
   return (a / std::max(a.sum(), 1.0) - b / std::max(b.sum(), 1.0)).abs().sum() / 2;
 }
 
-CodeOfBlocks::CodeOfBlocks(const LaunchContext& context) : context_(context) {
+CodeOfBlocks::CodeOfBlocks(const LaunchContext& context)
+    : context_(context),
+      steps_(std::clamp(kMostClasses * kLeastSteps / context.trace.classes.size(), kLeastSteps, kMostSteps)) {
   for (const InstructionCount& count : context.trace.totals())
     passes_.push_back(1 + static_cast<double>(count.sectors + count.wavefronts) /
                               static_cast<double>(std::max<std::uint64_t>(1, count.executed)));
@@ -39,7 +41,7 @@ const CodeOfBlocks::Steps& CodeOfBlocks::steps_of(std::uint32_t cls) {
   cls -= cls % static_cast<std::uint32_t>(context_.trace.classes.size() / kMostClasses + 1);
   Steps& steps = by_class_[cls];
   if (!steps.empty()) return steps;
-  steps.assign(kBlockSteps + 1, CodeMix::Zero());
+  steps.assign(steps_ + 1, CodeMix::Zero());
   const BlockClass& of = context_.trace.classes[cls];
   std::vector<double> warps(of.paths.size(), 0);
   for (const WarpTrace& warp : of.warps) ++warps[warp.path];
@@ -47,10 +49,9 @@ const CodeOfBlocks::Steps& CodeOfBlocks::steps_of(std::uint32_t cls) {
     std::uint64_t done = 0;
     for (const Run& run : of.paths[p].runs)
       for (std::uint32_t pc = run.first; pc < run.first + run.count; ++pc)
-        steps[done++ * kBlockSteps / of.paths[p].instructions + 1][kind_of(context_.program[pc])] +=
-            passes_[pc] * warps[p];
+        steps[done++ * steps_ / of.paths[p].instructions + 1][kind_of(context_.program[pc])] += passes_[pc] * warps[p];
   }
-  for (std::size_t s = 0; s < kBlockSteps; ++s) steps[s + 1] += steps[s];
+  for (std::size_t s = 0; s < steps_; ++s) steps[s + 1] += steps[s];
   return steps;
 }
 

@@ -38,13 +38,15 @@ class CodeOfBlocks {
   std::vector<CodeMix> executed(std::span<const RestPart>, std::span<const double> starts, double length);
 
  private:
-  using Steps = std::vector<CodeMix>;  ///< before each step of a block's way, and in all
+  using Steps = std::vector<CodeMix>;  ///< before each step of a block's way, all as long, and in all
 
   const Steps& steps_of(std::uint32_t cls);
 
-  static constexpr std::size_t kMostClasses = 1024;  ///< that are looked at (68 MB); of more, each stands for some
+  static constexpr std::size_t kMostClasses = 1024;  ///< that are looked at; of more, each stands for some
+  static constexpr std::size_t kLeastSteps = 128, kMostSteps = 4096;  ///< of a way: the more, the fewer classes (68 MB)
 
   const LaunchContext& context_;
+  const std::size_t steps_;     ///< of a way
   std::vector<double> passes_;  ///< of an execution of each instruction, in the mean
   std::unordered_map<std::uint32_t, Steps> by_class_;
 };

@@ -29,8 +29,8 @@ constexpr double kTouchedRest = 500'000, kLeastForRest = 0.5, kMostForRest = 8;
 constexpr std::uint64_t kSeenRest = 40'000'000, kSeenInStretches = 20'000'000;
 // The last of them in any case, so that as much is dirty as would be: times L2's lines.
 constexpr std::uint64_t kAtTheEnd = 2;
-constexpr Cycle kSlice = 128;              // cycles between two looks at the progress
-constexpr std::uint64_t kCheckpoints = 4;  // while the instructions are simulated that are in any case
+constexpr Cycle kSlice = 128;               // cycles between two looks at the progress
+constexpr std::uint64_t kCheckpoints = 32;  // while the instructions are simulated that are in any case
 // Slices between two looks at what has been spent: at most so many, and no more than that part of those before.
 constexpr std::uint64_t kSlicesALook = 32;
 // Of what is left out, what nothing that was seen shows, where the launch was looked at in its middle and where it was
@@ -65,7 +65,8 @@ struct Mark {
   Cycle at = 0;
   std::uint64_t instructions = 0;
   TimingCounters counters;
-  Cycle backlog = 0;  ///< that L2's atomic units had before them
+  Cycle backlog = 0;                ///< that L2's atomic units had before them
+  std::vector<double> by_age = {};  ///< checkpoints alone: how far the blocks of an SM are, from the oldest on; summed
 };
 
 /// What was seen between two times.
@@ -106,7 +107,7 @@ class Sampler {
     if (blocks_ < grid)
       instructions_ = static_cast<std::uint64_t>(static_cast<double>(blocks_) / static_cast<double>(grid) *
                                                  static_cast<double>(instructions_));
-    checkpoints_.push_back(mark(gpu_));
+    checkpoints_.push_back(checkpoint());
   }
 
   TimingResult run() {
@@ -180,7 +181,7 @@ class Sampler {
       const auto waves = [&](std::uint64_t done) { return std::floor(static_cast<double>(done) / wave); };
       const std::uint64_t before = checkpoints_.back().instructions;
       if (gpu_.issued() - before < every && (wave < every || waves(gpu_.issued()) == waves(before))) continue;
-      checkpoints_.push_back(mark(gpu_));
+      checkpoints_.push_back(checkpoint());
       if (gpu_.issued() < options_.detailed_instructions || !is_precise()) continue;
       plan_windows();
       if (whole_is_cheap()) continue;
@@ -192,6 +193,12 @@ class Sampler {
 
   static Mark mark(const Gpu& gpu) {
     return {gpu.now(), gpu.issued(), gpu.counters(), gpu.memory().atomic_backlog(gpu.now())};
+  }
+
+  Mark checkpoint() const {
+    Mark now = mark(gpu_);
+    now.by_age = by_age(blocks_in_flight());
+    return now;
   }
 
   /// The seconds are spent but for what the rest takes, and what is ahead takes more than is left of them, with the
@@ -290,13 +297,17 @@ class Sampler {
   double extrapolate_rest(TimingResult& result) {
     const Seen seen = last_part(mark(gpu_));
     const MemoryCounters before = result.counters.memory;
-    // Places for blocks that are taken on an SM with any.
-    const double held = static_cast<double>(wave_) / static_cast<double>(std::min<std::uint64_t>(wave_, sms_in_use()));
+    const auto sms = static_cast<double>(std::min<std::uint64_t>(wave_, sms_in_use()));
+    const double held = static_cast<double>(wave_) / sms;  // places for blocks that are taken on an SM with any
     in_flight_ = blocks_in_flight();
     L2Traffic traffic = gpu_.drain();
-    const auto active = static_cast<double>(seen.to.counters.sm_active_cycles - seen.from.counters.sm_active_cycles);
-    const double most = static_cast<double>(seen.instructions()) / std::max(1.0, active);
-    RestTime rest = schedule({std::max(most / held, rate_alone()), most, shares_by_age()});
+    const double active =
+        std::max(1.0, static_cast<double>(seen.to.counters.sm_active_cycles - seen.from.counters.sm_active_cycles));
+    // While blocks are waiting, an SM has none only until the next comes: that takes time in the rest as well.
+    const double busy = gpu_.dispatcher().dispatched() < blocks_ ? active / (seen.cycles() * sms) : 1;
+    const double most = busy * static_cast<double>(seen.instructions()) / active;
+    RestTime rest = schedule({std::max(most / held, rate_alone()), most, shares_by_age(seen.from)});
+    rest.block_cycles *= busy, rest.sm_cycles *= busy;
     expect_fetches(seen);
     const TouchEffort effort = effort_of_rest();
     const bool listed = lists_lines();
@@ -561,26 +572,35 @@ class Sampler {
     return in_flight;
   }
 
-  /// How far blocks of one SM came side by side, from the oldest on, while none had ended, and one instruction more, so
-  /// that none stands still. Nothing, where some have: then those in flight are as far apart as they stay; or where the
-  /// blocks of an SM differ by less than SMs do (standard deviation): then which one ends first is chance.
-  std::vector<double> shares_by_age() const {
-    std::vector<double> shares;
-    if (gpu_.dispatcher().dispatched() > wave_) return shares;
+  static std::vector<double> by_age(const std::vector<std::vector<RestBlock>>& of_sms) {
+    std::vector<double> sums;
+    for (const std::vector<RestBlock>& blocks : of_sms) {
+      sums.resize(std::max(sums.size(), blocks.size()), 0);
+      for (std::size_t k = 0; k < blocks.size(); ++k) sums[k] += blocks[k].done();
+    }
+    return sums;
+  }
+
+  /// How far blocks of one SM came side by side in the last part, from the oldest on, while none had ended, and one
+  /// instruction more, so that none stands still. Nothing, where some have: then those in flight are as far apart as
+  /// they stay; or where the blocks of an SM differ by less than SMs do (standard deviation): then which one ends first
+  /// is chance.
+  std::vector<double> shares_by_age(const Mark& from) const {
+    std::vector<double> shares = by_age(in_flight_);
     double sum = 0, squares = 0, sms = 0;
+    std::uint64_t blocks = 0;
     for (const std::vector<RestBlock>& of_sm : in_flight_) {
       if (of_sm.empty()) continue;
-      shares.resize(std::max(shares.size(), of_sm.size()), 0);
       double done = 0;
-      for (std::size_t k = 0; k < of_sm.size(); ++k) {
-        shares[k] += of_sm[k].done() + 1 / of_sm[k].all;
-        done += of_sm[k].done() / static_cast<double>(of_sm.size());
-      }
+      for (const RestBlock& block : of_sm) done += block.done() / static_cast<double>(of_sm.size());
       sum += done, squares += done * done, sms += 1;
+      blocks += of_sm.size();
     }
-    if (shares.empty()) return shares;  // all have ended, and the next are on their way
+    if (blocks == 0 || blocks < gpu_.dispatcher().dispatched()) return {};
     const double deviation = std::sqrt(std::max(0.0, squares / sms - sum / sms * sum / sms));
-    if (shares.front() - shares.back() < deviation * sms) shares.clear();
+    for (std::size_t k = 0; k < from.by_age.size(); ++k) shares[k] -= from.by_age[k];
+    if (shares.front() - shares.back() < deviation * sms) return {};
+    for (double& share : shares) share += sms * static_cast<double>(wave_) / wave_instructions();
     return shares;
   }
 

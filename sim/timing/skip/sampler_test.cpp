@@ -237,6 +237,22 @@ TEST_CASE("seconds are kept, however few they are") {
   }
 }
 
+TEST_CASE("a launch may be left between two waves, when no block is resident") {
+  // Each wave issues 4 blocks x 4 warps x 4001 instructions; its blocks end together, long before the next begin.
+  GpuModel gpu = sm_model(4);
+  gpu.launch.block_end_cycles = 1000;
+  const HandMadeTrace made = straight_code(4, 90, 1);
+  const TimingResult full = made.simulate(gpu, true);
+  for (std::uint64_t waves = 2; waves < 6; ++waves) {
+    SimulateOptions options;
+    options.detailed_instructions = waves * 4 * 4 * 4001;
+    options.effort.precision = 1;  // any will do
+    const TimingResult part = made.simulate(gpu, options);
+    CHECK(part.coverage.simulated_warp_instructions < full.coverage.simulated_warp_instructions / 2);
+    CHECK(error(part.elapsed_cycles, full.elapsed_cycles) < 0.02);
+  }
+}
+
 TEST_CASE("a block that is alone on its SM in what is left out goes as it does by itself") {
   // Chains of four warps a sub-partition fill the pipe as those of eight do; nothing that was simulated says so.
   const GpuModel gpu = sm_model(4);

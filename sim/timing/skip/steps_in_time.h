@@ -24,8 +24,9 @@ template <class T, class Get = std::identity>
 auto at_position(const std::vector<T>& steps, double position, Get get = {}) {
   using Held = std::remove_cvref_t<std::invoke_result_t<Get&, const T&>>;
   using Value = std::conditional_t<std::is_arithmetic_v<Held>, double, Held>;
-  const double place = position * kBlockSteps;
-  const auto step = static_cast<std::size_t>(std::clamp(place, 0.0, kBlockSteps - 1.0));
+  const auto count = static_cast<double>(steps.size() - 1);
+  const double place = position * count;
+  const auto step = static_cast<std::size_t>(std::clamp(place, 0.0, count - 1));
   const auto from = static_cast<Value>(std::invoke(get, steps[step])),
              to = static_cast<Value>(std::invoke(get, steps[step + 1]));
   return Value(from + std::clamp(place - static_cast<double>(step), 0.0, 1.0) * (to - from));
