@@ -59,6 +59,7 @@ constexpr double kForRest = 0.1;
 // ... that listing the lines of blocks may take; where it would take more, the rest moves in proportion to what was
 // seen.
 constexpr double kForLines = 0.5;
+constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 /// How far a launch was at some time.
 struct Mark {
@@ -358,7 +359,7 @@ class Sampler {
                 TimingCounters& counters) {
     double touched = 0;
     const auto touch_until = [&](double time) {
-      if (!footprint_) return;
+      if (!footprint_ || time <= touched) return;
       traffic += footprint_->follow(parts_between(rest.parts, touched, time), effort, gpu_.memory());
       touched = time;
     };
@@ -374,19 +375,23 @@ class Sampler {
         add_scaled(counters, seen.to.counters, seen.from.counters,
                    share * left / static_cast<double>(seen.instructions()));
       };
-      const auto look_from = [&](double time, double seconds) {
-        touch_until(time);
-        return look_at(rest, work, time, seconds);
+      const auto look = [&](const Stretch& stretch) {
+        touch_until(stretch.at);
+        return look_at(rest, work, stretch);
       };
+      const double by_share = static_cast<double>(gpu_.now()) / for_start();  // cycles, of all seconds
       if (end <= 0 || !*windows_) {
         add(start, 1, 1);
       } else {
-        const double each = kForWindows / kWindows, window = static_cast<double>(gpu_.now()) * each / for_start();
+        const double each = kForWindows / kWindows, window = each * by_share, warm_up = kWarmUp * window;
         CodeOfBlocks code(context_);
-        const std::vector<double> starts = stretches(end, window);
-        const auto [one, other] = two_for_all(code.executed(rest.parts, starts, window));
-        const Window first = look_from(starts[one], each * all), second = look_from(starts[other], each * all);
-        const std::vector<CodeMix> mixes = code.executed(rest.parts, starts, (1 - kWarmUp) * window);
+        const std::vector<double> places = stretches(end, window - warm_up);
+        const std::vector<CodeMix> mixes = code.executed(rest.parts, places, window - warm_up);
+        const auto look_from = [&](double place) {
+          return look({std::max(0.0, place - warm_up), place, place + window - warm_up, window, each * all});
+        };
+        const auto [one, other] = two_for_all(mixes);
+        const Window first = look_from(places[one]), second = look_from(places[other]);
         const auto mix = [&](const Window& w) {
           return code.executed(rest.parts, std::span(&w.from, 1), w.scheduled).front();
         };
@@ -398,7 +403,8 @@ class Sampler {
         half = half_interval(paces, std::span(share.data(), paces.size()));
       }
       const double before_end = cycles;
-      const Window last = look_from(end, kLateEnd * kForEnd * all);
+      const double late = kLateEnd * kForEnd;
+      const Window last = look({end, end, kForEver, late * by_share, late * all});
       // What it did not come to goes on as its last part did.
       const double unseen = std::max(0.0, work.all() - left - static_cast<double>(last.all.instructions()));
       const double times = unseen / static_cast<double>(last.warm.instructions());
@@ -408,7 +414,7 @@ class Sampler {
       if (*windows_) half = std::hypot(half * before_end / std::max(1.0, cycles), kUnseen);
       set_pace(rest, end, before_end, cycles);
     }
-    touch_until(std::numeric_limits<double>::infinity());
+    touch_until(kForEver);
     return half;
   }
 
@@ -439,15 +445,21 @@ class Sampler {
     Eigen::Array3d sum = Eigen::Array3d::Zero();
     for (const CodeMix& mix : stretches) {
       Eigen::Array3d far{apart(mix, start), apart(mix, first), apart(mix, second)};
-      if (far.tail(2).minCoeff() <= kAlike) far[0] = std::numeric_limits<double>::infinity();
+      if (far.tail(2).minCoeff() <= kAlike) far[0] = kForEver;
       const Eigen::Array3d weights = ((far.minCoeff() * far.minCoeff() - far.square()) / (kAlike * kAlike)).exp();
       sum += weights / weights.sum();
     }
     return sum / sum.sum();
   }
 
-  /// So many seconds of the launch from a time of its schedule on.
-  Window look_at(const RestTime& rest, const WorkInTime& work, double at, double most) {
+  /// What of a schedule is simulated: from a time on, at least as many cycles, unless that takes more seconds; it has
+  /// warmed up by another.
+  struct Stretch {
+    double at = 0, from = 0, until = 0, cycles = 0, seconds = 0;
+  };
+
+  Window look_at(const RestTime& rest, const WorkInTime& work, const Stretch& stretch) {
+    const double at = stretch.at;
     const std::size_t sms = gpu_.sms();
     std::vector<std::vector<RestPart>> of_sm(sms);  // what each did while a block takes: L1 may still hold it
     for (const RestPart& part : parts_between(rest.parts, at - block_time(rest), at)) of_sm[part.sm].push_back(part);
@@ -481,7 +493,8 @@ class Sampler {
     Gpu gpu(context, &gpu_.memory(), options_.threads, {next, blocks_, 0, blocks});
     for (std::size_t sm = 0; sm < sms && footprint_; ++sm)
       footprint_->fill_l1(of_sm[sm], gpu.sm(static_cast<std::uint16_t>(sm)));
-    Window window = run_for(gpu, most, kWarmUp * static_cast<double>(gpu_.now()) * most / seconds_of(gpu_.counters()));
+    const auto work_until = [&](double time) { return time == kForEver ? time : work.by(time) - work.by(at); };
+    Window window = run_for(gpu, stretch.seconds, stretch.cycles, work_until(stretch.from), work_until(stretch.until));
     const Seen& seen = window.warm;
     const double first = work.by(at) + static_cast<double>(seen.from.instructions);
     window.from = work.when(first);
@@ -490,16 +503,18 @@ class Sampler {
     return window;
   }
 
-  /// Simulates so many seconds of it, or to its end. It warms up for half of them, or for so many cycles.
-  Window run_for(Gpu& gpu, double most, double warm_up) {
+  /// Simulates it for so many cycles and instructions, of which it warms up for some, or to its end; for so many
+  /// seconds at most.
+  Window run_for(Gpu& gpu, double seconds, double cycles, double warm_up, double instructions) {
     Window window;
     window.all.from = window.warm.from = mark(gpu);
     while (!window.over) {
       window.over = gpu.run(~std::uint64_t{0}, gpu.now() + kSlice);
       gpu.advance_to(gpu.now() + kSlice);
-      const double spent = seconds_of(gpu.counters()) / most;
-      if (spent >= 1) break;
-      if (spent < kWarmUp && static_cast<double>(gpu.now()) < warm_up) window.warm.from = mark(gpu);
+      const double spent = seconds_of(gpu.counters()) / seconds;
+      const auto now = static_cast<double>(gpu.now()), issued = static_cast<double>(gpu.issued());
+      if (spent >= 1 || (now >= cycles && issued >= instructions)) break;
+      if (spent < kWarmUp && (now < kWarmUp * cycles || issued < warm_up)) window.warm.from = mark(gpu);
       if (window.warm.from.instructions == 0) window.all.from = window.warm.from;
     }
     window.all.to = window.warm.to = mark(gpu);
@@ -537,7 +552,7 @@ class Sampler {
     context.blocks_per_sm = 1;
     Gpu gpu(context, &gpu_.memory(), options_.threads,
             {first, first + count, cluster() > 1 ? 0 : static_cast<int>(sms)});
-    const Window window = run_for(gpu, kFewSms * seconds_, std::numeric_limits<double>::infinity());
+    const Window window = run_for(gpu, kFewSms * seconds_, kForEver, 0, 0);
     const TimingCounters &all = window.all.to.counters,
                          since = window.over ? TimingCounters{} : window.warm.from.counters;
     return static_cast<double>(all.instructions_issued - since.instructions_issued) /
