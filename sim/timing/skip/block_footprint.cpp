@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -20,7 +19,6 @@ constexpr std::uint32_t kStretches = 4;    // of time, if not all of it is looke
 constexpr double kRounding = 1e-6;         // of a line
 constexpr double kUncounted = 4;           // a fourth of each, until L2 is what it is there
 constexpr std::size_t kLookedThrough = 4;  // lines, for what one takes to touch
-constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 /// A line that a block has touched, by where it stands in its list, and how long that was then.
 struct Touched {

@@ -38,7 +38,7 @@ class CodeOfBlocks {
   std::vector<CodeMix> executed(std::span<const RestPart>, std::span<const double> starts, double length);
 
  private:
-  using Steps = std::vector<CodeMix>;  ///< before each step of a block's way, all as long, and in all
+  using Steps = std::vector<CodeMix>;  ///< before each step of a block's way, and in all
 
   const Steps& steps_of(std::uint32_t cls);
 

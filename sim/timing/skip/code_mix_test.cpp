@@ -67,7 +67,7 @@ TEST_CASE("what a stretch of a schedule executes is what its blocks do on that p
   CHECK(mixes[0].sum() - mixes[0][add] == Approx(loads / 4).epsilon(0.03));
   CHECK(mixes[1].sum() == Approx(loads * 3 / 4).epsilon(0.03));
   CHECK(mixes[2].sum() == Approx(loads * 3 / 20).epsilon(0.03));  // nothing comes after the end
-  // Stretches may be as short as one turn in a few hundred: where the loops meet they still are one or the other.
+  // A stretch as short as a 250th of a way still tells what it executes, right beside where the loops meet.
   const std::vector<CodeMix> brief = code.executed(std::span(parts).first(1), std::array{495.0, 502.0}, 4);
   CHECK(brief[0][add] > 0.99 * brief[0].sum());
   CHECK(brief[1][add] < 0.01 * brief[1].sum());

@@ -29,8 +29,7 @@ constexpr double kTouchedRest = 500'000, kLeastForRest = 0.5, kMostForRest = 8;
 constexpr std::uint64_t kSeenRest = 40'000'000, kSeenInStretches = 20'000'000;
 // The last of them in any case, so that as much is dirty as would be: times L2's lines.
 constexpr std::uint64_t kAtTheEnd = 2;
-constexpr Cycle kSlice = 128;               // cycles between two looks at the progress
-constexpr std::uint64_t kCheckpoints = 32;  // while the instructions are simulated that are in any case
+constexpr Cycle kSlice = 128;  // cycles between two looks at the progress
 // Slices between two looks at what has been spent: at most so many, and no more than that part of those before.
 constexpr std::uint64_t kSlicesALook = 32;
 // Of what is left out, what nothing that was seen shows, where the launch was looked at in its middle and where it was
@@ -51,15 +50,16 @@ constexpr double kWholeForPart = 2;
 constexpr double kLateEnd = 2;         // times what the end was to take, after which it is left
 constexpr double kWarmUp = 0.5;        // of a window, until pipelines and L1 are as they would be
 constexpr std::uint64_t kBatches = 8;  // parts of what a rest is taken to be like, for its variance
-constexpr double kFewSms = 1. / 16;    // of the seconds, that a look at few SMs may take
-constexpr std::size_t kFewOf = 8;      // ... which are at most one of so many
+// While the instructions are simulated that are in any case: two for each batch of their last half.
+constexpr std::uint64_t kCheckpoints = 2 * 2 * kBatches;
+constexpr double kFewSms = 1. / 16;  // of the seconds, that a look at few SMs may take
+constexpr std::size_t kFewOf = 8;    // ... which are at most one of so many
 // ... that is kept for what follows a launch which stops early: that look, and touching L2 for the rest. What listing
 // its lines takes comes to that.
 constexpr double kForRest = 0.1;
 // ... that listing the lines of blocks may take; where it would take more, the rest moves in proportion to what was
 // seen.
 constexpr double kForLines = 0.5;
-constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 /// How far a launch was at some time.
 struct Mark {
@@ -67,7 +67,7 @@ struct Mark {
   std::uint64_t instructions = 0;
   TimingCounters counters;
   Cycle backlog = 0;                ///< that L2's atomic units had before them
-  std::vector<double> by_age = {};  ///< checkpoints alone: how far the blocks of an SM are, from the oldest on; summed
+  std::vector<double> by_age = {};  ///< of checkpoints in the first wave
 };
 
 /// What was seen between two times.
@@ -198,7 +198,7 @@ class Sampler {
 
   Mark checkpoint() const {
     Mark now = mark(gpu_);
-    now.by_age = by_age(blocks_in_flight());
+    if (gpu_.dispatcher().dispatched() <= wave_) now.by_age = by_age(blocks_in_flight());
     return now;
   }
 
@@ -383,12 +383,13 @@ class Sampler {
       if (end <= 0 || !*windows_) {
         add(start, 1, 1);
       } else {
-        const double each = kForWindows / kWindows, window = each * by_share, warm_up = kWarmUp * window;
+        const double each = kForWindows / kWindows, window = each * by_share;
+        const double warm_up = kWarmUp * window, length = window - warm_up;
         CodeOfBlocks code(context_);
-        const std::vector<double> places = stretches(end, window - warm_up);
-        const std::vector<CodeMix> mixes = code.executed(rest.parts, places, window - warm_up);
+        const std::vector<double> places = stretches(end, length);
+        const std::vector<CodeMix> mixes = code.executed(rest.parts, places, length);
         const auto look_from = [&](double place) {
-          return look({std::max(0.0, place - warm_up), place, place + window - warm_up, window, each * all});
+          return look({std::max(0.0, place - warm_up), place, place + length, window, each * all});
         };
         const auto [one, other] = two_for_all(mixes);
         const Window first = look_from(places[one]), second = look_from(places[other]);
@@ -445,15 +446,15 @@ class Sampler {
     Eigen::Array3d sum = Eigen::Array3d::Zero();
     for (const CodeMix& mix : stretches) {
       Eigen::Array3d far{apart(mix, start), apart(mix, first), apart(mix, second)};
-      if (far.tail(2).minCoeff() <= kAlike) far[0] = kForEver;
+      if (far.tail(2).minCoeff() <= kAlike) far[0] = std::numeric_limits<double>::infinity();
       const Eigen::Array3d weights = ((far.minCoeff() * far.minCoeff() - far.square()) / (kAlike * kAlike)).exp();
       sum += weights / weights.sum();
     }
     return sum / sum.sum();
   }
 
-  /// What of a schedule is simulated: from a time on, at least as many cycles, unless that takes more seconds; it has
-  /// warmed up by another.
+  /// A part of the schedule to simulate. It begins at `at`, counts from `from` on, when it has warmed up, and goes on
+  /// until it has come to `until` and taken `cycles`, or `seconds` are spent.
   struct Stretch {
     double at = 0, from = 0, until = 0, cycles = 0, seconds = 0;
   };
@@ -587,6 +588,7 @@ class Sampler {
     return in_flight;
   }
 
+  /// How far the blocks of an SM are, from the oldest on, summed over SMs.
   static std::vector<double> by_age(const std::vector<std::vector<RestBlock>>& of_sms) {
     std::vector<double> sums;
     for (const std::vector<RestBlock>& blocks : of_sms) {

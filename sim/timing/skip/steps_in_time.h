@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <span>
 #include <type_traits>
@@ -18,6 +19,8 @@ namespace forewarp {
 /// Steps into which a block's way is cut: the blocks of a wave take turns step by step.
 inline constexpr std::uint32_t kBlockSteps = 128;
 using BlockSteps = std::bitset<kBlockSteps>;
+
+inline constexpr double kForEver = std::numeric_limits<double>::infinity();  ///< a time after all
 
 /// A sum, or a member of it, at a place on a block's way; `steps`: before each step, and in the end.
 template <class T, class Get = std::identity>
