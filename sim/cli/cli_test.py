@@ -662,16 +662,23 @@ class Cache(Base):
 
 
 class Long(Base):
-    def test_a_launch_with_one_second_comes_near_one_with_three(self):
+    def test_few_seconds_say_less_but_nothing_that_more_do_not(self):
         path = self.path("p.yaml", "p: {matmul: {type: f32, shape: [4096, 4096, 4096], tile: [128, 128, 8], thread: [8, 8]}}\n")
-        cycles = {}
-        for budget in ("1", "3"):
+        cases = {}
+        for budget in (1, 3, 10):
             out = self.path("out.json")
-            done = run("sketch", path, "--gpu", "h200-sxm", "--budget", budget, "--json", out)
+            done = run("sketch", path, "--gpu", "h200-sxm", "--budget", str(budget), "--json", out)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(out, encoding="utf-8") as file:
-                cycles[budget] = json.load(file)["cases"][0]["metrics"]["gpc__cycles_elapsed.max"]
-        self.assertLess(abs(cycles["1"] / cycles["3"] - 1), 0.08, cycles)
+                cases[budget] = json.load(file)["cases"][0]
+        cycles = {budget: case["metrics"]["gpc__cycles_elapsed.max"] for budget, case in cases.items()}
+        bounds = {budget: case["coverage"]["cycles_interval_95"] for budget, case in cases.items()}
+        for few in (1, 3):
+            self.assertTrue(bounds[few][0] <= cycles[10] <= bounds[few][1], (few, cycles, bounds))
+            self.assertLess(abs(cycles[few] / cycles[10] - 1), 0.15, cycles)
+        half = {budget: (high - low) / 2 / cycles[budget] for budget, (low, high) in bounds.items()}
+        self.assertLess(half[3], 0.12)
+        self.assertLess(half[10], half[3])
 
     def test_a_watched_cluster_is_the_same_for_any_number_of_threads_and_changes_no_prediction(self):
         words = ["predict", os.path.join(TRACES, "sm_90", "matmul_24_cluster_multicast.cubin"), "--launch",

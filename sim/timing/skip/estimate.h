@@ -1,6 +1,7 @@
 // What a few detailed windows say about all of a launch: a ratio estimator over a systematic sample, with its interval.
 #pragma once
 
+#include <Eigen/Core>
 #include <span>
 
 namespace forewarp {
@@ -11,7 +12,12 @@ namespace forewarp {
 double half_interval(std::span<const double> rates);
 
 /// The same of rates that stand for shares of a launch: the variance is that of their weighted mean, as the residuals
-/// show it.
-double half_interval(std::span<const double> rates, std::span<const double> shares);
+/// show it and as far as each is unsteady itself. `unsteady`: by how much its two halves differ, in parts of it.
+double half_interval(std::span<const double> rates, std::span<const double> shares, std::span<const double> unsteady);
+
+/// How fast each of some goes, in times of their mean, by how far they were (rows) at some times (columns): the slope of
+/// each over their mean (least squares), as far as two halves of the times agree on it (split-half reliability by
+/// Spearman and Brown, towards which it shrinks): what differs by chance or by a phase is not the same in both.
+Eigen::ArrayXd rates_of_each(const Eigen::ArrayXXd& progress);
 
 }  // namespace forewarp

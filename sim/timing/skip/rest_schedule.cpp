@@ -56,11 +56,11 @@ RestTime schedule_rest(std::vector<std::vector<RestBlock>> in_flight, std::uint6
   const auto plan = [&](std::size_t id, double now) {
     Working& sm = sms[id];
     sm.since = now;
-    double first = std::numeric_limits<double>::infinity(), left = rate.most, shares = 0;
+    double first = std::numeric_limits<double>::infinity(), left = rate.most * rate.of(id), shares = 0;
     for (std::size_t k = 0; k < sm.blocks.size(); ++k) shares += rate.share(k);
     for (std::size_t k = 0; k < sm.blocks.size(); ++k) {
       Going& going = sm.blocks[k];
-      const double goes = std::min(rate.alone, left * rate.share(k) / shares);
+      const double goes = std::min(rate.alone * rate.of(id), left * rate.share(k) / shares);
       left -= goes, shares -= rate.share(k);
       const bool changes = std::abs(goes - going.rate) > kSameRate * goes;
       if (changes && going.position() - going.from >= least) end_part(going, id, now);

@@ -36,6 +36,15 @@ TEST_CASE("blocks that share an SM's rate") {
   CHECK(cycles({{100, 50}}, 0, 2, between) == Approx(100 + 50 / 0.75));
 }
 
+TEST_CASE("an SM that is twice as fast takes twice as many blocks") {
+  const SmRate uneven{1, 1, {}, {2. / 3, 4. / 3}};
+  const RestTime r = rest({{}, {}}, 30, 1, uneven);
+  CHECK(r.cycles == Approx(30 * 100 / 2));
+  std::size_t of_fast = 0;
+  for (const RestPart& part : r.parts) of_fast += part.sm == 1 ? 1 : 0;
+  CHECK(of_fast == 20);
+}
+
 TEST_CASE("waiting blocks follow, and a last wave that is not full costs a whole one") {
   const SmRate slow{0.5, 1};
   CHECK(cycles({{}, {}}, 4, 2, slow) == Approx(200));

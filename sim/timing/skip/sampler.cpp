@@ -67,6 +67,7 @@ struct Mark {
   std::uint64_t instructions = 0;
   TimingCounters counters;
   Cycle backlog = 0;                ///< that L2's atomic units had before them
+  std::vector<double> by_sm = {};   ///< instructions, of checkpoints
   std::vector<double> by_age = {};  ///< of checkpoints in the first wave
 };
 
@@ -198,6 +199,7 @@ class Sampler {
 
   Mark checkpoint() const {
     Mark now = mark(gpu_);
+    for (std::uint16_t id = 0; id < gpu_.sms(); ++id) now.by_sm.push_back(static_cast<double>(gpu_.sm(id).issued()));
     if (gpu_.dispatcher().dispatched() <= wave_) now.by_age = by_age(blocks_in_flight());
     return now;
   }
@@ -307,7 +309,7 @@ class Sampler {
     // While blocks are waiting, an SM has none only until the next comes: that takes time in the rest as well.
     const double busy = gpu_.dispatcher().dispatched() < blocks_ ? active / (seen.cycles() * sms) : 1;
     const double most = busy * static_cast<double>(seen.instructions()) / active;
-    RestTime rest = schedule({std::max(most / held, rate_alone()), most, shares_by_age(seen.from)});
+    RestTime rest = schedule({std::max(most / held, rate_alone()), most, shares_by_age(seen.from), times_by_sm(seen)});
     rest.block_cycles *= busy, rest.sm_cycles *= busy;
     expect_fetches(seen);
     const TouchEffort effort = effort_of_rest();
@@ -349,6 +351,7 @@ class Sampler {
     Seen all, warm;  ///< `warm`: without what it takes to warm up
     bool over = false;
     double from = 0, scheduled = 1;  ///< in the schedule, what it did once warm
+    double unsteady = 0;             ///< by how much its halves differ in their rates, in parts of its own
 
     double pace() const { return warm.cycles() / scheduled; }
   };
@@ -401,7 +404,8 @@ class Sampler {
         add(start, share[0], paces[0]);
         add(first.warm, share[1], paces[1]);
         add(second.warm, share[2], paces[2]);
-        half = half_interval(paces, std::span(share.data(), paces.size()));
+        const std::array unsteady{0.0, first.unsteady, second.unsteady};
+        half = half_interval(paces, std::span(share.data(), paces.size()), unsteady);
       }
       const double before_end = cycles;
       const double late = kLateEnd * kForEnd;
@@ -509,19 +513,32 @@ class Sampler {
   Window run_for(Gpu& gpu, double seconds, double cycles, double warm_up, double instructions) {
     Window window;
     window.all.from = window.warm.from = mark(gpu);
+    std::vector<std::pair<double, double>> slices;  // instructions and cycles, while warm
     while (!window.over) {
       window.over = gpu.run(~std::uint64_t{0}, gpu.now() + kSlice);
       gpu.advance_to(gpu.now() + kSlice);
       const double spent = seconds_of(gpu.counters()) / seconds;
       const auto now = static_cast<double>(gpu.now()), issued = static_cast<double>(gpu.issued());
       if (spent >= 1 || (now >= cycles && issued >= instructions)) break;
-      if (spent < kWarmUp && (now < kWarmUp * cycles || issued < warm_up)) window.warm.from = mark(gpu);
+      if (spent < kWarmUp && (now < kWarmUp * cycles || issued < warm_up)) window.warm.from = mark(gpu), slices.clear();
       if (window.warm.from.instructions == 0) window.all.from = window.warm.from;
+      slices.emplace_back(issued, now);
     }
     window.all.to = window.warm.to = mark(gpu);
     if (window.over) window.all.to.at = window.warm.to.at = std::max(gpu.last_end(), window.warm.from.at);
+    window.unsteady = unsteady(slices);
     aside_ += seconds_of(window.all.to.counters);
     return window;
+  }
+
+  /// By how much the rates of two halves differ, in parts of that of both.
+  static double unsteady(std::span<const std::pair<double, double>> slices) {
+    if (slices.size() < 3 || slices.back().first == slices.front().first) return 0;
+    const auto rate = [](const auto& from, const auto& to) {
+      return (to.first - from.first) / (to.second - from.second);
+    };
+    const auto &start = slices.front(), &middle = slices[slices.size() / 2], &end = slices.back();
+    return (rate(middle, end) - rate(start, middle)) / rate(start, end);
   }
 
   /// That a block is in flight, in the mean.
@@ -621,11 +638,34 @@ class Sampler {
     return shares;
   }
 
-  RestTime schedule(const SmRate& rate) const {
+  /// How fast each SM went in the last part, in times of their mean. Nothing where some may hold fewer blocks than they
+  /// have room for.
+  std::vector<double> times_by_sm(const Seen& seen) const {
+    if (gpu_.dispatcher().dispatched() == blocks_) return {};
+    std::vector<const Mark*> marks;
+    for (const Mark& m : checkpoints_)
+      if (m.instructions >= seen.from.instructions) marks.push_back(&m);
+    std::vector<std::size_t> used;  // where no cluster fits an SM has no blocks
+    for (std::size_t sm = 0; sm < gpu_.sms(); ++sm)
+      if (marks.back()->by_sm[sm] > 0) used.push_back(sm);
+    Eigen::ArrayXXd progress(used.size(), marks.size());
+    for (std::size_t i = 0; i < used.size(); ++i)
+      for (std::size_t m = 0; m < marks.size(); ++m)
+        progress(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(m)) = marks[m]->by_sm[used[i]];
+    const Eigen::ArrayXd rates = rates_of_each(progress);
+    std::vector<double> times(gpu_.sms(), 1);
+    for (std::size_t i = 0; i < used.size(); ++i) times[used[i]] = rates[static_cast<Eigen::Index>(i)];
+    return times;
+  }
+
+  RestTime schedule(SmRate rate) const {
     // SMs on which no cluster fits stay empty.
     std::vector<std::vector<RestBlock>> left = in_flight_;
-    for (std::size_t sm = left.size(); sm-- > 0 && left.size() > sms_in_use();)
-      if (left[sm].empty()) left.erase(left.begin() + static_cast<std::ptrdiff_t>(sm));
+    for (std::size_t sm = left.size(); sm-- > 0 && left.size() > sms_in_use();) {
+      if (!left[sm].empty()) continue;
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(sm));
+      if (!rate.times.empty()) rate.times.erase(rate.times.begin() + static_cast<std::ptrdiff_t>(sm));
+    }
     const std::uint64_t first = gpu_.dispatcher().dispatched();
     return schedule_rest(std::move(left), blocks_ - first, context_.blocks_per_sm, rate,
                          [&](std::uint64_t i) { return whole_block(first + i); });
