@@ -152,8 +152,11 @@ void BlockFootprint::start(std::uint64_t block, std::uint16_t sm, Running& runni
   running.footprint = footprint(cls);
   running.sm = sm;
   running.shifts.clear();
-  for (const BlockSlope& s : trace.slopes)
-    running.shifts.push_back(static_cast<std::uint64_t>(s.over(distance) / kLineBytes));
+  for (const BlockSlope& s : trace.slopes) {
+    const std::int64_t bytes = s.over(distance), within = (bytes % kLineBytes + kLineBytes) % kLineBytes;
+    running.shifts.push_back(
+        {static_cast<std::uint64_t>((bytes - within) / kLineBytes), static_cast<int>(within) / kSectorBytes});
+  }
 }
 
 std::uint32_t BlockFootprint::Footprint::before(double position) const {
@@ -171,11 +174,11 @@ TouchLists::Counted BlockFootprint::touch_due(std::uint32_t every, MemorySystem&
   const auto fill = [&](std::size_t first, std::size_t end, TouchLists::Part& part) {
     for (const Due& due : std::span(due_).subspan(first, end - first)) {
       part.lines.clear();
-      for (const Line& line : due.lines) part.lines.push_back(line.line + due.block->shifts[line.slope]);
+      for (const Line& line : due.lines) part.lines.push_back(line.line + due.block->shifts[line.slope].lines);
       for (const LinePlace& place : memory.pick(part.lines, every, part.places)) {
         const Line& line = due.lines[place.which];
         const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
-        part.add({place, due.block->sm, line.sectors, line.kind, line.bytes, whole, line.fetch});
+        part.add({place, due.block->sm, due.block->shifts[line.slope].of(line.sectors), line.kind, line.bytes, whole, line.fetch});
       }
     }
   };
@@ -289,7 +292,7 @@ void BlockFootprint::fill_l1(std::span<const RestPart> of_sm, Sm& sm) {
     if (std::exchange(part, steps[first].part) != steps[first].part) start(of_sm[steps[first].part].block, 0, running);
     for (const Line& line : lines_of(steps[first]))
       if (line.by_l1)
-        sm.touch_l1(line.line + running.shifts[line.slope], line.sectors, line.kind,
+        sm.touch_l1(line.line + running.shifts[line.slope].lines, running.shifts[line.slope].of(line.sectors), line.kind,
                     line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors}));
   }
   work_ += steps.size() / kLookedThrough + enough;

@@ -63,10 +63,21 @@ class BlockFootprint {
     /// Those of a step that lie in a part.
     std::span<const Line> of_step(std::uint32_t step, const RestPart&) const;
   };
+  /// How far a block lies from its class's representative: whole lines, and where that stands for blocks that it was not
+  /// proven to be like also sectors, within each line, so that blocks less than a line apart ask for all of it.
+  struct Shift {
+    std::uint64_t lines = 0;
+    int sectors = 0;
+
+    std::uint8_t of(std::uint8_t mask) const {
+      constexpr int kAll = kLineBytes / kSectorBytes;
+      return static_cast<std::uint8_t>((mask << sectors | mask >> (kAll - sectors)) & ((1 << kAll) - 1));
+    }
+  };
   struct Running {
     std::shared_ptr<const Footprint> footprint;
     std::uint16_t sm = 0;
-    std::vector<std::uint64_t> shifts;  ///< lines by which each slope moves the block
+    std::vector<Shift> shifts;  ///< by slope
   };
   static constexpr std::size_t kAtOnce = 8192;  // lines; more would not stay in the host's near caches
 
