@@ -178,7 +178,8 @@ TouchLists::Counted BlockFootprint::touch_due(std::uint32_t every, MemorySystem&
       for (const LinePlace& place : memory.pick(part.lines, every, part.places)) {
         const Line& line = due.lines[place.which];
         const bool whole = line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors});
-        part.add({place, due.block->sm, due.block->shifts[line.slope].of(line.sectors), line.kind, line.bytes, whole, line.fetch});
+        const std::uint8_t sectors = due.block->shifts[line.slope].of(line.sectors);
+        part.add({place, due.block->sm, sectors, line.kind, line.bytes, whole, line.fetch});
       }
     }
   };
@@ -290,10 +291,12 @@ void BlockFootprint::fill_l1(std::span<const RestPart> of_sm, Sm& sm) {
   std::size_t part = of_sm.size();
   for (; first < steps.size(); ++first) {
     if (std::exchange(part, steps[first].part) != steps[first].part) start(of_sm[steps[first].part].block, 0, running);
-    for (const Line& line : lines_of(steps[first]))
+    for (const Line& line : lines_of(steps[first])) {
+      const Shift& by = running.shifts[line.slope];
       if (line.by_l1)
-        sm.touch_l1(line.line + running.shifts[line.slope].lines, running.shifts[line.slope].of(line.sectors), line.kind,
+        sm.touch_l1(line.line + by.lines, by.of(line.sectors), line.kind,
                     line.bytes >= kSectorBytes * std::popcount(unsigned{line.sectors}));
+    }
   }
   work_ += steps.size() / kLookedThrough + enough;
 }

@@ -15,7 +15,8 @@ constexpr std::uint64_t kIn = std::uint64_t{1} << 30, kOut = std::uint64_t{1} <<
 /// Blocks that read lines in turn and then write lines of their own.
 class Launch {
  public:
-  /// `shared`: all read the same lines. `threads`: that touch them. `stride`: bytes from lane to lane; `apart`: from block to block.
+  /// `shared`: all read the same lines. `threads`: that touch them. `stride`: bytes from lane to lane; `apart`: from
+  /// block to block.
   Launch(const GpuModel& gpu, bool shared, unsigned threads = 1, int stride = 4,
          std::int64_t apart = std::int64_t{kLines} * kLineBytes)
       : gpu_(gpu), made_(code(), 1, kBlocks), program_(*made_.trace().kernel, gpu), crew_(threads) {
@@ -88,13 +89,13 @@ TEST_CASE("left-out blocks read and write all that they ask for") {
 
 TEST_CASE("blocks that stand less than a line apart write all of it between them") {
   const GpuModel gpu = model();
-  // Of each line little more than half, by blocks half a line apart: the last one begins 31 lines and a half after the first.
+  // Of each line little more than half, by blocks half a line apart: the last one begins 31 lines and a half after the
+  // first.
   const Launch launch(gpu, false, 1, 2, 2 * kSectorBytes);
   BlockFootprint footprint = launch.footprint();
   MemorySystem memory(gpu);
   const L2Traffic traffic = footprint.follow(two_by_two(100, 0.5), kAll, memory);
-  CHECK(traffic.written * kSectorBytes + memory.dirty_bytes() ==
-        std::uint64_t{kLines + kBlocks / 2 - 1} * kLineBytes);
+  CHECK(traffic.written * kSectorBytes + memory.dirty_bytes() == std::uint64_t{kLines + kBlocks / 2 - 1} * kLineBytes);
 }
 
 TEST_CASE("work counts the lines of a class once, and those that are touched for its blocks") {
