@@ -63,8 +63,8 @@ class BlockFootprint {
     /// Those of a step that lie in a part.
     std::span<const Line> of_step(std::uint32_t step, const RestPart&) const;
   };
-  /// How far a block lies from its class's representative: whole lines, and where that stands for blocks that it was not
-  /// proven to be like also sectors, within each line, so that blocks less than a line apart ask for all of it.
+  /// How far a block lies from its class's representative. One that the representative stands for without proof may lie
+  /// sectors beyond whole lines: they move within each line, so that blocks less than a line apart ask for all of it.
   struct Shift {
     std::uint64_t lines = 0;
     int sectors = 0;
