@@ -15,9 +15,9 @@ double half_interval(std::span<const double> rates);
 /// show it and as far as each is unsteady itself. `unsteady`: by how much its two halves differ, in parts of it.
 double half_interval(std::span<const double> rates, std::span<const double> shares, std::span<const double> unsteady);
 
-/// How fast each of some (rows) goes, in times of their mean, by how far they were at some times (columns): the slope
-/// of each over their mean (least squares). What differs by chance or by a phase is not the same in two halves of the
-/// times, so slopes are shrunk as far as those do not agree (split-half reliability, Spearman-Brown).
+/// The rate of each row, relative to the mean of all, by its progress at some times (columns): the least-squares slope
+/// over the mean progress. Chance and phase differ between the first and the second half of the times, so what a row
+/// deviates by is shrunk by its split-half reliability (Spearman-Brown).
 Eigen::ArrayXd rates_of_each(const Eigen::ArrayXXd& progress);
 
 }  // namespace forewarp

@@ -19,7 +19,7 @@ struct SmRate {
   double alone = 0;  ///< of one block
   double most = 0;
   std::vector<double> shares = {};  ///< of the oldest block of an SM in it, the next, ...; empty: as much each
-  std::vector<double> times = {};   ///< as fast as that, by SM; empty: all are
+  std::vector<double> times = {};   ///< a factor of both for each SM; empty: 1
 
   double share(std::size_t k) const { return k < shares.size() ? shares[k] : 1.0; }
   double of(std::size_t sm) const { return sm < times.size() ? times[sm] : 1.0; }

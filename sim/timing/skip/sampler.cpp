@@ -638,8 +638,8 @@ class Sampler {
     return shares;
   }
 
-  /// How fast each SM went in the last part, in times of their mean. Nothing where some may hold fewer blocks than they
-  /// have room for.
+  /// The rate of each SM in the last part, relative to their mean. None once all blocks are dispatched, since then SMs
+  /// may hold fewer than they have room for.
   std::vector<double> times_by_sm(const Seen& seen) const {
     if (gpu_.dispatcher().dispatched() == blocks_) return {};
     std::vector<const Mark*> marks;
