@@ -373,6 +373,7 @@ class SketchedBudget(Base):
         "stays": "stays: {matmul: {type: f16, shape: [4096, 4096, 32], persistent: true}}\n",
         "few": "few: {matmul: {shape: [1024, 1024, 32]}}\n",
         "rows": "rows: {reduction: {operation: sum, shape: [4096, 64]}}\n",
+        "unsure": "unsure: {matmul: {type: bf16, shape: [4096, 4096, 1024], tile: [128, 128, 32], warp: [64, 64], stages: 4}}\n",
     }
 
     def predicted(self, *names, options=()):
@@ -386,12 +387,22 @@ class SketchedBudget(Base):
         return self.predicted(*names, options=options)["inputs"]["options"]["detailed_instructions"]
 
     def test_by_waves_and_family(self):
-        usual = self.detail("rows")
+        usual, content = self.detail("rows"), ["--precision", "100"]
         self.assertEqual(self.detail("few"), usual)
-        self.assertEqual(self.detail("many") * 10, usual * 4 // 5)
-        self.assertEqual(self.detail("stays") * 10, usual * 4 // 5)
+        self.assertEqual(self.detail("many", options=content) * 10, usual * 4 // 5)
+        self.assertEqual(self.detail("stays", options=content) * 10, usual * 4 // 5)
         self.assertEqual(self.detail("many", options=["--budget", "10"]), usual)
         self.assertEqual(self.detail("rows", options=["--budget", "2"]) * 5, usual)
+
+    def test_what_less_leaves_open_takes_the_usual(self):
+        def half_interval(result):
+            case, = result["cases"]
+            low, high = case["coverage"]["cycles_interval_95"]
+            return (high - low) / 2 / case["metrics"]["gpc__cycles_elapsed.max"]
+        less, more = self.predicted("unsure", options=["--budget", "0.8"]), self.predicted("unsure")
+        self.assertGreater(half_interval(less), 0.1)
+        self.assertLess(half_interval(more), 0.1)
+        self.assertEqual(more["inputs"]["options"]["detailed_instructions"], self.detail("rows"))
 
     def test_neighbours_do_not_matter(self):
         def metrics(result):

@@ -21,7 +21,8 @@ CommandLine make_command_line() {
       "sketch FILE --gpu NAME|FILE [options]",
       "Predicts kernels that are not written yet. FILE describes them by family, shape and design (docs/sketch.md);\n"
       "they are lowered to the machine code that the compiler would make of such a kernel, and what was assumed is\n"
-      "listed. Where no budget is given, products (matmul) of more than three waves of blocks take --budget 0.8.",
+      "listed. Where no budget is given, products (matmul) of more than three waves of blocks take --budget 0.8, and\n"
+      "the usual one where the interval of their cycles is wider than +-10 % then.",
       {"forewarp sketch docs/examples/fusion.yaml --gpu h200-sxm",
        "forewarp sketch docs/examples/products.yaml --gpu h200-sxm --case two_stages --json two.json"});
   namespace po = boost::program_options;
@@ -60,6 +61,8 @@ std::string code_text(const Program& program) {
   return text;
 }
 
+constexpr double kSureEnough = 0.1;  // half of the interval of the cycles, in parts of them
+
 /// What is enough for launches of many waves, of blocks or of tiles that blocks take in turn; of fewer the tail
 /// decides, which is not like the rest.
 double seconds_of(const GpuModel& model, const Workload& workload, const sketch::Sketches& sketches,
@@ -74,6 +77,13 @@ double seconds_of(const GpuModel& model, const Workload& workload, const sketch:
            kManyWaves;
   });
   return many ? sketches.seconds[index] : Effort{}.seconds;
+}
+
+/// Half of the 95 % interval of the cycles of a case, in parts of them.
+double half_interval(const std::vector<Prediction>& predictions) {
+  double low = 0, high = 0;
+  for (const Prediction& p : predictions) low += p.coverage.cycles_low, high += p.coverage.cycles_high;
+  return (high - low) / (high + low);
 }
 
 /// What a sketch left open, and what came of it.
@@ -129,8 +139,17 @@ int run_sketch(const Arguments& arguments) {
     Progress progress(cases.size());
     rethrow_first(run_side_by_side(cases.size(), threads, true, [&](std::size_t i) {
       progress.started(cases[i]->id);
-      by_case[i] =
-          std::move(predict_case(models, workload, *cases[i], with_budget[i], {}, cache ? &*cache : nullptr).front());
+      const auto predict = [&] {
+        by_case[i] =
+            std::move(predict_case(models, workload, *cases[i], with_budget[i], {}, cache ? &*cache : nullptr).front());
+      };
+      predict();
+      // What the first seconds say decides whether more are needed (Stein's two-stage sampling).
+      if (with_budget[i].effort.seconds < options.effort.seconds &&
+          half_interval(by_case[i]) > std::max(kSureEnough, options.effort.precision)) {
+        with_budget[i] = options;
+        predict();
+      }
       progress.finished();
     }));
   }

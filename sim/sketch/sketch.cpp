@@ -16,7 +16,7 @@ struct Family {
   Draft (*draft)(const std::string&, const config::Node&, const GpuModel&);
   double seconds = Effort{}.seconds;
 };
-// Of a product with many waves less than a second says nearly as much as the usual budget (docs/sketch.md): its
+// Of a product with many waves less than a second often says nearly as much as the usual budget (docs/sketch.md): its
 // tiles are all alike, and its traffic settles before L2 is full.
 constexpr double kOfProducts = 0.8;
 constexpr Family kFamilies[] = {
