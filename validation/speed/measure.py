@@ -2,15 +2,17 @@
 """What predictions cost, and what leaving work out does to them. Each case is predicted in a process of its own, on one
 thread and without the cache, and becomes a line of OUT.jsonl; cases that OUT has already are not run again.
 
-    measure.py run OUT.jsonl [--full] [--stem STEM]... [--case ID]... [--every N] [--like DEFAULT.jsonl]
+    measure.py run OUT.jsonl [--full] [--stem STEM]... [--case ID]... [--every N] [--drawn N] [--like DEFAULT.jsonl]
     measure.py cost OUT.jsonl                  time and memory: the median, and what is over the limits
     measure.py against DEFAULT.jsonl FULL.jsonl   default against --full, by class of kernel
     measure.py work OUT.jsonl                  what cases named KERNEL_SIZE cost, as a table for `forewarp plot cost`
 """
 import argparse
+import csv
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import statistics
@@ -21,6 +23,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT_SECONDS, LIMIT_MIB, LIMIT_MEDIAN = 10, 1024, 1  # what issue "Speed" asks of a prediction
+LARGE = 15e6, 250e6  # warp instructions of a case of which something is left out and that can be simulated whole
 LIMIT_MEAN, LIMIT_WORST, LIMIT_DRAM = 1.5, 4, 2       # percent
 # Counts of instructions, operations and of the sectors and requests that they ask for: these never depend on time.
 EXACT = re.compile(r"smsp?__inst_executed|smsp__thread_inst_executed|smsp__sass_thread_inst_executed_op|"
@@ -29,6 +32,7 @@ EXACT = re.compile(r"smsp?__inst_executed|smsp__thread_inst_executed|smsp__sass_
                    r"smsp__sass_average_data_bytes|launch__")
 TIMED = re.compile(r"per_cycle|pct_of_peak|per_second|_hit|_miss|avg$")
 CYCLES = "gpc__cycles_elapsed.max"
+INSTRUCTIONS = "smsp__inst_executed.sum"
 DRAM = ["dram__bytes_read.sum", "dram__bytes_write.sum"]
 KEPT = re.compile(EXACT.pattern + r"|gpc__cycles_elapsed|dram__bytes_(read|write)\.sum$|sm__warps_active|"
                   r"lts__t_sectors|l1tex__t_sector_hit_rate|lts__t_sector_hit_rate")
@@ -48,6 +52,29 @@ def image(stem, architecture="sm_90"):
 def cases_of(stem):
     text = (ROOT / "traces" / f"{stem}.yaml").read_text()
     return re.findall(r"^(\w[^\s:#]*):", text, re.M)
+
+
+def measured(stem, gpu):
+    """{case: {launch: warp instructions}}, as they were counted on that GPU."""
+    path, counts = ROOT / "validation/profiles" / gpu / f"{stem}.csv", {}
+    if path.exists():
+        with path.open() as lines:
+            for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+                if row.get("case") and row.get(INSTRUCTIONS):
+                    counts.setdefault(row["case"], {})[row["launch"]] = float(row[INSTRUCTIONS])
+    return counts
+
+
+def drawn(few, gpu):
+    """(stem, case): so many of each launch file, drawn by chance of those that were measured to be large."""
+    chosen = []
+    for stem in stems():
+        if stem.startswith("micro_") or stem.endswith(".waves"):
+            continue
+        total = {case: sum(each.values()) for case, each in measured(stem, gpu).items() if len(each) <= 2}
+        large = [case for case in sorted(total, key=lambda c: (total[c], c)) if LARGE[0] <= total[case] <= LARGE[1]]
+        chosen += [(stem, case) for case in random.Random(stem).sample(large, min(few, len(large)))]
+    return chosen
 
 
 def read(path):
@@ -103,6 +130,8 @@ def chosen(args):
     if args.like:
         found = [r for r in read(args.like) if r["status"] == 0 and extrapolated(r)]
         pairs = [(r["stem"], r["case"]) for r in sorted(found, key=instructions) if instructions(r) <= args.most]
+    elif args.drawn:
+        pairs = drawn(args.drawn, args.gpu)
     else:
         pairs = [(stem, case) for stem in stems() for case in cases_of(stem)][::args.every]
     unknown = set(args.case or []) - {case for stem in stems() for case in cases_of(stem)}
@@ -217,6 +246,7 @@ def main():
     one.add_argument("--stem", action="append")
     one.add_argument("--case", action="append")
     one.add_argument("--every", type=int, default=1, help="of all cases every so many: a sample for the median")
+    one.add_argument("--drawn", type=int, help="of each launch file so many large cases that were measured, drawn by chance")
     one.add_argument("--like", help="results of the default: run the cases of which it left something out")
     one.add_argument("--most", type=float, default=1e12, help="with --like: warp instructions of a case, at most")
     one.add_argument("--limit", type=float, default=600, help="seconds a case may take")

@@ -39,6 +39,19 @@ class Compare(unittest.TestCase):
         self.assertIn("attention_03_flash.large", stems)
         self.assertTrue(all(measure.cases_of(stem) for stem in stems))
 
+    def test_large_cases_are_drawn_from_each_launch_file_and_always_the_same(self):
+        two = measure.drawn(2, "h200-sxm")
+        self.assertEqual(two, measure.drawn(2, "h200-sxm"))
+        self.assertEqual(len(two), len(set(two)))
+        by_stem = {}
+        for stem, case in two:
+            by_stem.setdefault(stem, []).append(case)
+            self.assertIn(case, measure.cases_of(stem))
+            counted = sum(measure.measured(stem, "h200-sxm")[case].values())
+            self.assertTrue(measure.LARGE[0] <= counted <= measure.LARGE[1])
+        self.assertGreater(len(by_stem), 60)
+        self.assertTrue(all(len(some) <= 2 for some in by_stem.values()))
+
 
 if __name__ == "__main__":
     unittest.main()
