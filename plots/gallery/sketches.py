@@ -1,12 +1,12 @@
 """The page of sketches: what each scenario of docs/examples/scenarios answers, beside what compiled kernels give."""
 import csv
 import json
+import math
 import os
 
 from pictures import Picture
 
 _FOLDER = "docs/examples/scenarios"
-_LOOK = ["--precision", "100"]  # a first look at each launch: the page is a survey
 _PROFILES = "validation/profiles/h200-sxm"
 
 CYCLES = "gpc__cycles_elapsed.max"
@@ -18,14 +18,14 @@ _PRODUCTS = ("sm__inst_executed_pipe_tensor.sum",)
 
 
 def _sketch(stem, *cases, gpu="h200-sxm"):
-    return ["sketch", f"{_FOLDER}/{stem}.yaml", "--gpu", gpu, *(word for case in cases for word in ("--case", case)), *_LOOK]
+    return ["sketch", f"{_FOLDER}/{stem}.yaml", "--gpu", gpu, *(word for case in cases for word in ("--case", case))]
 
 
 def _kernel(stem, *cases, gpu="h200-sxm", launches=None):
     """A compiled kernel, by the launches that the project has of it or by `launches`."""
     sm = "sm_80" if gpu.startswith("a100") else "sm_90"
     return ["predict", f"traces/{sm}/{stem.split('.')[0]}.cubin", "--launch", launches or f"traces/{stem}.yaml", "--gpu", gpu,
-            *(word for case in cases for word in ("--case", case)), "--causes", "counted", *_LOOK]
+            *(word for case in cases for word in ("--case", case)), "--causes", "counted"]
 
 
 _TILES = "RESULTS/sketches/matmul_19_tiles.yaml"
@@ -41,7 +41,7 @@ RESULTS = {
     "kernels_f32": _kernel("matmul_06_vectorized", "sgemm_vectorized_256x256", "sgemm_vectorized_256x260", "sgemm_vectorized_4096"),
     "kernels_flash": _kernel("attention_05_flash2", "flash2_f16_64_causal_2048", "flash2_f16_128_causal_2048"),
     "kernels_flash_groups": _kernel("attention_08_flash3", "flash3_f16_64_2048", "flash3_f16_128_causal_2048"),
-    "kernels_hopper": ["validate", "--suites", "plots/gallery/suites.yaml", "--suite", "sketch_gallery", *_LOOK],
+    "kernels_hopper": ["validate", "--suites", "plots/gallery/suites.yaml", "--suite", "sketch_gallery"],
     "sketch_waves_a100": _sketch("s02_waves", "one_wave", "one_tile_more", gpu="a100-sxm4-40gb"),
     "sketch_waves_h200": _sketch("s02_waves", "full_on_h200", "beyond_on_h200"),
     "sketch_misaligned": _sketch("s05_misaligned"),
@@ -192,6 +192,12 @@ def _launches(path):
     return found
 
 
+def _half_interval(launches):
+    """Of the cycles of a case, in parts of them, where its launches err alike."""
+    low, high = (sum(one["coverage"]["cycles_interval_95"][side] for one in launches) for side in (0, 1))
+    return (high - low) / (high + low)
+
+
 def _error(value, of):
     return "" if value is None or of is None else f"{100 * (value / of - 1):+.1f} %"
 
@@ -248,7 +254,8 @@ class Page:
             measured = None if kernel is None else self.profiles.sum_of(TIME, kernel)
             if measured is not None:
                 errors.append(abs(cycles / measured - 1))
-            cells = [f"`{name}`", *(of.text(of.of(launches)) for of in scenario.columns), TIME.text(cycles),
+            cells = [f"`{name}`", *(of.text(of.of(launches)) for of in scenario.columns),
+                     f"{TIME.text(cycles)} ± {100 * _half_interval(launches):.0f} %",
                      "none" if kernel is None else TIME.text(compiled), "not measured" if measured is None else TIME.text(measured),
                      _error(cycles, compiled), _error(cycles, measured),
                      "" if kernel is None else f"`{scenario.kernels[name][1]}`"]
@@ -274,7 +281,14 @@ class Page:
             parts.append(f"{of.of(sketches[a]) / of.of(sketches[b]):.2f}" + (f" ({', '.join(aside)})" if aside else "") +
                          f" times the {of.name}")
         joined = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
-        return f"`{a}` takes {joined} of `{b}`."
+        return f"`{a}` takes {joined} of `{b}`." + self._left_open(sketches[a], sketches[b])
+
+    @staticmethod
+    def _left_open(a, b):
+        """What is said where two times differ by less than they are sure to."""
+        sure = math.hypot(_half_interval(a), _half_interval(b))
+        apart = abs(TIME.of(a) / TIME.of(b) - 1)
+        return f" Which is faster stays open: the sketches' ratio is known to ±{100 * sure:.0f} %." if apart < sure else ""
 
     def text(self):
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sketches.md"), encoding="utf-8") as file:
