@@ -61,8 +61,6 @@ std::string code_text(const Program& program) {
   return text;
 }
 
-constexpr double kSureEnough = 0.1;  // half of the interval of the cycles, in parts of them
-
 /// What is enough for launches of many waves, of blocks or of tiles that blocks take in turn; of fewer the tail
 /// decides, which is not like the rest.
 double seconds_of(const GpuModel& model, const Workload& workload, const sketch::Sketches& sketches,
@@ -79,7 +77,9 @@ double seconds_of(const GpuModel& model, const Workload& workload, const sketch:
   return many ? sketches.seconds[index] : Effort{}.seconds;
 }
 
-/// Half of the 95 % interval of the cycles of a case, in parts of them.
+/// Half of the 95 % interval of the cycles of a case, in parts of them, and up to where it is narrow enough to compare
+/// designs.
+constexpr double kSureEnough = 0.1;
 double half_interval(const std::vector<Prediction>& predictions) {
   double low = 0, high = 0;
   for (const Prediction& p : predictions) low += p.coverage.cycles_low, high += p.coverage.cycles_high;

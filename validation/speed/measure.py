@@ -2,7 +2,7 @@
 """What predictions cost, and what leaving work out does to them. Each case is predicted in a process of its own, on one
 thread and without the cache, and becomes a line of OUT.jsonl; cases that OUT has already are not run again.
 
-    measure.py run OUT.jsonl [--full] [--stem STEM]... [--case ID]... [--every N] [--drawn N] [--like DEFAULT.jsonl]
+    measure.py run OUT.jsonl [--full] [--stem STEM]... [--case ID]... [--every N] [--drawn N] [--like DEFAULT.jsonl] [--causes HOW]
     measure.py cost OUT.jsonl                  time and memory: the median, and what is over the limits
     measure.py against DEFAULT.jsonl FULL.jsonl   default against --full, by class of kernel
     measure.py work OUT.jsonl                  what cases named KERNEL_SIZE cost, as a table for `forewarp plot cost`
@@ -23,8 +23,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT_SECONDS, LIMIT_MIB, LIMIT_MEDIAN = 10, 1024, 1  # what issue "Speed" asks of a prediction
-LARGE = 15e6, 250e6  # warp instructions of a case of which something is left out and that can be simulated whole
 LIMIT_MEAN, LIMIT_WORST, LIMIT_DRAM = 1.5, 4, 2       # percent
+LARGE = 15e6, 250e6  # warp instructions of a case of which something is left out and that can be simulated whole
 # Counts of instructions, operations and of the sectors and requests that they ask for: these never depend on time.
 EXACT = re.compile(r"smsp?__inst_executed|smsp__thread_inst_executed|smsp__sass_thread_inst_executed_op|"
                    r"l1tex__t_(requests|sectors)_pipe_lsu_mem_\w+_op_\w+\.sum|"
@@ -66,7 +66,8 @@ def measured(stem, gpu):
 
 
 def drawn(few, gpu):
-    """(stem, case): so many of each launch file, drawn by chance of those that were measured to be large."""
+    """(stem, case): so many of each launch file, drawn by chance of its large cases of one or two launches. Not of those that the
+    model is calibrated on, nor of those whose cases differ by a few blocks."""
     chosen = []
     for stem in stems():
         if stem.startswith("micro_") or stem.endswith(".waves"):
@@ -96,12 +97,12 @@ def predict(command, limit):
             "wall": time.monotonic() - start, "cpu": usage.ru_utime + usage.ru_stime, "mib": usage.ru_maxrss / 1024}
 
 
-def run_case(forewarp, gpu, stem, case, full, limit, out_path):
+def run_case(forewarp, gpu, stem, case, options, limit, out_path):
     """Appends a case's record to OUT; returns what it cost."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "result.json"
         command = [forewarp, "predict", str(image(stem)), "--launch", str(ROOT / "traces" / f"{stem}.yaml"), "--gpu", gpu,
-                   "--case", case, "--threads", "1", "--no-cache", "--json", str(out)] + ["--full"] * full
+                   "--case", case, "--threads", "1", "--no-cache", "--json", str(out)] + options
         record = {"stem": stem, "case": case} | predict(command, limit)
         # In a process of its own: a child starts out with its parent's peak memory, so that this one stays small.
         reader = os.fork()
@@ -142,11 +143,11 @@ def chosen(args):
 
 
 def run(args):
-    spent = 0.0
+    spent, options = 0.0, ["--full"] * args.full + (["--causes", args.causes] if args.causes else [])
     for stem, case in chosen(args):
         if spent > args.budget:
             sys.exit(f"stopped: {spent:.0f} processor seconds spent")
-        record = run_case(args.forewarp, args.gpu, stem, case, args.full, args.limit, args.out)
+        record = run_case(args.forewarp, args.gpu, stem, case, options, args.limit, args.out)
         spent += record["cpu"]
         print(f"{record['cpu']:8.2f} s {record['wall']:8.2f} s {record['mib']:6.0f} MiB  {case}", flush=True)
 
@@ -243,6 +244,7 @@ def main():
     one.add_argument("--forewarp", default=str(ROOT / "build/release/forewarp"))
     one.add_argument("--gpu", default="h200-sxm")
     one.add_argument("--full", action="store_true")
+    one.add_argument("--causes", help="how causes are sized; with `counted` a record is what the prediction itself costs")
     one.add_argument("--stem", action="append")
     one.add_argument("--case", action="append")
     one.add_argument("--every", type=int, default=1, help="of all cases every so many: a sample for the median")
